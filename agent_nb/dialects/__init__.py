@@ -1,0 +1,1 @@
+"""How a model writes a turn: each file is one dialect (instructions, rendering, parser); see `base`."""

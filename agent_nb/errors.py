@@ -1,0 +1,84 @@
+"""Every error the package raises, as one hierarchy.
+
+Two fault lines: what the user can mend (`UsageError`) and what came wrong from outside
+(`WireError`, `ModelError`, `ToolError`). `Cancelled` is neither: somebody asked to stop.
+
+    AgentError
+    ├── UsageError          a wrong option, name, value or missing extra; the message says what to do
+    │   └── MissingExtra    an optional package is not installed; carries the exact install line
+    ├── WireError           bytes or text that break a protocol (position and raw text kept)
+    ├── ModelError          the provider refused, failed or broke off (status, retryable, retry_after)
+    ├── ToolError           a tool failed in a way the model should read
+    └── Cancelled           the run was stopped (reason: user, timeout or limit)
+
+Rules: a message is one or two sentences, says what was wrong and then what to do, and never holds a secret.
+This file imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    """Root of all errors raised on purpose by this package."""
+
+
+class UsageError(AgentError):
+    """The caller asked for something that cannot be; the message tells what to change."""
+
+
+class MissingExtra(UsageError):  # noqa: N818  (the name says what is missing, as ModuleNotFoundError's users expect)
+    """An optional package is absent.
+
+    `what` is the feature, `install` the exact command that provides it.
+    """
+
+    def __init__(self, what: str, install: str) -> None:
+        super().__init__(f"{what} is not installed. Install it with: {install}")
+        self.install = install
+
+
+class WireError(AgentError):
+    """Bytes or text that do not follow the protocol they claim to be."""
+
+    def __init__(self, message: str, *, raw: str = "", position: int = 0) -> None:
+        super().__init__(message)
+        self.raw = raw
+        self.position = position
+
+
+class ModelError(AgentError):
+    """The model's provider answered with a fault.
+
+    `status` is the HTTP status (0: none came), `retryable` whether the same request may succeed later,
+    `retry_after` the seconds the server asked to wait, `code` a stable word for the event log.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        code: str = "provider",
+        raw: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.code = code
+        self.raw = raw
+
+
+class ToolError(AgentError):
+    """Raise it in a tool to give the model a message without a traceback."""
+
+
+class Cancelled(AgentError):  # noqa: N818  (a request that was honoured, not a fault)
+    """The run was stopped; `reason` is one of `user`, `timeout`, `limit`."""
+
+    def __init__(self, reason: str = "user", detail: str = "") -> None:
+        super().__init__(detail or f"stopped ({reason})")
+        self.reason = reason
+        self.detail = detail

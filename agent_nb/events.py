@@ -1,0 +1,348 @@
+"""The canonical events: everything that happened in a run, as frozen values.
+
+One tagged union (tag `type`), read and written by msgspec. The ten names of the cogency taxonomy (user, think, call, execute,
+result, respond, end, metric, error, interrupt) keep their meaning; the others are what losslessness needs.
+
+Rules
+- Events are never changed after they were logged; a later fact is a new event.
+- `seq` is ours: gap-free from 1 in a log; 0 on deltas, which are live only and never stored.
+- `ts` is epoch seconds in whole milliseconds, monotonic within a run.
+- Unknown fields are kept in `extra` and written back at the top level; an unknown type becomes `Unknown`. Neither is an error.
+- Results come from the tool runner, the tape or a codec, never from model text.
+
+This file imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+Origin = Literal["user", "model", "runtime", "tool", "imported"]
+ResultStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
+EndStatus = Literal["ok", "error", "interrupted", "limit", "awaiting"]
+
+
+class Event(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="event"
+):
+    """The envelope that every event has.
+
+    `span`/`parent` place it in a tree of nodes (sub-agents, model requests); `path` is a foreign protocol's own path.
+    """
+
+    type: ClassVar[str] = "event"
+
+    seq: int = 0
+    ts: float = 0.0
+    run: str = ""
+    turn: int = 0
+    span: str = ""
+    parent: str = ""
+    path: str = ""
+    origin: Origin = "runtime"
+    extra: dict[str, Any] | None = None
+
+
+class RunStart(Event, tag="run_start"):
+    """The run begins: the values that decide its outcome. `settings["hash"]` is their digest."""
+
+    type: ClassVar[str] = "run_start"
+
+    agent: str = ""
+    model: str = ""
+    dialect: str = ""
+    tools: tuple[str, ...] = ()
+    settings: dict[str, Any] = {}
+
+
+class User(Event, tag="user"):
+    """What the user said. `attachments` are objects with `media_type` and base64 `data`."""
+
+    type: ClassVar[str] = "user"
+
+    content: str = ""
+    attachments: tuple[dict[str, Any], ...] = ()
+
+
+class Think(Event, tag="think"):
+    """A block of reasoning."""
+
+    type: ClassVar[str] = "think"
+
+    content: str = ""
+    block: str = ""
+    attributes: dict[str, Any] | None = None
+    opaque: Any = None
+    incomplete: bool = False
+    chunks: str = ""
+
+
+class Call(Event, tag="call"):
+    """The model decided to call a tool. `args` is the parsed object, `raw_args` the text as it came."""
+
+    type: ClassVar[str] = "call"
+
+    call_id: str = ""
+    synthetic: bool = False
+    name: str = ""
+    args: dict[str, Any] = {}
+    raw_args: str = ""
+    block: str = ""
+    batch: str = ""
+    index: int = 0
+    incomplete: bool = False
+    chunks: str = ""
+
+
+class Approval(Event, tag="approval"):
+    """A question to the user about a call (`requested`) or its answer (`decided`)."""
+
+    type: ClassVar[str] = "approval"
+
+    call_id: str = ""
+    stage: Literal["requested", "decided"] = "requested"
+    args: dict[str, Any] | None = None
+    decision: Literal["", "allow", "deny"] = ""
+    scope: Literal["", "once", "tool", "run"] = ""
+    by: str = ""
+    reason: str = ""
+
+
+class Execute(Event, tag="execute"):
+    """A batch of calls is complete and runs now; `calls` are the call ids in order."""
+
+    type: ClassVar[str] = "execute"
+
+    batch: str = ""
+    calls: tuple[str, ...] = ()
+
+
+class Started(Event, tag="started"):
+    """A tool began to run."""
+
+    type: ClassVar[str] = "started"
+
+    call_id: str = ""
+    name: str = ""
+
+
+class Progress(Event, tag="progress"):
+    """News from a running tool: one of `text` (output), `fraction` (0 to 1) or `data` (any JSON), with an optional `message`."""
+
+    type: ClassVar[str] = "progress"
+
+    call_id: str = ""
+    text: str = ""
+    fraction: float | None = None
+    data: Any = None
+    message: str = ""
+
+
+class Result(Event, tag="result"):
+    """How a call ended; exactly one per call.
+
+    `content` is what the model reads (text or a JSON value), `display` a mime bundle for people, `duration` seconds.
+    """
+
+    type: ClassVar[str] = "result"
+
+    call_id: str = ""
+    name: str = ""
+    status: ResultStatus = "ok"
+    content: Any = ""
+    display: dict[str, Any] | None = None
+    duration: float = 0.0
+
+
+class Respond(Event, tag="respond"):
+    """A block of the answer."""
+
+    type: ClassVar[str] = "respond"
+
+    content: str = ""
+    block: str = ""
+    incomplete: bool = False
+    chunks: str = ""
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens (counts), times (seconds) and cost (US dollars, None: unknown) of a step or of the run."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    duration: float = 0.0
+    ttft: float | None = None
+    cost: float | None = None
+
+
+class Metric(Event, tag="metric"):
+    """Usage of the last model request (`step`) and of the run so far (`total`). `estimated`: the provider gave none."""
+
+    type: ClassVar[str] = "metric"
+
+    step: Counts = Counts()
+    total: Counts = Counts()
+    estimated: bool = False
+
+
+class Node(Event, tag="node"):
+    """A span begins or ends: a model request (`llm`, internal), a sub-agent, a foreign protocol's graph node.
+
+    `phase` is `enter` or `exit`; `result` says how it ended (`ok`, `error: …`).
+    """
+
+    type: ClassVar[str] = "node"
+
+    name: str = ""
+    phase: Literal["enter", "exit"] = "enter"
+    result: str = ""
+    data: dict[str, Any] | None = None
+
+
+class State(Event, tag="state"):
+    """A snapshot, update or checkpoint (`kind`) of somebody's state."""
+
+    type: ClassVar[str] = "state"
+
+    kind: str = ""
+    payload: Any = None
+
+
+class Extension(Event, tag="extension"):
+    """What another protocol has and this one has no word for."""
+
+    type: ClassVar[str] = "extension"
+
+    namespace: str = ""
+    name: str = ""
+    payload: Any = None
+
+
+class Error(Event, tag="error"):
+    """Something went wrong; the run may go on."""
+
+    type: ClassVar[str] = "error"
+
+    code: str = ""
+    message: str = ""
+    call_id: str = ""
+    raw: str = ""
+    position: int | None = None
+    retryable: bool = False
+
+
+class Interrupt(Event, tag="interrupt"):
+    """The run was stopped from outside: by the user, a timeout or a limit."""
+
+    type: ClassVar[str] = "interrupt"
+
+    reason: Literal["user", "timeout", "limit"] = "user"
+    detail: str = ""
+
+
+class End(Event, tag="end"):
+    """The run is over. Exactly one per run and always its last event."""
+
+    type: ClassVar[str] = "end"
+
+    status: EndStatus = "ok"
+    finish_reason: str = ""
+
+
+class Delta(Event, tag="delta"):
+    """Live only: a piece of an open block. `of` is the type of the event to come (`think`, `call`, `respond`)
+    or `result`: the call `block` has ended with status `text` while its result waits for its place in call order."""
+
+    type: ClassVar[str] = "delta"
+
+    block: str = ""
+    of: str = ""
+    name: str = ""
+    text: str = ""
+
+
+class Unknown(Event, tag="unknown"):
+    """An event of a type this version does not know; `payload` is the whole object as it came."""
+
+    type: ClassVar[str] = "unknown"
+
+    kind: str = ""
+    payload: dict[str, Any] = {}
+
+
+TYPES: dict[str, type[Event]] = {
+    t.type: t
+    for t in (
+        RunStart, User, Think, Call, Approval, Execute, Started, Progress, Result, Respond,
+        Metric, Node, State, Extension, Error, Interrupt, End, Delta,
+    )
+}  # fmt: skip
+
+AnyEvent = (
+    RunStart | User | Think | Call | Approval | Execute | Started | Progress | Result | Respond
+    | Metric | Node | State | Extension | Error | Interrupt | End | Delta
+)  # fmt: skip
+
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_encoder = msgspec.json.Encoder()
+ENVELOPE = frozenset(Event.__struct_fields__)
+
+
+def decode_event(data: bytes | str) -> Event:
+    """Decode one canonical JSON object.
+
+    Unknown fields go to `extra`, an unknown or malformed type becomes `Unknown`.
+    Raises msgspec.DecodeError when `data` is not a JSON object.
+    """
+    try:
+        return _decoder.decode(data)
+    except msgspec.ValidationError:
+        return event_from(msgspec.json.decode(data))
+
+
+def event_from(obj: Any) -> Event:
+    """Return the event of a decoded JSON object; see `decode_event`. Raises msgspec.ValidationError if it is no object."""
+    if not isinstance(obj, dict):
+        raise msgspec.ValidationError(f"an event is a JSON object, not {type(obj).__name__}")
+    cls = TYPES.get(obj["type"]) if isinstance(obj.get("type"), str) else None
+    if cls is None:
+        return _unknown(obj)
+    fields = cls.__struct_fields__
+    known = {k: v for k, v in obj.items() if k in fields or k == "type"}
+    extra = {k: v for k, v in obj.items() if k not in known}
+    if extra:
+        known["extra"] = {**(known.get("extra") or {}), **extra}
+    try:
+        return msgspec.convert(known, cls)
+    except msgspec.ValidationError:
+        return _unknown(obj)
+
+
+def _unknown(obj: dict[str, Any]) -> Unknown:
+    """Keep a foreign object whole; its envelope is read as far as it is sound."""
+    envelope = {k: obj[k] for k in ENVELOPE & obj.keys()}
+    try:
+        return msgspec.convert({**envelope, "type": "unknown", "kind": str(obj.get("type", "")), "payload": obj}, Unknown)
+    except msgspec.ValidationError:
+        return Unknown(kind=str(obj.get("type", "")), payload=obj)
+
+
+def to_builtins(event: Event) -> dict[str, Any]:
+    """Return the event as the JSON object it is written as: unknown fields and types come out as they came in."""
+    if isinstance(event, Unknown):
+        envelope = {k: v for k, v in msgspec.to_builtins(event).items() if k in ENVELOPE}
+        return {**event.payload, **envelope, **({"type": event.kind} if "type" in event.payload else {})}
+    obj: dict[str, Any] = msgspec.to_builtins(event)
+    extra = obj.pop("extra", None)
+    return {**obj, **extra} if extra else obj
+
+
+def encode_event(event: Event) -> bytes:
+    """Encode one event as canonical JSON (one line, no newline)."""
+    if event.extra or isinstance(event, Unknown):
+        return _encoder.encode(to_builtins(event))
+    return _encoder.encode(event)

@@ -1,0 +1,102 @@
+"""What is sent to a model: messages made of blocks, tool specifications, and one request.
+
+`context` builds messages from events; a dialect writes them in its own words; a model encodes them for its provider.
+Frozen values without behaviour. This file imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class Block(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="block"):
+    """Base of the pieces of a message."""
+
+
+class TextBlock(Block, frozen=True, tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class ThoughtBlock(Block, frozen=True, tag="thought"):
+    """Reasoning of an earlier turn; `opaque` is what the provider wants back unchanged."""
+
+    text: str
+    opaque: Any = None
+
+
+class CallBlock(Block, frozen=True, tag="call"):
+    """A tool call that the assistant made (native dialect)."""
+
+    call_id: str
+    name: str
+    args: dict[str, Any]
+    raw_args: str = ""
+
+
+class ResultBlock(Block, frozen=True, tag="result"):
+    """The result of a call (native dialect); `content` is text."""
+
+    call_id: str
+    name: str
+    content: str
+    error: bool = False
+
+
+class ImageBlock(Block, frozen=True, tag="image"):
+    """An image as base64 `data` of type `media_type` (image/png, image/jpeg, image/gif, image/webp)."""
+
+    media_type: str
+    data: str
+
+
+class OpaqueBlock(Block, frozen=True, tag="opaque"):
+    """A provider's own block sent back unchanged; other providers leave it out."""
+
+    provider: str
+    payload: Any
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message: a role and its blocks in order."""
+
+    role: Role
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All text of the message, joined."""
+        return "".join(b.text for b in self.blocks if isinstance(b, TextBlock))
+
+
+def text_message(role: Role, text: str) -> Message:
+    """Return a message of one text block."""
+    return Message(role, (TextBlock(text),))
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """What a model is told of a tool: `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to a model.
+
+    `tools` are sent natively only when `native_tools`; `grammar` is an llguidance grammar for models that take one;
+    `settings` holds the sampling values under their common names (temperature, seed, max_tokens, stop, reasoning, top_p)
+    and `extra_body` for anything else the provider should get.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    native_tools: bool = False
+    grammar: str = ""
+    settings: dict[str, Any] = {}

@@ -1,0 +1,1 @@
+"""Where model turns come from: each file is one provider; see `base`. `http` is the shared HTTP edge, `choose` reads `provider/name`."""

@@ -1,0 +1,46 @@
+"""The contract of a model: a request in, batches of parts out.
+
+A provider module offers a factory as `provider`: `provider(name, **options) -> Model`.
+
+Rules
+- `stream` yields one batch of parts for each chunk that arrived, so that nothing is awaited per token.
+- Before the first part a fault is raised as ModelError (the loop may retry it); after it, a fault is a Fault part or a ModelError
+  with `retryable=False`, and the stream ends.
+- Leaving the generator (aclose, cancel) closes the connection at once.
+- A model object holds no state of a stream: two streams of one model may interleave.
+- Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() -> list[Part]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from ..messages import Request
+from ..parts import Part
+
+
+class Model(Protocol):
+    """One model of one provider."""
+
+    name: str  # as the user writes it: provider/name
+    dialect: str  # the default dialect: "native" where tools can be sent, else "xml"
+    grammar: bool  # takes an llguidance grammar in the request
+    shots: bool  # is small: wants few-shot turns
+    context: int  # tokens of context, 0: unknown
+
+    def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
+        """Send the request and yield its parts as they come."""
+
+    async def aclose(self) -> None:
+        """Close connections. A closed model is not used again."""
+
+
+class Decoder(Protocol):
+    """Turns the bytes of one response body into parts."""
+
+    def feed(self, data: bytes) -> Sequence[Part]:
+        """Return the parts that `data` completes."""
+
+    def close(self) -> Sequence[Part]:
+        """The body is over: flush open calls as incomplete; a Fault if the protocol was broken off."""

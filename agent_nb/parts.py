@@ -1,0 +1,130 @@
+"""What comes back from a model, one stream part at a time.
+
+A model decoder turns a chunk of bytes into parts; a dialect turns the text among them into finer parts;
+`turn` turns parts into events. Parts carry no id, no time and no run: those belong to events.
+
+Rules: frozen values; text is a delta (concatenate it), never an accumulation; an empty delta is not emitted.
+A provider's own block id travels as `block` where blocks interleave ("" = the only one of its kind).
+This file imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="part"):
+    """Base of all parts."""
+
+
+class Text(Part, frozen=True, tag="text", gc=False):
+    """A delta of text: the model's words as they came, or (after a dialect) answer text."""
+
+    text: str
+    block: str = ""
+
+
+class Thought(Part, frozen=True, tag="thought"):
+    """A delta of reasoning. `attributes` (thought type, confidence …) and `opaque` (signature, encrypted) complete it."""
+
+    text: str
+    block: str = ""
+    attributes: dict[str, Any] | None = None
+    opaque: Any = None
+
+
+class Close(Part, frozen=True, tag="close"):
+    """The open text or thought block `block` is over. `incomplete`: it was cut off."""
+
+    block: str = ""
+    incomplete: bool = False
+
+
+class CallDelta(Part, frozen=True, tag="call_delta"):
+    """A fragment of a call's arguments. `index` tells parallel calls of one message apart."""
+
+    text: str
+    index: int = 0
+    call_id: str = ""
+    name: str = ""
+
+
+class Call(Part, frozen=True, tag="call"):
+    """A complete tool call: `args` as parsed (an object), `raw_args` as written, `call_id` "" if the model gave none.
+
+    `fault` is a message when it must not run (arguments that are no object, a block never closed); it then gets an error result.
+    """
+
+    name: str
+    args: dict[str, Any]
+    raw_args: str = ""
+    call_id: str = ""
+    index: int = 0
+    incomplete: bool = False
+    fault: str = ""
+
+
+class Execute(Part, frozen=True, tag="execute"):
+    """The batch of calls before it is complete and is to run now."""
+
+
+class End(Part, frozen=True, tag="end"):
+    """The model said that it is finished (`<end>`, `§END`)."""
+
+
+class Fault(Part, frozen=True, tag="fault"):
+    """Something was wrong in the stream. `feedback`: it goes back to the model as an error result it can learn from.
+
+    `code` is a stable word (`malformed_execute`, `forged_results`, `provider`, `limit` …), `raw` the text at fault,
+    `position` its offset in code points from the start of the turn.
+    """
+
+    code: str
+    message: str
+    raw: str = ""
+    position: int = 0
+    feedback: bool = False
+    retryable: bool = False
+
+
+class Usage(Part, frozen=True, tag="usage"):
+    """Tokens of this response so far (the last one counts). `raw` is the provider's own object, unchanged."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    cost: float | None = None
+    estimated: bool = False
+    raw: Any = None
+
+
+class Finish(Part, frozen=True, tag="finish"):
+    """Why the provider stopped, in its own word (`stop`, `tool_calls`, `length`, `end_turn` …)."""
+
+    reason: str
+
+
+class Head(Part, frozen=True, tag="head"):
+    """The response began: HTTP status, the model's own name and the response id, for the record."""
+
+    status: int = 0
+    model: str = ""
+    response_id: str = ""
+
+
+class Extra(Part, frozen=True, tag="extra"):
+    """Something the provider sent for which there is no word here; kept as an extension event."""
+
+    namespace: str
+    name: str
+    payload: Any = None
+
+
+class Resend(Part, frozen=True, tag="resend"):
+    """A block to be sent back unchanged in the next turn (signed thinking, encrypted reasoning, a server tool's block)."""
+
+    provider: str
+    payload: Any

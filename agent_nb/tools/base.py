@@ -1,0 +1,154 @@
+"""The values of the tool room: a tool, its context, what it yields, and what surrounds it.
+
+Rules
+- A tool never sees the log or the model; it speaks through `ToolContext.progress`, its yields and its return value.
+- `Host` is the way to the main thread of the kernel; outside a notebook there is none and tools run in worker threads.
+- Whatever a tool raises becomes a result; only `Cancelled` and the cancellation of the loop pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from ..messages import ToolSpec
+
+Effect = Literal["none", "kernel", "outside"]
+
+
+class Update(msgspec.Struct, frozen=True):
+    """News of a running tool: one of `text`, `fraction` (0 to 1) or `data`, with an optional `message`."""
+
+    text: str = ""
+    fraction: float | None = None
+    data: Any = None
+    message: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a call ended: `content` for the model (text or JSON value), `display` a mime bundle for people."""
+
+    status: Literal["ok", "error", "denied", "cancelled", "timeout"]
+    content: Any = ""
+    display: dict[str, Any] | None = None
+    duration: float = 0.0
+
+
+class Host(Protocol):
+    """The kernel's main thread, as tools see it."""
+
+    async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
+        """Run `code` as a cell in the user's namespace (top-level await works); `on_output` gets stdout and stderr as they come."""
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """Call a synchronous function on the main thread and return its value."""
+
+    def namespace(self) -> dict[str, Any]:
+        """Return the user's namespace."""
+
+
+class ToolContext:
+    """What a running tool may use: annotate a parameter with this type to get it; it is no part of the schema.
+
+    `trace_id` is constant through sub-agents; `call_id` and `name` are of this call; `folder` is where file tools may look.
+    """
+
+    def __init__(
+        self,
+        *,
+        call_id: str = "",
+        name: str = "",
+        trace_id: str = "",
+        folder: str = ".",
+        host: Host | None = None,
+        emit: Callable[[Update], None] = lambda _: None,
+    ) -> None:
+        self.call_id = call_id
+        self.name = name
+        self.trace_id = trace_id
+        self.folder = folder
+        self.host = host
+        self._emit = emit
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """True once the call is to stop; long synchronous loops should look at it."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Ask the tool to stop."""
+        self._cancelled = True
+
+    def progress(self, value: Any = None, *, message: str = "") -> None:
+        """Report progress: a str is output text, a float in 0..1 or an int 0 or 1 a fraction, anything else JSON data.
+
+        Safe to call from any thread. Raises TypeError if the value is no JSON.
+        """
+        self._emit(update(value, message))
+
+
+def update(value: Any, message: str = "") -> Update:
+    """Return `value` as an Update; see `ToolContext.progress`."""
+    if isinstance(value, Update):
+        return value
+    if isinstance(value, str):
+        return Update(text=value, message=message)
+    if isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1:
+        return Update(fraction=float(value), message=message)
+    return Update(data=msgspec.to_builtins(value), message=message)
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool: what the model is told (`spec`) and how a call runs.
+
+    `effect`: `none` (reads only), `kernel` (changes the user's namespace: executed again on replay), `outside` (files, network …).
+    Tools whose effect is not `none` are asked about under `--approve ask`. `validate` checks and converts the model's arguments
+    (raises ToolError with what to correct); `invoke` runs with them and returns a value, an awaitable, or an (async) iterator
+    whose items are progress and whose last value or `return` is the result. `thread`: where a synchronous tool runs.
+    `render` may return a mime bundle for people from the result value. `preview` may return text (a diff) of what a call would change.
+    """
+
+    spec: ToolSpec
+    invoke: Callable[..., Any]
+    validate: Callable[[dict[str, Any]], dict[str, Any]]
+    effect: Effect = "none"
+    timeout: float | None = None
+    thread: Literal["worker", "main"] = "worker"
+    icon: str = ""
+    context_parameter: str = ""
+    render: Callable[[Any], dict[str, Any]] | None = None
+    preview: Callable[[dict[str, Any], ToolContext], str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name the model calls it by."""
+        return self.spec.name
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A call that needs a decision: who wants to do what, and (if the tool can tell) what it would change."""
+
+    call_id: str
+    name: str
+    args: dict[str, Any]
+    effect: Effect = "outside"
+    preview: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The answer: `args` as approved (perhaps edited), `scope` once, tool (all of this tool) or run, `by` who decided, and why."""
+
+    allow: bool
+    args: dict[str, Any] | None = None
+    scope: Literal["once", "tool", "run"] = "once"
+    by: str = "policy"
+    reason: str = ""
+
+
+Asker = Callable[[Question], Awaitable[Decision | None]]  # None: nobody can be asked
+Stream = Iterator[Any] | AsyncIterator[Any]
+CancelScope = AbstractContextManager[Any]

@@ -1,0 +1,1 @@
+"""One file per kind of card: view state in, neutral nodes out."""
