@@ -1,0 +1,221 @@
+"""The event log of one run: append-only, numbered, observable, and exact.
+
+Why one object: the live view, the journal, the hub, the record and the DataFrame all read the same log, so nothing can drift apart.
+
+Rules
+- `append` is the only way in. It stamps `run`, `seq` (gap-free from 1) and `ts` (epoch s, whole ms, never going back) and returns
+  the stamped event. An event that already has a `seq` (a recorded one) is kept as it is and must be the next in line.
+- Deltas are passed to subscribers but not stored; their lengths and times are folded into the complete event of their block
+  (`chunks`), from which `deltas()` regenerates them exactly.
+- A subscriber that raises is detached, the fault is kept in `faults`, and the log goes on. A late one gets the prefix first.
+- One thread appends; others may read.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, overload
+
+import msgspec
+
+from .chunks import decode_chunks, encode_chunks
+from .events import Call, Delta, Event, Respond, Think, decode_event, encode_event, to_builtins
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Subscriber = Callable[[Event], None]
+CONVERSATION = ("user", "think", "call", "result", "respond")
+
+
+def new_run_id() -> str:
+    """Return a fresh run id: 12 hexadecimal digits."""
+    return uuid.uuid4().hex[:12]
+
+
+class EventLog(Sequence[Event]):
+    """The events of one run, in order."""
+
+    def __init__(self, run: str = "", *, clock: Callable[[], float] = time.time) -> None:
+        self.run = run or new_run_id()
+        self.faults: list[tuple[Subscriber, Exception]] = []
+        self._clock = clock
+        self._events: list[Event] = []
+        self._ts = 0.0
+        self._open: dict[str, list[tuple[int, int]]] = {}
+        self._last: dict[str, int] = {}
+        self._subscribers: list[Subscriber] = []
+
+    def append(self, event: Event) -> Event:
+        """Stamp and store `event`, tell the subscribers, and return the stamped event.
+
+        Raises ValueError if `event.seq` is set and is not the next number, or if the run has already ended.
+        """
+        if type(event) is Delta:
+            stamped: Event = self._delta(event)
+        else:
+            stamped = self._stamp(event)
+            self._events.append(stamped)
+        for subscriber in self._subscribers:
+            self._tell(subscriber, stamped)
+        return stamped
+
+    def now(self) -> float:
+        """Return the current time as the log counts it: epoch seconds, whole milliseconds, never going back."""
+        self._ts = max(self._ts, round(self._clock(), 3))
+        return self._ts
+
+    def _delta(self, event: Delta) -> Delta:
+        ts = self.now()
+        ms = round(ts * 1000)
+        pieces = self._open.get(event.block)
+        if pieces is None:
+            pieces = self._open[event.block] = []
+            start = self._events[0].ts if self._events else ts
+            self._last[event.block] = round(start * 1000)
+        if event.of != "result":
+            pieces.append((len(event.text), ms - self._last[event.block]))
+            self._last[event.block] = ms
+        return Delta(
+            ts=ts, run=self.run, turn=event.turn, span=event.span, parent=event.parent, origin=event.origin,
+            block=event.block, of=event.of, name=event.name, text=event.text,
+        )  # fmt: skip
+
+    def _stamp(self, event: Event) -> Event:
+        if self._events and self._events[-1].type == "end" and not self._events[-1].span:
+            raise ValueError("the run has ended: its log takes no more events")
+        seq = len(self._events) + 1
+        if event.seq:
+            if event.seq != seq:
+                raise ValueError(f"event {event.seq} is out of order: {seq} is next")
+            self._ts = max(self._ts, event.ts)
+            return event
+        changes: dict[str, Any] = {"seq": seq, "ts": self.now(), "run": self.run}
+        block = getattr(event, "block", "")
+        if block and (pieces := self._open.pop(block, None)):
+            del self._last[block]
+            if sum(n for n, _ in pieces) == len(block_text(event)):
+                changes["chunks"] = encode_chunks(pieces)
+        return msgspec.structs.replace(event, **changes)
+
+    def _tell(self, subscriber: Subscriber, event: Event) -> None:
+        try:
+            subscriber(event)
+        except Exception as fault:  # noqa: BLE001  (whatever a renderer or journal raises must not end the run)
+            self._subscribers = [s for s in self._subscribers if s is not subscriber]
+            self.faults.append((subscriber, fault))
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` with every stored event so far and then with each new one; return a function that detaches it."""
+        self._subscribers = [*self._subscribers, subscriber]
+        for event in list(self._events):
+            if subscriber in self._subscribers:
+                self._tell(subscriber, event)
+
+        def detach() -> None:
+            self._subscribers = [s for s in self._subscribers if s is not subscriber]
+
+        return detach
+
+    @property
+    def ended(self) -> bool:
+        """True when the last event is `end`."""
+        return bool(self._events) and self._events[-1].type == "end" and not self._events[-1].span
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        return self._events[index]
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __repr__(self) -> str:
+        return f"<EventLog {self.run}: {len(self)} events{'' if self.ended else ', open'}>"
+
+    def of(self, *types: str) -> list[Event]:
+        """Return the events of the given types, in order."""
+        return [e for e in self._events if e.type in types]
+
+    def select(self, pattern: str) -> list[Event]:
+        """Return the events whose path (`run`, then the foreign path or span) matches a glob such as `run/**`."""
+        plain = pattern.replace("/**", "*").replace("**", "*")
+        return [e for e in self._events if fnmatchcase(_path(e), plain)]
+
+    def conversation(self) -> list[Event]:
+        """Return the five kinds that seed 000 persists (§ Persistence); the record itself keeps every kind."""
+        return self.of(*CONVERSATION)
+
+    def deltas(self) -> Iterator[Delta]:
+        """Regenerate the delta stream of the stored blocks exactly, in time order within each block."""
+        start = self._events[0].ts if self._events else 0.0
+        for event in self._events:
+            yield from event_deltas(event, start)
+
+    def to_ndjson(self) -> str:
+        """Return the events as one canonical JSON object a line."""
+        return "".join(encode_event(e).decode() + "\n" for e in self._events)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the events as JSON objects."""
+        return [to_builtins(e) for e in self._events]
+
+    @classmethod
+    def of_events(cls, events: Iterable[Event]) -> EventLog:
+        """Return a log of recorded events. Events without `seq` are numbered; gaps are closed."""
+        log = cls("")
+        for event in events:
+            if not len(log) and event.run:
+                log.run = event.run
+            seq = len(log) + 1
+            log._events.append(event if event.seq == seq else msgspec.structs.replace(event, seq=seq))  # noqa: SLF001
+        return log
+
+    @classmethod
+    def from_ndjson(cls, text: str | bytes) -> EventLog:
+        """Read a log that `to_ndjson` wrote. Raises ValueError naming the line that is not JSON."""
+        data = text.encode() if isinstance(text, str) else text
+        events = []
+        for number, line in enumerate(data.split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                events.append(decode_event(line))
+            except msgspec.DecodeError as fault:
+                raise ValueError(f"line {number} is not a JSON object: {fault}") from fault
+        return cls.of_events(e for e in events if e.type != "delta")
+
+    def to_frame(self, columns: Any = None) -> pd.DataFrame:
+        """Return one row per event; see `agent_nb.frame`."""
+        from .frame import to_frame
+
+        return to_frame(self._events, columns)
+
+
+def block_text(event: Event) -> str:
+    """Return the text that the deltas of a block event add up to ("" for other events)."""
+    return event.raw_args if isinstance(event, Call) else event.content if isinstance(event, Think | Respond) else ""
+
+
+def event_deltas(event: Event, start: float) -> Iterator[Delta]:
+    """Regenerate the deltas of one block event; `start` is the time of the run's first event (epoch s)."""
+    if not isinstance(event, Think | Respond | Call) or not event.chunks:
+        return
+    text, at, ms = block_text(event), 0, round(start * 1000)
+    name = event.name if isinstance(event, Call) else ""
+    for length, gap in decode_chunks(event.chunks):
+        ms += gap
+        yield Delta(
+            ts=ms / 1000, run=event.run, turn=event.turn, span=event.span, parent=event.parent, origin=event.origin,
+            block=event.block, of=event.type, name=name, text=text[at : at + length],
+        )  # fmt: skip
+        at += length
+
+
+def _path(event: Event) -> str:
+    return "/".join(p for p in (event.run, event.path or event.span) if p)
