@@ -1,0 +1,49 @@
+"""The input transformer: a cell that begins with `%%agent` becomes an awaited call of the magic.
+
+Why: IPython never awaits the coroutine that a magic returns. Rewritten to `await get_ipython().run_cell_magic(…)` the
+cell is an async cell, so that messages (clicks) arrive while it runs and tools with top-level await can run beside it.
+
+Rules
+- Pure: a list of lines in, a list of lines out; anything that is not our cell magic comes back as the same list.
+- The body reaches the magic exactly as it was typed, whatever quotes, backslashes, braces or line ends it holds.
+- `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is somebody else's magic.
+- It is installed twice, before and after IPython's clean-up: before, so that a `>>>` at the start of a prompt's line
+  is not taken for a pasted prompt; after, so that an indented cell or a pasted `In [1]: %%agent` works too. A rewritten
+  cell does not match again.
+- The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MAGIC = "agent"
+_OURS = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
+
+
+def rewrite(lines: list[str]) -> list[str]:
+    """Return the cell `lines` with a leading `%%agent` cell rewritten to one awaited call; other cells unchanged."""
+    text = "".join(lines)
+    found = _OURS.match(text)
+    if found is None:
+        return lines
+    return [f"await get_ipython().run_cell_magic({MAGIC!r}, {found[1].strip()!r}, {text[found.end() :]!r})\n"]
+
+
+# While a cell is typed in a terminal, IPython asks transformers without side effects whether it is complete. Rewritten,
+# the first line alone would look complete; left alone, IPython's rule applies (a blank line ends a cell magic).
+rewrite.has_side_effects = True  # type: ignore[attr-defined]
+
+
+def install(shell: Any) -> None:
+    """Add the transformer to an IPython shell; installing twice changes nothing."""
+    if rewrite not in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.insert(0, rewrite)
+        shell.input_transformers_cleanup.append(rewrite)
+
+
+def uninstall(shell: Any) -> None:
+    """Take the transformer out of an IPython shell."""
+    cleanup = shell.input_transformers_cleanup
+    cleanup[:] = [t for t in cleanup if t is not rewrite]
