@@ -20,7 +20,10 @@ from .errors import UsageError
 
 ATTRIBUTE = {"models": "provider", "dialects": "dialect", "codecs": "codec", "tools": "tools", "view.cards": "card"}
 MACHINERY = {
-    "models": {"base", "http", "choose", "keys", "config", "retry", "settings", "images"},
+    "models": {
+        "base", "http", "faults", "body", "streaming", "calls", "chat", "chat_request", "responses", "responses_request",
+        "messages_api", "messages_request", "choose", "keys", "config", "retry", "settings", "images", "llama",
+    },  # fmt: skip
     "dialects": {"base", "markers", "calls", "render", "grammar"},
     "codecs": {"base", "framing", "detect", "correlate"},
     "tools": {"base", "schema", "decorator", "toolset", "approval", "runner", "policy", "paths", "results", "threads"},

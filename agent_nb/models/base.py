@@ -4,8 +4,8 @@ A provider module offers a factory as `provider`: `provider(name, **options) -> 
 
 Rules
 - `stream` yields one batch of parts for each chunk that arrived, so that nothing is awaited per token.
-- Before the first part a fault is raised as ModelError (the loop may retry it); after it, a fault is a Fault part or a ModelError
-  with `retryable=False`, and the stream ends.
+- Before the first part a fault is raised as ModelError (the loop may retry it); after it, a fault is a Fault part or a
+  ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() -> list[Part]`.
