@@ -1,0 +1,59 @@
+"""agent_nb: an `%%agent` cell magic that drives a streaming LLM agent, shows every event live and records the run in the notebook.
+
+Why everything here is lazy: `%load_ext agent_nb` must not make anyone wait for pandas, httpx or a markdown parser before they are used.
+Rules: this file holds the public names and the two hooks that IPython calls, nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .agent import Agent as Agent
+    from .agent import Stream as Stream
+    from .api import parse as parse
+    from .log import EventLog as EventLog
+    from .models.scripted import Scripted as Scripted
+    from .run import Run as Run
+    from .tools.base import ToolContext as ToolContext
+    from .tools.decorator import tool as tool
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Agent": "agent",
+    "Stream": "agent",
+    "Run": "run",
+    "EventLog": "log",
+    "Scripted": "models.scripted",
+    "ToolContext": "tools.base",
+    "tool": "tools.decorator",
+    "parse": "api",
+}
+
+__all__ = [*_WHERE, "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604  (names of the table above)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register `%%agent` and `%agent` (IPython calls this on `%load_ext agent_nb`)."""
+    from .notebook.magic import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take everything back that `load_ipython_extension` registered."""
+    from .notebook.magic import unload
+
+    unload(shell)

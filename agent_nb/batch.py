@@ -1,0 +1,145 @@
+"""One batch of tool calls, from the runner's reports to the log.
+
+Why: tools run at the same time and report from anywhere; the log wants results in call order, text in few pieces and nothing secret.
+
+Rules
+- Exactly one `result` per call, in call order; one that ended early is announced by a live delta (`of="result"`) and waits.
+- Progress text is joined, never lost, and logged at most `RATE` times a second and call; of fractions only the newest is logged.
+- Whatever a tool said is logged before its result; text, data and results pass the secret filter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import events
+from .log import EventLog
+from .pipeline import Filter
+from .tools.base import Outcome, Update
+from .turn import clean, clean_value
+
+RATE = 20
+LARGEST = 1 << 20  # characters of one progress event; more text is split
+
+
+class Redaction:
+    """What the batch needs of the secret filter: one for a stream, one for a value."""
+
+    def __init__(self, stream: Callable[[], Filter], value: Callable[[Any], Any]) -> None:
+        self.stream = stream
+        self.value = value
+
+
+class _Voice:
+    """What one call has said and what of it is not logged yet."""
+
+    def __init__(self, filter_: Filter) -> None:
+        self.filter = filter_
+        self.text: list[str] = []
+        self.fraction: float | None = None
+        self.message = ""
+        self.last = 0.0
+
+
+class Batch:
+    """The log's side of one running batch."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        calls: Sequence[events.Call],
+        redaction: Redaction,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.ended: dict[str, Outcome] = {}
+        self._log = log
+        self._calls = {c.call_id: c for c in calls}
+        self._order = [c.call_id for c in calls]
+        self._redaction = redaction
+        self._clock = clock
+        self._voices: dict[str, _Voice] = {}
+        self._logged = 0
+
+    def approval(self, call_id: str, **fields: Any) -> None:
+        """Log a question or its answer."""
+        if fields.get("args") is not None:
+            fields["args"] = self._redaction.value(clean_value(fields["args"]))
+        self._log.append(events.Approval(call_id=call_id, origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
+                                         **self._place(call_id), **fields))  # fmt: skip
+
+    def started(self, call_id: str) -> None:
+        """Log that a tool began."""
+        name = self._calls[call_id].name
+        self._log.append(events.Started(call_id=call_id, name=name, origin="tool", **self._place(call_id)))
+
+    def update(self, call_id: str, news: Update) -> None:
+        """Take news of a running tool; it is logged now or with the next `flush`."""
+        if call_id in self.ended:
+            return
+        voice = self._voices.setdefault(call_id, _Voice(self._redaction.stream()))
+        if news.data is not None:
+            self._flush(call_id, voice)
+            data = self._redaction.value(clean_value(news.data))
+            self._progress(call_id, data=data, message=self._redaction.value(clean(news.message)))
+            return
+        if news.text:
+            voice.text.append(voice.filter.feed(clean(news.text)))
+        if news.fraction is not None:
+            voice.fraction = news.fraction
+        voice.message = self._redaction.value(clean(news.message)) or voice.message
+        if self._clock() - voice.last >= 1 / RATE:
+            self._flush(call_id, voice)
+
+    def flush(self) -> None:
+        """Log what has gathered; called RATE times a second while the batch runs."""
+        for call_id, voice in self._voices.items():
+            if call_id not in self.ended and self._clock() - voice.last >= 1 / RATE:
+                self._flush(call_id, voice)
+
+    def end(self, call_id: str, outcome: Outcome) -> None:
+        """Log the end of a call, now or when the calls before it have ended."""
+        if call_id in self.ended:
+            return
+        if (voice := self._voices.get(call_id)) is not None:
+            voice.text.append(voice.filter.close())
+            self._flush(call_id, voice)
+        self.ended[call_id] = outcome
+        if self._order[self._logged] != call_id:
+            self._log.append(events.Delta(block=call_id, of="result", text=outcome.status, origin="tool", **self._place(call_id)))
+        while self._logged < len(self._order) and self._order[self._logged] in self.ended:
+            self._result(self._order[self._logged])
+            self._logged += 1
+
+    def end_all(self, outcome: Outcome) -> None:
+        """End every call that has not ended."""
+        for call_id in self._order:
+            self.end(call_id, outcome)
+
+    def _result(self, call_id: str) -> None:
+        outcome = self.ended[call_id]
+        self._log.append(
+            events.Result(
+                call_id=call_id, name=self._calls[call_id].name, status=outcome.status, duration=round(outcome.duration, 3),
+                content=self._redaction.value(clean_value(outcome.content)),
+                display=self._redaction.value(clean_value(outcome.display)) if outcome.display else None,
+                origin="tool", **self._place(call_id),
+            )
+        )  # fmt: skip
+
+    def _flush(self, call_id: str, voice: _Voice) -> None:
+        text, fraction, message = "".join(voice.text), voice.fraction, voice.message
+        voice.text, voice.fraction, voice.message = [], None, ""
+        voice.last = self._clock()
+        for at in range(0, len(text), LARGEST):
+            self._progress(call_id, text=text[at : at + LARGEST])
+        if fraction is not None or message:
+            self._progress(call_id, fraction=fraction, message=message)
+
+    def _progress(self, call_id: str, **fields: Any) -> None:
+        self._log.append(events.Progress(call_id=call_id, origin="tool", **self._place(call_id), **fields))
+
+    def _place(self, call_id: str) -> dict[str, Any]:
+        call = self._calls[call_id]
+        return {"turn": call.turn, "span": call.span, "parent": call.parent}

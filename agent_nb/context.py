@@ -1,0 +1,188 @@
+"""From stored events to the messages that a model reads (seed 000, "Storage → Messages").
+
+Why a fold of its own: what is stored has no markers, no roles and no batches; every dialect and provider gets them synthesised here
+in the same chronological order, so that a conversation can go on with another model or dialect.
+
+Rules
+- Pure functions: events in, messages out.
+- A step of the assistant is written in the order it happened; calls of one batch are written as one batch, results follow in call order.
+- An error that was fed back (malformed batch, forged results) is written as the assistant's raw text and an error result.
+- Opaque blocks go back only to the provider they came from; runs before the window are left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from . import events
+from .dialects.base import Dialect
+from .events import Event
+from .messages import Block, CallBlock, ImageBlock, Message, OpaqueBlock, ResultBlock, TextBlock, ThoughtBlock, text_message
+from .turn import RESEND
+
+FED_BACK = ("malformed_execute", "forged_results", "call_without_execute")
+CHARS_PER_TOKEN = 4
+IMAGE_TOKENS = 1000
+
+
+def messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]:
+    """Return the conversation of `runs` (each the events of one run, oldest first) as messages of `dialect`."""
+    writer = _Writer(dialect)
+    for run in runs:
+        for event in run:
+            if not event.span:
+                writer.add(event)
+        writer.flush()
+    return writer.messages
+
+
+class _Writer:
+    """Collects one step after the other."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.messages: list[Message] = []
+        self._dialect = dialect
+        self._step: list[Block] = []
+        self._results: list[ResultBlock] = []
+        self._pending: list[str] = []
+
+    def add(self, event: Event) -> None:
+        handler = _WRITE.get(type(event))
+        if handler is not None:
+            handler(self, event)
+
+    def user(self, event: events.User) -> None:
+        self.flush()
+        images = [ImageBlock(a["media_type"], a["data"]) for a in event.attachments if a.get("data")]
+        self._put(Message("user", (*images, TextBlock(event.content))))
+
+    def think(self, event: events.Think) -> None:
+        self._speak(ThoughtBlock(event.content, event.opaque))
+
+    def respond(self, event: events.Respond) -> None:
+        self._speak(TextBlock(event.content))
+
+    def call(self, event: events.Call) -> None:
+        self._speak(CallBlock(event.call_id, event.name, event.args, event.raw_args))
+        self._pending.append(event.call_id)
+
+    def result(self, event: events.Result) -> None:
+        self._results.append(ResultBlock(event.call_id, event.name, content_text(event.content), event.status != "ok"))
+
+    def error(self, event: events.Error) -> None:
+        if event.code not in FED_BACK:
+            return
+        if event.raw.strip():
+            self._speak(TextBlock(event.raw))
+        self._results.append(ResultBlock("", event.code, event.message, error=True))
+
+    def extension(self, event: events.Extension) -> None:
+        if event.name == RESEND:
+            self._speak(OpaqueBlock(event.namespace, event.payload))
+
+    def flush(self) -> None:
+        """Write the step and its results."""
+        if self._step:
+            self._put(self._assistant())
+        if self._results:
+            self._put(self._result_message())
+        self._step, self._results, self._pending = [], [], []
+
+    def _speak(self, block: Block) -> None:
+        """A word of the assistant: after results a new step begins."""
+        if self._results:
+            self.flush()
+        self._step.append(block)
+
+    def _assistant(self) -> Message:
+        if self._dialect.native:
+            answered = {r.call_id for r in self._results}
+            kept = [b for b in self._step if not isinstance(b, CallBlock) or b.call_id in answered]
+            return Message("assistant", tuple(kept))
+        return text_message("assistant", "\n\n".join(self._written()))
+
+    def _written(self) -> Iterator[str]:
+        calls = [b for b in self._step if isinstance(b, CallBlock)]
+        for block in self._step:
+            if isinstance(block, ThoughtBlock):
+                yield self._dialect.assistant(block.text, (), "")
+            elif isinstance(block, TextBlock):
+                yield self._dialect.assistant("", (), block.text)
+            elif calls and block is calls[-1]:
+                yield self._dialect.assistant("", calls, "")
+
+    def _result_message(self) -> Message:
+        if not self._dialect.native:
+            return self._dialect.results(self._results)
+        order = {call_id: i for i, call_id in enumerate(self._pending)}
+        known = sorted((r for r in self._results if r.call_id in order), key=lambda r: order[r.call_id])
+        loose = [r for r in self._results if r.call_id not in order]
+        if known:
+            return Message("tool", tuple(known))
+        return text_message("user", "\n".join(f"Error ({r.name}): {r.content}" for r in loose))
+
+    def _put(self, message: Message) -> None:
+        """Add a message; neighbours of one role become one, because some providers demand that roles alternate."""
+        last = self.messages[-1] if self.messages else None
+        if last is not None and last.role == message.role and message.role in ("user", "assistant"):
+            glue = (TextBlock("\n\n"),) if last.text and message.text else ()
+            self.messages[-1] = Message(message.role, (*last.blocks, *glue, *message.blocks))
+        else:
+            self.messages.append(message)
+
+
+_WRITE: dict[type[Event], Callable[..., None]] = {
+    events.User: _Writer.user,
+    events.Think: _Writer.think,
+    events.Respond: _Writer.respond,
+    events.Call: _Writer.call,
+    events.Result: _Writer.result,
+    events.Error: _Writer.error,
+    events.Extension: _Writer.extension,
+}
+
+
+def content_text(content: object) -> str:
+    """Return a result's content as the text that a model reads."""
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+
+
+def estimate_tokens(sent: Sequence[Message]) -> int:
+    """Estimate the tokens of messages: four characters each, a thousand for an image."""
+    return sum(_weight(b) for m in sent for b in m.blocks) + 4 * len(sent)
+
+
+def _weight(block: Block) -> int:
+    if isinstance(block, ImageBlock):
+        return IMAGE_TOKENS
+    return len(msgspec.json.encode(block)) // CHARS_PER_TOKEN + 1
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What of a conversation is sent: the runs kept, and those left out (oldest first)."""
+
+    kept: tuple[Sequence[Event], ...]
+    left_out: tuple[Sequence[Event], ...] = ()
+
+    @property
+    def note(self) -> str:
+        """Words for the header; "" when all was kept."""
+        n = len(self.left_out)
+        return f"{n} earlier turn{'s' if n != 1 else ''} left out (context window)" if n else ""
+
+
+def window(dialect: Dialect, history: Sequence[Sequence[Event]], current: Sequence[Event], budget: int) -> Window:
+    """Keep the newest runs of `history` that fit into `budget` tokens beside `current`; a budget of 0 keeps all."""
+    if budget <= 0:
+        return Window(tuple(history))
+    room = budget - estimate_tokens(messages(dialect, [current]))
+    kept: list[Sequence[Event]] = []
+    for run in reversed(history):
+        room -= estimate_tokens(messages(dialect, [run]))
+        if room < 0:
+            break
+        kept.insert(0, run)
+    return Window(tuple(kept), tuple(history[: len(history) - len(kept)]))

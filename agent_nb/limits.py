@@ -1,0 +1,83 @@
+"""How far a run may go, and the meter that watches it.
+
+Rules: a limit of 0 or None is no limit; the meter only counts and answers; what a hit limit means is the loop's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from .errors import UsageError
+from .events import Counts
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Model turns, tool calls, consecutive tool failures, tokens (in + out), US dollars, seconds."""
+
+    turns: int = 12
+    tool_calls: int = 50
+    failures: int = 3
+    tokens: int = 200_000
+    cost: float | None = None
+    seconds: float = 600.0
+
+
+def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
+    """Return limits with the given ones replaced. Raises UsageError on an unknown name or a value that is no number."""
+    if isinstance(values, Limits):
+        return values
+    known = Limits.__struct_fields__
+    for name, value in (values or {}).items():
+        if name not in known:
+            raise UsageError(f"There is no limit named {name!r}. Known: {', '.join(known)}.")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+            raise UsageError(f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}.")
+    return Limits(**{k: (v if v is not None else 0) for k, v in (values or {}).items()})
+
+
+class Meter:
+    """Counts what a run has used."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.turns = 0
+        self.tool_calls = 0
+        self.failures = 0
+        self.total = Counts()
+
+    def add(self, step: Counts) -> None:
+        """Add the usage of one model request."""
+        t = self.total
+        cost = None if step.cost is None and t.cost is None else (t.cost or 0.0) + (step.cost or 0.0)
+        self.total = Counts(
+            input=t.input + step.input, output=t.output + step.output, cached=t.cached + step.cached,
+            reasoning=t.reasoning + step.reasoning, duration=round(t.duration + step.duration, 3),
+            ttft=t.ttft if t.ttft is not None else step.ttft, cost=cost,
+        )  # fmt: skip
+
+    def outcome(self, ok: bool) -> None:
+        """Count how a call ended: only failures in a row add up."""
+        self.failures = 0 if ok else self.failures + 1
+
+    def hit(self) -> str:
+        """Return the words of the first limit that is used up, or ""."""
+        lim, total = self.limits, self.total
+        table = (
+            (lim.turns, self.turns, f"{lim.turns} model turns"),
+            (lim.failures, self.failures, f"{lim.failures} tool failures in a row"),
+            (lim.tokens, total.input + total.output, f"{lim.tokens:,} tokens"),
+            (lim.cost, total.cost or 0.0, f"${lim.cost or 0:.2f}"),
+        )
+        return next((f"limit reached: {words}" for limit, used, words in table if limit and used >= limit), "")
+
+    def calls_left(self) -> int | None:
+        """Return how many tool calls may still run (None: any number)."""
+        return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
+
+    def near(self) -> bool:
+        """True when the coming turn is the last one that may be asked for: the model is then told to finish."""
+        lim, used = self.limits, self.total.input + self.total.output
+        return bool((lim.turns and self.turns >= lim.turns - 1) or (lim.tokens and used >= 0.9 * lim.tokens))

@@ -1,0 +1,303 @@
+"""The loop of one run: context -> messages -> model stream -> parts -> events -> tools, turn after turn.
+
+Why it appends to the log and does not yield: a run goes on, and ends properly, whoever reads it and whether anyone still does;
+`agent.Stream` is the asynchronous iterator over it.
+
+Rules
+- It knows no protocol, no provider, no widget and no HTTP: model, dialect, tools and filters are handed in (`Plan`).
+- In a text dialect the model is not read on once a batch is complete; natively it is read to the end, `TAIL` seconds at most.
+- A fault before the first part of an answer may be retried; after it never.
+- Whatever happens: open blocks are closed, every call gets one result, and `end` is the last event, exactly once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import msgspec
+
+from . import context, events
+from .batch import RATE, Batch, Redaction
+from .dialects.base import Dialect
+from .errors import Cancelled, ModelError
+from .events import Event
+from .limits import Limits, Meter
+from .log import EventLog
+from .messages import Message, Request, ToolSpec, text_message
+from .models.base import Model
+from .pipeline import Pipeline
+from .tools.base import Outcome
+from .tools.runner import ToolRunner
+from .turn import CallIds, Turn
+
+TAIL = 2.0
+RESERVE = 1024  # tokens of the context kept free for the answer
+LAST_TURN = "This is your last turn: answer the user now with what you know, without calling a tool."
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a run is made of. `start` holds the fields of its `run_start` event."""
+
+    model: Model
+    dialect: Dialect
+    fallback: Dialect
+    tools: Sequence[ToolSpec]
+    runner: ToolRunner
+    limits: Limits
+    redaction: Redaction
+    retry_delay: Callable[[ModelError, int], float | None]
+    system: str = ""
+    settings: Mapping[str, Any] = {}
+    start: Mapping[str, Any] = {}
+
+
+class Loop:
+    """One run in progress; `run` is called once."""
+
+    def __init__(
+        self, plan: Plan, log: EventLog, user: events.User, history: Sequence[Sequence[Event]], scope: anyio.CancelScope
+    ) -> None:
+        self._plan = plan
+        self._log = log
+        self._user = user
+        self._history = history
+        self._scope = scope
+        self._dialect = plan.dialect
+        self._meter = Meter(plan.limits)
+        self._ids = CallIds()
+        self._why = Cancelled("user")
+        self._requests = 0
+
+    def cancel(self, why: Cancelled) -> None:
+        """Stop the run for the given reason; the first one counts."""
+        if not self._scope.cancel_called:
+            self._why = why
+            self._scope.cancel()
+
+    async def run(self) -> None:
+        """Run to the end. Raises nothing: what went wrong is in the log."""
+        self._log.append(events.RunStart(**self._plan.start))
+        self._log.append(self._user)
+        status: events.EndStatus = "error"
+        reason = ""
+        seconds = self._plan.limits.seconds
+        timed = anyio.current_time() + seconds if seconds else float("inf")
+        self._scope.deadline = timed
+        try:
+            with self._scope:
+                status, reason = await self._turns()
+            if self._scope.cancelled_caught:
+                status, reason = self._stopped(timed)
+        except Cancelled as stop:
+            status, reason = self._interrupted(stop)
+        except ModelError as fault:
+            self._error(fault.code, str(fault), raw=fault.raw, retryable=fault.retryable)
+        except Exception as fault:  # noqa: BLE001  (a bug must still leave a valid log; the message names it)
+            self._error("internal", f"{type(fault).__name__}: {fault}")
+        if not self._log.ended:
+            self._log.append(events.End(status=status, finish_reason=reason))
+
+    def _stopped(self, timed: float) -> tuple[events.EndStatus, str]:
+        if anyio.current_time() >= timed and self._why.reason == "user" and not self._why.detail:
+            self._why = Cancelled("timeout", f"limit reached: {self._plan.limits.seconds:g} seconds")
+        return self._interrupted(self._why)
+
+    def _interrupted(self, why: Cancelled) -> tuple[events.EndStatus, str]:
+        reason: Any = why.reason if why.reason in ("user", "timeout", "limit") else "user"
+        self._log.append(events.Interrupt(reason=reason, detail=why.detail))
+        return ("interrupted" if reason == "user" else "limit"), reason
+
+    def _error(self, code: str, message: str, **fields: Any) -> None:
+        text = self._plan.redaction.value(message)
+        raw = self._plan.redaction.value(fields.pop("raw", ""))
+        self._log.append(events.Error(code=code, message=text, raw=raw, turn=self._meter.turns, **fields))
+
+    async def _turns(self) -> tuple[events.EndStatus, str]:
+        while True:
+            if words := self._meter.hit():
+                raise Cancelled("limit", words)
+            turn = await self._model_turn()
+            self._meter.turns += 1
+            if turn.broken:
+                self._abandon(turn)
+                return "error", turn.finish
+            if turn.executed and turn.calls:
+                await self._execute(turn)
+                continue
+            self._refuse(turn)
+            if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
+                return "ok", turn.finish or ("end" if turn.ended else "stop")
+            self._meter.outcome(False)
+
+    async def _model_turn(self) -> Turn:
+        """Ask the model once, with retries before the first part."""
+        attempt = 0
+        while True:
+            attempt += 1
+            turn = Turn(self._meter.turns + 1, self._ids)
+            try:
+                await self._request(turn, attempt)
+                return turn
+            except ModelError as fault:
+                if turn.heard:
+                    raise
+                if fault.code == "no_tools" and self._dialect.native:
+                    self._dialect = self._plan.fallback
+                    self._error("no_tools", f"{fault} Going on with the {self._dialect.name} dialect.", retryable=True)
+                    continue
+                delay = self._plan.retry_delay(fault, attempt)
+                if delay is None:
+                    raise
+                self._error("retry", f"{fault} Trying again in {delay:.1f} s (attempt {attempt + 1}).", retryable=True)
+            await anyio.sleep(delay)
+
+    async def _request(self, turn: Turn, attempt: int) -> None:
+        request = self._build()
+        node = {"name": "llm", "span": f"llm-{self._requests + 1}", "turn": turn.number}
+        self._requests += 1
+        data = {"attempt": attempt, "messages": len(request.messages), "digest": digest(request), "internal": True}
+        self._log.append(events.Node(phase="enter", data=data, **node))
+        clock = _Clock()
+        pipeline = Pipeline(self._dialect, turn, self._plan.redaction.stream)
+        result = "cancelled"
+        try:
+            await self._read(request, pipeline, clock)
+            result = "ok"
+        except ModelError as fault:
+            result = f"error: {fault.code} {fault.status or ''}".strip()
+            raise
+        finally:
+            cut = result != "ok" or turn.broken
+            for event in pipeline.close(incomplete=cut):
+                self._log.append(event)
+            self._log.append(events.Node(phase="exit", result=result, data={"status": turn.head.status, "model": turn.head.model}, **node))
+            if result != "ok":
+                self._abandon(turn)
+            if turn.heard:
+                self._measure(turn, request, clock)
+
+    async def _read(self, request: Request, pipeline: Pipeline, clock: _Clock) -> None:
+        log, turn = self._log, pipeline.turn
+        tail = anyio.CancelScope()
+        with tail:
+            async with aclosing(self._plan.model.stream(request)) as stream:
+                async for batch in stream:
+                    turn.heard = turn.heard or bool(batch)
+                    for event in pipeline.feed(batch):
+                        clock.first()
+                        log.append(event)
+                    if pipeline.stopped and not pipeline.native:
+                        break
+                    if turn.finish and tail.deadline == float("inf"):
+                        tail.deadline = anyio.current_time() + TAIL
+        clock.stop()
+
+    def _build(self) -> Request:
+        """Make the request of the coming turn from the log."""
+        plan, dialect = self._plan, self._dialect
+        current = list(self._log)
+        system = "\n\n".join(t for t in (dialect.instructions(plan.tools), plan.system) if t)
+        head = [text_message("system", system)] if system else []
+        if plan.model.shots and not dialect.native:
+            head += dialect.shots(plan.tools)
+        budget = max(plan.model.context - RESERVE - context.estimate_tokens(head), 1) if plan.model.context else 0
+        kept = context.window(dialect, self._history, current, budget)
+        if kept.note and not self._meter.turns:
+            self._log.append(events.State(kind="window", payload={"left_out": len(kept.left_out), "note": kept.note}))
+        sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
+        if self._meter.near() and self._meter.turns:
+            sent.append(text_message("user", LAST_TURN))
+        return Request(
+            messages=tuple(sent), tools=tuple(plan.tools), native_tools=dialect.native and bool(plan.tools),
+            grammar=dialect.grammar(plan.tools) if plan.model.grammar and not dialect.native else "",
+            settings=dict(plan.settings),
+        )  # fmt: skip
+
+    def _measure(self, turn: Turn, request: Request, clock: _Clock) -> None:
+        """Log the usage of a request; estimated from the texts where the provider told none."""
+        usage = turn.usage
+        said = sum(len(e.content) for e in self._log if e.turn == turn.number and isinstance(e, events.Think | events.Respond))
+        said += sum(len(c.raw_args) for c in turn.calls)
+        step = events.Counts(
+            input=usage.input if usage else context.estimate_tokens(request.messages),
+            output=usage.output if usage else -(-said // context.CHARS_PER_TOKEN),
+            cached=usage.cached if usage else 0, reasoning=usage.reasoning if usage else 0,
+            duration=clock.duration, ttft=clock.ttft, cost=usage.cost if usage else None,
+        )  # fmt: skip
+        self._meter.add(step)
+        estimated = usage is None or usage.estimated
+        self._log.append(events.Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number))
+
+    async def _execute(self, turn: Turn) -> None:
+        """Run the batch of a turn; whatever happens, every call of it has one result afterwards."""
+        batch = Batch(self._log, turn.calls, self._plan.redaction)
+        left = self._meter.calls_left()
+        if left is not None and len(turn.calls) > left:
+            batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
+            raise Cancelled("limit", f"limit reached: {self._plan.limits.tool_calls} tool calls")
+        self._meter.tool_calls += len(turn.calls)
+        faults = {call.call_id: why for call, why in turn.rejected}
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_tick, batch)
+                await self._plan.runner.run([(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls], batch)
+                group.cancel_scope.cancel()
+        finally:
+            batch.end_all(Outcome("cancelled", "Stopped before it was done."))
+        for call in turn.calls:
+            self._meter.outcome(batch.ended[call.call_id].status not in ("error", "timeout"))
+
+    def _refuse(self, turn: Turn) -> None:
+        """Give calls that do not run their error results."""
+        faults = {call.call_id: why for call, why in turn.rejected}
+        refused = [*turn.calls, *(c for c, _ in turn.rejected if c not in turn.calls)]
+        batch = Batch(self._log, refused, self._plan.redaction)
+        for call in refused:
+            batch.end(call.call_id, Outcome("error", faults.get(call.call_id) or "Not run: the batch was never executed."))
+
+    def _abandon(self, turn: Turn) -> None:
+        """The response broke off: its calls do not run."""
+        calls = [*turn.calls, *(c for c, _ in turn.rejected if c not in turn.calls)]
+        Batch(self._log, calls, self._plan.redaction).end_all(Outcome("cancelled", "Not run: the response broke off."))
+
+
+async def _tick(batch: Batch) -> None:
+    while True:
+        await anyio.sleep(1 / RATE)
+        batch.flush()
+
+
+class _Clock:
+    """Times of one request, in seconds."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._first: float | None = None
+        self._end: float | None = None
+
+    def first(self) -> None:
+        """The first event of the answer is there."""
+        if self._first is None:
+            self._first = time.monotonic()
+
+    def stop(self) -> None:
+        """The answer is complete."""
+        self._end = time.monotonic()
+
+    @property
+    def duration(self) -> float:
+        return round((self._end or time.monotonic()) - self._start, 3)
+
+    @property
+    def ttft(self) -> float | None:
+        return None if self._first is None else round(self._first - self._start, 3)
+
+
+def digest(request: Request) -> str:
+    """Return a short digest of what is sent, for the record: equal requests have equal digests."""
+    return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:16]

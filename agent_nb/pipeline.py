@@ -1,0 +1,134 @@
+"""The way of one model turn: parts of a model -> secret filter -> dialect -> turn -> events.
+
+Why one object: the loop, `parse`, the tape and the benchmarks take exactly the same way.
+
+Rules
+- Text goes through the filter and then the dialect; reasoning and call arguments through the filter only.
+- What a filter holds back is released before a part of another kind passes, so order is kept.
+- Call fragments are assembled here; a call is complete when the model says so or the response ends.
+- When the dialect has stopped (a batch is complete, the end is reached) later parts are dropped, usage aside.
+- No I/O and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from . import parts
+from .dialects.base import Dialect, Parser
+from .dialects.native import CallAssembler
+from .events import Event
+from .turn import Turn
+
+
+class Filter(Protocol):
+    """A streaming text filter, such as `redact.Redactor`."""
+
+    def feed(self, text: str) -> str:
+        """Return the text that may pass now."""
+
+    def close(self) -> str:
+        """Return what was held back."""
+
+
+class Pipeline:
+    """Reads one model turn."""
+
+    def __init__(self, dialect: Dialect, turn: Turn, new_filter: Callable[[], Filter] | None = None) -> None:
+        self.turn = turn
+        self.native = dialect.native
+        self._parser: Parser = dialect.parser()
+        self._calls = CallAssembler()
+        self._new_filter = new_filter
+        self._filters: dict[tuple[type[parts.Part], str | int], Filter] = {}
+        self._passing: tuple[type[parts.Part], str | int] | None = None
+        self._sample: parts.Part = parts.Text("")
+        self._text_block = ""
+
+    @property
+    def stopped(self) -> bool:
+        """True when nothing more of this response is wanted."""
+        return self._parser.stopped
+
+    def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
+        """Return the events that a batch of parts completes."""
+        out: list[parts.Part] = []
+        for part in batch:
+            if isinstance(part, parts.Text | parts.Thought | parts.CallDelta):
+                if not self._parser.stopped:
+                    self._filtered(part, out)
+            elif isinstance(part, parts.Usage | parts.Finish | parts.Head):
+                out.append(part)
+            elif not self._parser.stopped:
+                self._release(out)
+                self._other(part, out)
+        return self.turn.feed(out)
+
+    def close(self, *, incomplete: bool = False) -> list[Event]:
+        """The response is over (`incomplete`: cut off): flush, close and return the last events.
+
+        Native calls that came whole form a batch (`execute`); after a cut they do not run.
+        """
+        out: list[parts.Part] = []
+        self._release(out)
+        if not self._parser.stopped:
+            out.extend(self._parser.close())
+        out.extend(self._calls.close(incomplete=incomplete))
+        stored = self.turn.feed(out)
+        stored += self.turn.close(incomplete=incomplete)
+        if self.native and not incomplete:
+            stored += self.turn.batch()
+        return stored
+
+    def _filtered(self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]) -> None:
+        if self._new_filter is None:
+            self._plain(part, out)
+            return
+        key = (type(part), part.index if isinstance(part, parts.CallDelta) else part.block)
+        if key != self._passing:
+            self._release(out)
+            self._passing = key
+        self._sample = part
+        found = self._filters.get(key)
+        if found is None:
+            found = self._filters[key] = self._new_filter()
+        text = found.feed(part.text)
+        if text == part.text:
+            self._plain(part, out)
+        else:
+            self._plain(msgspec.structs.replace(part, text=text), out)
+
+    def _release(self, out: list[parts.Part]) -> None:
+        """Let the text pass that the filter in use holds back."""
+        if self._passing is None:
+            return
+        rest = self._filters.pop(self._passing).close()
+        if rest:
+            self._plain(msgspec.structs.replace(self._sample, text=rest), out)
+        self._passing = None
+
+    def _plain(self, part: parts.Part, out: list[parts.Part]) -> None:
+        if isinstance(part, parts.Text):
+            if part.block != self._text_block:
+                self._text_block = part.block
+            if part.text:
+                parsed = self._parser.feed(part.text)
+                out.extend(parsed if not part.block else _placed(parsed, part.block))
+        elif isinstance(part, parts.CallDelta):
+            self._calls.feed(part)
+            out.append(part)
+        else:
+            out.append(part)
+
+    def _other(self, part: parts.Part, out: list[parts.Part]) -> None:
+        if isinstance(part, parts.Call):
+            self._calls.drop(part.index)
+        out.append(part)
+
+
+def _placed(parsed: Sequence[parts.Part], block: str) -> Iterable[parts.Part]:
+    """Give the text among `parsed` back the provider's block id."""
+    return [parts.Text(p.text, block) if isinstance(p, parts.Text) else p for p in parsed]

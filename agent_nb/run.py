@@ -1,0 +1,87 @@
+"""A run as people hold it in their hands: the log of one prompt and what can be asked of it.
+
+Rules: everything is derived from the log at the moment it is asked; nothing is stored twice. Works on partial and empty logs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import events
+from .log import EventLog
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Run:
+    """One run of an agent: prompt, answer, status, usage and every event."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.log.run
+
+    @property
+    def events(self) -> EventLog:
+        """The whole event log, a sequence."""
+        return self.log
+
+    @property
+    def prompt(self) -> str:
+        """What the user said first."""
+        return next((e.content for e in self.log if isinstance(e, events.User)), "")
+
+    @property
+    def answer(self) -> str:
+        """The text of the last turn that answered; "" if none did."""
+        responds = [e for e in self.log if isinstance(e, events.Respond) and not e.span and e.content.strip()]
+        return "\n\n".join(e.content.strip() for e in responds if e.turn == responds[-1].turn)
+
+    @property
+    def status(self) -> str:
+        """`ok`, `error`, `interrupted`, `limit`, `awaiting`, or `running` while there is no end."""
+        last = self.log[-1] if len(self.log) else None
+        return last.status if isinstance(last, events.End) else "running"
+
+    @property
+    def usage(self) -> events.Counts:
+        """Tokens, times (s) and cost of the whole run."""
+        metrics = [e for e in self.log if isinstance(e, events.Metric)]
+        return metrics[-1].total if metrics else events.Counts()
+
+    @property
+    def error(self) -> str:
+        """The message of the last error if the run ended badly, else ""."""
+        errors = [e.message for e in self.log if isinstance(e, events.Error)]
+        return errors[-1] if errors and self.status == "error" else ""
+
+    def to_frame(self, columns: Any = None) -> pd.DataFrame:
+        """Return one row per event; see `agent_nb.frame`."""
+        return self.log.to_frame(columns)
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the conversation of this run as plain role and content pairs, in the words of the `xml` dialect."""
+        from .context import messages
+        from .plugins import load
+
+        built = messages(load("dialects", "xml"), [list(self.log)])
+        return [{"role": m.role, "content": m.text} for m in built]
+
+    def save(self, path: str | Path) -> Path:
+        """Write the events as NDJSON to `path` and return it. Raises OSError as `open` does."""
+        target = Path(path)
+        target.write_text(self.log.to_ndjson(), encoding="utf-8", newline="\n")
+        return target
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}: {self.status}, {len(self.log)} events, {self.answer[:60]!r}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from .view.bundle import bundle
+
+        return bundle(list(self.log))

@@ -1,0 +1,289 @@
+"""One model turn: parts in, events out.
+
+Why here: this is the only place where parts become events, so ids, the opening and closing of blocks, and what a cut stream leaves
+behind are decided once for all providers and dialects.
+
+Rules
+- A block closes before the next opens; parts of another provider block wait, in order of first appearance, until it has closed.
+- Leading white space of a block is held back until something follows; a block of nothing but white space yields no event.
+- A block that is cut off is closed with `incomplete=True`.
+- Every call gets an id that is unique in the run; one that the model did not give is `synthetic`.
+- Lone surrogates become U+FFFD: they can be neither saved nor sent.
+- No I/O, no clock; `feed` and `close` return events without `seq` and `ts`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from . import events, parts
+from .events import Event
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Return `text` with lone surrogates replaced by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def clean_value(value: Any) -> Any:
+    """Return a JSON value with every string in it cleaned. Deep nesting is safe: beyond 200 levels values become text."""
+    return _cleaned(value, 200)
+
+
+def _cleaned(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict | list | tuple) and not depth:
+        return "(nested too deeply to keep)"
+    if isinstance(value, dict):
+        return {clean(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(v, depth - 1) for v in value]
+    return value
+
+
+class CallIds:
+    """Hands out call ids that are unique in one run."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def take(self, wanted: str, turn: int) -> tuple[str, bool]:
+        """Return the id to use and whether it is synthetic."""
+        synthetic = not wanted or wanted in self._used
+        number = len(self._used) + 1
+        call_id = f"call_{turn}_{number}" if synthetic else wanted
+        while call_id in self._used:
+            number += 1
+            call_id = f"call_{turn}_{number}"
+        self._used.add(call_id)
+        return call_id, synthetic
+
+
+class _Block:
+    """The open block of text or reasoning."""
+
+    __slots__ = ("attributes", "held", "id", "key", "kind", "opaque", "pieces")
+
+    def __init__(self, kind: str, block_id: str, key: str) -> None:
+        self.kind = kind
+        self.id = block_id
+        self.key = key
+        self.held = ""
+        self.pieces: list[str] = []
+        self.attributes: dict[str, Any] | None = None
+        self.opaque: Any = None
+
+
+class Turn:
+    """The events of one model turn, number `number` of its run."""
+
+    def __init__(self, number: int, ids: CallIds | None = None, *, span: str = "", parent: str = "") -> None:
+        self.number = number
+        self.calls: list[events.Call] = []  # of the batch to run, in order
+        self.rejected: list[tuple[events.Call, str]] = []  # calls that must not run, and why
+        self.feedback: list[events.Error] = []  # errors that go back to the model
+        self.faults: list[events.Error] = []  # errors that are no feedback
+        self.heard = False  # a part has come: the request may not be repeated
+        self.executed = False
+        self.ended = False
+        self.usage: parts.Usage | None = None
+        self.finish = ""
+        self.head = parts.Head()
+        self.answer = ""
+        self._ids = ids or CallIds()
+        self._where: dict[str, Any] = {"turn": number, "span": span, "parent": parent, "origin": "model"}
+        self._open: _Block | None = None
+        self._waiting: dict[str, list[parts.Part]] = {}
+        self._count = 0
+        self._call_blocks: dict[int, str] = {}
+        self._batch = f"{number}.batch1"
+
+    def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
+        """Return the events that a batch of parts completes, deltas included."""
+        out: list[Event] = []
+        for part in batch:
+            kind = type(part)
+            if kind is parts.Text or kind is parts.Thought:
+                self._text(part, "respond" if kind is parts.Text else "think", out)  # type: ignore[arg-type]  # narrowed by kind
+            else:
+                _HANDLERS.get(kind, Turn._ignore)(self, part, out)
+        return out
+
+    def close(self, *, incomplete: bool = False) -> list[Event]:
+        """Close what is open and return its events; `incomplete` when the stream was cut off."""
+        out: list[Event] = []
+        self._close(out, incomplete=incomplete)
+        while self._waiting:
+            self._release(out)
+            self._close(out, incomplete=incomplete)
+        return out
+
+    @property
+    def broken(self) -> bool:
+        """True when the provider reported a fault in mid-stream: nothing of this turn may run."""
+        return any(e.code not in HARMLESS for e in self.faults)
+
+    def batch(self) -> list[Event]:
+        """Return the `execute` event for calls that a provider left without one (native calling), or nothing."""
+        out: list[Event] = []
+        if self.calls and not self.executed:
+            self._execute(parts.Execute(), out)
+        return out
+
+    def _text(self, part: parts.Text | parts.Thought, kind: str, out: list[Event]) -> None:
+        block = self._open
+        if block is None or block.kind != kind or block.key != part.block:
+            if block is not None and part.block and block.key and block.key != part.block:
+                self._waiting.setdefault(part.block, []).append(part)
+                return
+            self._close(out)
+            self._count += 1
+            block = self._open = _Block(kind, f"{self.number}.{self._count}", part.block)
+        if kind == "think":
+            _complete(block, part)
+        text = clean(part.text)
+        if not block.pieces:
+            text = block.held + text
+            if not text or text.isspace():
+                block.held = text
+                return
+            block.held = ""
+        if text:
+            block.pieces.append(text)
+            out.append(events.Delta(block=block.id, of=kind, text=text, **self._where))
+
+    def _close(self, out: list[Event], *, incomplete: bool = False) -> None:
+        block, self._open = self._open, None
+        if block is None or not (block.pieces or (block.kind == "think" and (block.opaque is not None or block.attributes))):
+            return
+        text = "".join(block.pieces)
+        common: dict[str, Any] = {"content": text, "block": block.id, "incomplete": incomplete, **self._where}
+        if block.kind == "think":
+            out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))
+        else:
+            self.answer += text
+            out.append(events.Respond(**common))
+
+    def _release(self, out: list[Event]) -> None:
+        """Feed the parts of the block that waited longest."""
+        key = next(iter(self._waiting), None)
+        if key is not None and self._open is None:
+            out.extend(self.feed(self._waiting.pop(key)))
+
+    def _closed(self, part: parts.Close, out: list[Event]) -> None:
+        if part.block and (self._open is None or self._open.key != part.block):
+            if part.block in self._waiting:
+                self._waiting[part.block].append(part)
+            return
+        self._close(out, incomplete=part.incomplete)
+        self._release(out)
+
+    def _call_delta(self, part: parts.CallDelta, out: list[Event]) -> None:
+        block = self._call_blocks.get(part.index)
+        if block is None:
+            self._settle(out)
+            block = self._new_call_block(part.index)
+        out.append(events.Delta(block=block, of="call", name=part.name, text=clean(part.text), **self._where))
+
+    def _settle(self, out: list[Event]) -> None:
+        """Close text that is open: calls come after it."""
+        self._close(out)
+        while self._waiting:
+            self._release(out)
+            self._close(out)
+
+    def _new_call_block(self, index: int) -> str:
+        self._count += 1
+        block = self._call_blocks[index] = f"{self.number}.{self._count}"
+        return block
+
+    def _call(self, part: parts.Call, out: list[Event]) -> None:
+        self._settle(out)
+        block = self._call_blocks.pop(part.index, None) or self._new_call_block(part.index)
+        self._call_blocks.pop(part.index, None)
+        call_id, synthetic = self._ids.take(part.call_id, self.number)
+        event = events.Call(
+            call_id=call_id, synthetic=synthetic, name=clean(part.name), args=clean_value(part.args), raw_args=clean(part.raw_args),
+            block=block, batch=self._batch, index=len(self.calls), incomplete=part.incomplete, **self._where,
+        )  # fmt: skip
+        out.append(event)
+        if part.fault and part.incomplete:
+            self.rejected.append((event, part.fault))
+        else:
+            self.calls.append(event)
+            if part.fault:
+                self.rejected.append((event, part.fault))
+
+    def _execute(self, part: parts.Part, out: list[Event]) -> None:
+        self._settle(out)
+        self.executed = True
+        ids = tuple(c.call_id for c in self.calls)
+        out.append(events.Execute(batch=self._batch, calls=ids, **self._where))
+
+    def _end(self, part: parts.Part, out: list[Event]) -> None:
+        self._settle(out)
+        self.ended = True
+
+    def _fault(self, part: parts.Fault, out: list[Event]) -> None:
+        self._settle(out)
+        event = events.Error(
+            code=part.code, message=part.message, raw=clean(part.raw), position=part.position, retryable=part.retryable, **self._where
+        )
+        out.append(event)
+        (self.feedback if part.feedback else self.faults).append(event)
+
+    def _usage(self, part: parts.Usage, out: list[Event]) -> None:
+        self.usage = part
+
+    def _finish(self, part: parts.Finish, out: list[Event]) -> None:
+        self.finish = part.reason
+
+    def _head(self, part: parts.Head, out: list[Event]) -> None:
+        self.head = part
+
+    def _extra(self, part: parts.Extra, out: list[Event]) -> None:
+        out.append(events.Extension(namespace=part.namespace, name=part.name, payload=clean_value(part.payload), **self._where))
+
+    def _resend(self, part: parts.Resend, out: list[Event]) -> None:
+        self._settle(out)
+        out.append(events.Extension(namespace=part.provider, name=RESEND, payload=clean_value(part.payload), **self._where))
+
+    def _ignore(self, part: parts.Part, out: list[Event]) -> None:
+        """Parts of a kind that yields no event."""
+
+
+HARMLESS = frozenset({"forged_results"})  # faults after which the turn is still good
+RESEND = "resend"  # extension events of this name go back to their provider unchanged (see `context`)
+
+_HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
+    parts.Close: Turn._closed,
+    parts.CallDelta: Turn._call_delta,
+    parts.Call: Turn._call,
+    parts.Execute: Turn._execute,
+    parts.End: Turn._end,
+    parts.Fault: Turn._fault,
+    parts.Usage: Turn._usage,
+    parts.Finish: Turn._finish,
+    parts.Head: Turn._head,
+    parts.Extra: Turn._extra,
+    parts.Resend: Turn._resend,
+}
+
+
+def _complete(block: _Block, part: parts.Text | parts.Thought) -> None:
+    """Take over the attributes and the opaque value of a thought."""
+    if isinstance(part, parts.Thought):
+        if part.attributes:
+            block.attributes = {**(block.attributes or {}), **clean_value(part.attributes)}
+        if part.opaque is not None:
+            block.opaque = part.opaque
+
+
+def fold_events(stream: Sequence[Event]) -> list[Event]:
+    """Return the stored events of a stream: everything but its deltas."""
+    return [e for e in stream if e.type != "delta"]
