@@ -1,0 +1,137 @@
+"""One SIGINT handler over a cell: "interrupt the kernel" stops the run, wherever the main thread happens to be.
+
+Why: while an async cell waits, Python's own handler would raise KeyboardInterrupt into the event loop, which kills the
+kernel, and ipykernel's cancels the cell between two awaits but never reaches code that blocks. Here a press only sets a
+flag, unless the user's own synchronous code is what runs; then KeyboardInterrupt is raised inside it, and nowhere else.
+
+Rules
+- KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never into an event loop.
+- The frame that was interrupted decides: from the innermost outwards, code of this package means "only the flag", the
+  user's namespace below a guard means "raise".
+- A press that met our own code inside the user's (a captured `print`) is raised when that code returns (`checkpoint`).
+- The first press asks to stop; every further one says: abandon the run. `break_job` interrupts one job without a press.
+- Outside the main thread no handler can be set; then only `press` counts.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+OURS = "agent_nb.notebook."
+
+
+class Interrupts:
+    """The interrupts of one cell. A context manager; enter and leave it on the thread of the cell.
+
+    `namespaces` are the globals of the user's code, `on_press` is called after each press (from the signal handler).
+    """
+
+    def __init__(self, *namespaces: Mapping[str, Any], on_press: Callable[[], None] = lambda: None) -> None:
+        self.presses = 0
+        self._namespaces = namespaces
+        self._on_press = on_press
+        self._old: Any = None
+        self._thread = 0
+        self._lock = threading.Lock()
+        self._job: object = None
+        self._victim: object = None
+        self._deferred = False
+        self._in_guard = False
+
+    @property
+    def stopped(self) -> bool:
+        """True after the first press."""
+        return self.presses > 0
+
+    @property
+    def abandoned(self) -> bool:
+        """True after the second press."""
+        return self.presses > 1
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self._thread = threading.get_ident()
+            self._old = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if not self._thread:
+            return
+        with self._lock:
+            self._thread = 0
+        # A handler set outside Python reads as None and cannot be put back.
+        signal.signal(signal.SIGINT, self._old if self._old is not None else signal.default_int_handler)
+
+    def press(self) -> None:
+        """Count a press that came another way (the cell's task was cancelled)."""
+        self.presses += 1
+        self._on_press()
+
+    def guard(self, job: object, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+        """Call `function` as the user's synchronous code of `job`; return its value and what it raised."""
+        # Signals are handled after calls and at backward jumps only: none strikes between the handler and its end.
+        try:
+            self._job, self._in_guard, self._deferred = job, True, False
+            return function(), None
+        except BaseException as fault:  # KeyboardInterrupt must end here, below the event loop
+            return None, fault
+        finally:
+            self._in_guard = self._deferred = False
+
+    async def guard_async(self, job: object, work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+        """Await `work`, which runs the user's code of `job`; return its value and what it raised."""
+        try:
+            self._job, self._deferred = job, False
+            return await work, None
+        except BaseException as fault:  # as above; a cancellation is also an answer
+            return None, fault
+        finally:
+            self._deferred = False
+
+    def checkpoint(self) -> None:
+        """Raise the KeyboardInterrupt that met our own code inside the user's; call it just before returning there."""
+        if self._deferred and self._may_raise(sys._getframe(2)):  # noqa: SLF001  (the frame that called our caller)
+            self._deferred = False
+            raise KeyboardInterrupt
+
+    def break_job(self, job: object) -> None:
+        """Raise KeyboardInterrupt in the synchronous code of `job` if that is what runs; from any thread."""
+        with self._lock:
+            if self._thread and self._job is job:
+                self._victim = job
+                _signal_thread(self._thread)
+
+    def _handle(self, _signum: int, frame: FrameType | None) -> None:
+        victim, self._victim = self._victim, None
+        if victim is None:
+            self.presses += 1
+            self._on_press()
+        elif victim is not self._job:
+            return
+        if self._may_raise(frame):
+            raise KeyboardInterrupt
+
+    def _may_raise(self, frame: FrameType | None) -> bool:
+        user = ours = False
+        while frame is not None and frame.f_code not in _GUARDS:
+            ours = ours or (not user and str(frame.f_globals.get("__name__", "")).startswith(OURS))
+            user = user or any(frame.f_globals is names for names in self._namespaces)
+            frame = frame.f_back
+        self._deferred = self._deferred or (frame is not None and ours)
+        return frame is not None and not ours and (user or self._in_guard)
+
+
+_GUARDS: frozenset[CodeType] = frozenset({Interrupts.guard.__code__, Interrupts.guard_async.__code__})
+
+
+def _signal_thread(ident: int) -> None:
+    """Send SIGINT to one thread so that its blocking system call returns; where that is impossible, mark it pending."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(ident, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)

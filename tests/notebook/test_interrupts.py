@@ -1,0 +1,160 @@
+"""KeyboardInterrupt reaches the user's synchronous code and nothing else."""
+
+import asyncio
+import signal
+import threading
+import time
+
+import pytest
+
+from agent_nb.notebook.interrupts import Interrupts
+
+USER = {"time": time, "asyncio": asyncio, "signal": signal}
+
+
+def user(code, **names):
+    """Return the functions that `code` defines, as if a notebook cell had defined them."""
+    namespace = dict(USER, **names)
+    exec(compile(code, "<cell>", "exec"), namespace)
+    return namespace
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_a_press_outside_the_users_code_only_sets_the_flag():
+    with Interrupts(USER) as interrupts:
+        press()
+    assert interrupts.stopped
+    assert not interrupts.abandoned
+
+
+def test_a_second_press_says_abandon_and_each_is_announced():
+    presses = []
+    with Interrupts(on_press=lambda: presses.append(1)) as interrupts:
+        press()
+        press()
+    assert interrupts.abandoned
+    assert len(presses) == 2
+
+
+def test_the_former_handler_is_back_after_the_cell():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_synchronous_user_code_under_a_guard_gets_keyboardinterrupt():
+    names = user("def work():\n    signal.raise_signal(signal.SIGINT)\n    return 'not reached'")
+    with Interrupts(names) as interrupts:
+        value, fault = interrupts.guard("job", names["work"])
+    assert value is None
+    assert isinstance(fault, KeyboardInterrupt)
+    assert interrupts.presses == 1
+
+
+def test_a_library_function_called_as_the_users_job_gets_keyboardinterrupt():
+    with Interrupts() as interrupts:
+        _, fault = interrupts.guard("job", press)
+    assert isinstance(fault, KeyboardInterrupt)
+
+
+def test_the_synchronous_part_of_an_async_job_gets_keyboardinterrupt():
+    names = user("async def work():\n    signal.raise_signal(signal.SIGINT)")
+
+    async def main():
+        with Interrupts(names) as interrupts:
+            return await interrupts.guard_async("job", names["work"]())
+
+    assert isinstance(asyncio.run(main())[1], KeyboardInterrupt)
+
+
+def test_user_code_outside_a_guard_is_left_alone_because_the_event_loop_would_get_the_exception():
+    names = user("def callback():\n    signal.raise_signal(signal.SIGINT)\n    done.append(1)", done=(done := []))
+
+    async def main():
+        with Interrupts(names) as interrupts:
+            asyncio.get_running_loop().call_soon(names["callback"])
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            return interrupts
+
+    assert asyncio.run(main()).stopped
+    assert done == [1]
+
+
+def test_a_task_of_the_user_beside_an_async_job_is_left_alone():
+    names = user(
+        "async def beside():\n    signal.raise_signal(signal.SIGINT)\n    return 'whole'\n"
+        "async def work():\n    return await asyncio.ensure_future(beside())"
+    )
+
+    async def main():
+        with Interrupts(names) as interrupts:
+            return await interrupts.guard_async("job", names["work"]()), interrupts.stopped
+
+    assert asyncio.run(main()) == (("whole", None), True)
+
+
+def test_a_press_inside_our_own_code_is_raised_when_it_returns_to_the_user():
+    ours = {"__name__": "agent_nb.notebook.capture", "press": press}
+    exec("def write(checkpoint):\n    press()\n    written.append(1)\n    checkpoint()", ours, ours)
+    ours["written"] = written = []
+    names = user("def work():\n    write(checkpoint)\n    after.append(1)", after=(after := []), write=ours["write"])
+    with Interrupts(names) as interrupts:
+        names["checkpoint"] = interrupts.checkpoint
+        _, fault = interrupts.guard("job", names["work"])
+    assert isinstance(fault, KeyboardInterrupt)
+    assert written == [1]
+    assert after == []
+
+
+def test_a_job_can_be_broken_from_another_thread_without_counting_as_a_press():
+    names = user("def work():\n    started.set()\n    time.sleep(60)", started=(started := threading.Event()))
+    with Interrupts(names) as interrupts:
+        breaker = threading.Thread(target=lambda: (started.wait(), time.sleep(0.05), interrupts.break_job("job")))
+        breaker.start()
+        _, fault = interrupts.guard("job", names["work"])
+        breaker.join()
+    assert isinstance(fault, KeyboardInterrupt)
+    assert interrupts.presses == 0
+
+
+def test_breaking_a_job_that_is_over_does_not_hurt_the_next():
+    names = user("def work(strike):\n    strike('old')\n    return 'whole'")
+    with Interrupts(names) as interrupts:
+        interrupts.guard("old", lambda: None)
+        value, fault = interrupts.guard("new", lambda: names["work"](interrupts.break_job))
+    assert (value, fault) == ("whole", None)
+
+
+def test_breaking_a_job_after_the_cell_sends_nothing():
+    interrupts = Interrupts()
+    with interrupts:
+        interrupts.guard("job", lambda: None)
+    interrupts.break_job("job")
+    assert interrupts.presses == 0
+
+
+def test_on_another_thread_no_handler_is_set_and_presses_still_count():
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def cell():
+        with Interrupts() as interrupts:
+            interrupts.press()
+            seen.append((interrupts.stopped, signal.getsignal(signal.SIGINT)))
+
+    thread = threading.Thread(target=cell)
+    thread.start()
+    thread.join()
+    assert seen == [(True, before)]
+
+
+@pytest.mark.parametrize("fault", [SystemExit(1), ValueError("x"), KeyboardInterrupt()])
+def test_whatever_a_job_raises_comes_back_as_a_value(fault):
+    def work():
+        raise fault
+
+    assert Interrupts().guard("job", work) == (None, fault)
