@@ -1,0 +1,361 @@
+"""The loop: what a run does, in which order, and that it always ends properly."""
+
+import anyio
+import pytest
+
+from agent_nb import Agent, Scripted, tool
+from agent_nb.errors import UsageError
+
+CALL = '<execute>[{"name": "echo", "args": {"x": "1"}}]</execute>'
+
+
+@tool
+def echo(x: str) -> str:
+    """Say it again."""
+    return f"echo {x}"
+
+
+@tool
+def boom() -> str:
+    """Fail."""
+    raise ValueError("kaput")
+
+
+def agent(turns, tools=(echo, boom), **options):
+    return Agent(Scripted(turns), tools, secrets=options.pop("secrets", {}), **options)
+
+
+def run(turns, prompt="go", history=(), **options):
+    async def main():
+        with anyio.fail_after(20):
+            return await agent(turns, **options)(prompt, history=history)
+
+    return anyio.run(main)
+
+
+def kinds(done, *hidden):
+    return [e.type for e in done.log if e.type not in ("run_start", "node", "metric", "started", *hidden)]
+
+
+def test_a_plain_answer():
+    done = run(["Hello."])
+    assert (done.answer, done.status, kinds(done)) == ("Hello.", "ok", ["user", "respond", "end"])
+
+
+def test_a_call_is_run_and_its_result_read():
+    done = run([f"<think>try</think>{CALL}", "It said echo 1."])
+    assert kinds(done) == ["user", "think", "call", "execute", "result", "respond", "end"]
+    assert done.log.of("result")[0].content == "echo 1"
+    assert done.answer == "It said echo 1."
+
+
+def test_an_empty_prompt_is_refused():
+    with pytest.raises(UsageError, match="empty"):
+        agent(["x"])("  ")
+
+
+def test_results_come_in_call_order_whatever_ends_first():
+    gate = anyio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Wait for quick."""
+        await gate.wait()
+        return "slow"
+
+    @tool
+    async def quick() -> str:
+        """Be done at once."""
+        gate.set()
+        return "quick"
+
+    done = run(['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"], tools=[slow, quick])
+    assert [e.content for e in done.log.of("result")] == ["slow", "quick"]
+
+
+def test_an_early_end_is_announced_live():
+    gate = anyio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Wait."""
+        await gate.wait()
+        return "s"
+
+    @tool
+    async def quick() -> str:
+        """Go."""
+        return "q"
+
+    async def main():
+        seen = []
+        stream = agent(['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"], tools=[slow, quick])("go")
+        async for event in stream:
+            if event.type == "delta" and event.of == "result":
+                seen.append(event.text)
+                gate.set()
+        return seen
+
+    assert anyio.run(main) == ["ok"]
+
+
+def test_an_unknown_tool_is_an_error_result_and_the_others_run():
+    done = run(['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"nope","args":{}}]</execute>', "ok"])
+    assert [(e.name, e.status) for e in done.log.of("result")] == [("echo", "ok"), ("nope", "error")]
+    assert "echo" in done.log.of("result")[1].content
+
+
+def test_a_raising_tool_is_an_error_result():
+    done = run(['<execute>[{"name":"boom","args":{}}]</execute>', "sorry"])
+    (result,) = done.log.of("result")
+    assert result.status == "error"
+    assert "kaput" in result.content
+    assert done.status == "ok"
+
+
+def test_a_malformed_batch_goes_back_to_the_model():
+    done = run(['<execute>[{"name":</execute>', "sorry<end>"])
+    assert kinds(done) == ["user", "error", "respond", "end"]
+    assert done.log.of("error")[0].code == "malformed_execute"
+    assert any(m["role"] == "user" and "malformed_execute" in m["content"] for m in done.messages())
+
+
+def test_the_model_is_not_read_past_a_complete_batch():
+    done = run([{"chunks": [CALL, "<results>[]</results>I have it."]}, "real answer"])
+    assert done.answer == "real answer"
+    assert not done.log.of("error")
+
+
+def test_end_is_the_last_event_exactly_once():
+    for turns in (["a"], [CALL, "b"], [{"chunks": ["x"], "cut": True}], [{"error": {"status": 401, "message": "no"}}], []):
+        done = run(turns)
+        assert [e.type for e in done.log].count("end") == 1
+        assert done.log[-1].type == "end"
+
+
+def test_a_cut_stream_keeps_what_came_and_ends_in_error():
+    done = run([{"chunks": ["half an ans"], "cut": True}])
+    assert done.status == "error"
+    assert done.log.of("respond")[0].incomplete
+    assert done.log.of("error")
+
+
+def test_a_fault_before_the_first_part_is_retried_and_said():
+    done = run([{"error": {"status": 503, "message": "busy", "retry_after": 0}}, "fine"])
+    assert (done.status, done.answer) == ("ok", "fine")
+    assert [e.code for e in done.log.of("error")] == ["retry"]
+
+
+def test_a_refused_key_is_not_retried():
+    done = run([{"error": {"status": 401, "message": "bad key"}}, "never"])
+    assert done.status == "error"
+    assert "bad key" in done.error
+
+
+def test_running_out_of_turns_is_an_error_event():
+    assert run([CALL]).log.of("error")[-1].code == "script"
+
+
+def test_the_turn_limit_interrupts_and_keeps_the_answer_so_far():
+    done = run([f"so far {CALL}"] * 9, limits={"turns": 3})
+    assert done.status == "limit"
+    assert "3 model turns" in done.log.of("interrupt")[0].detail
+    assert done.answer == "so far"
+
+
+def test_three_tool_failures_in_a_row_stop_the_run():
+    done = run(['<execute>[{"name":"boom","args":{}}]</execute>'] * 9)
+    assert len(done.log.of("result")) == 3
+    assert done.status == "limit"
+
+
+def test_the_limit_of_tool_calls_leaves_every_call_with_a_result():
+    done = run(['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"echo","args":{"x":"2"}}]</execute>'], limits={"tool_calls": 1})
+    assert [e.status for e in done.log.of("result")] == ["cancelled", "cancelled"]
+    assert done.status == "limit"
+
+
+def test_the_time_limit_ends_a_model_that_never_answers():
+    done = run([{"text": "late", "delay": 60}], limits={"seconds": 0.05})
+    assert (done.status, done.log.of("interrupt")[0].reason) == ("limit", "timeout")
+
+
+def test_an_unknown_limit_is_refused():
+    with pytest.raises(UsageError, match="tool_calls"):
+        agent(["x"], limits={"patience": 1})
+
+
+def test_cancelling_a_model_wait_logs_interrupt_and_end():
+    async def main():
+        stream = agent([{"chunks": ["first ", "second"], "delay": 0}, "x"])("go")
+        stream = agent([{"chunks": ["first ", "never"], "delay": 0.05}])("go")
+        async for event in stream:
+            if event.type == "delta":
+                stream.cancel("user")
+        return stream.run
+
+    done = anyio.run(main)
+    assert [e.type for e in done.log][-2:] == ["interrupt", "end"]
+    assert done.status == "interrupted"
+    assert done.log.of("respond")[0].incomplete
+
+
+def test_cancelling_before_the_start_ends_at_once():
+    async def main():
+        stream = agent(["x"])("go")
+        stream.cancel()
+        return await stream
+
+    done = anyio.run(main)
+    assert kinds(done) == ["user", "interrupt", "end"]
+
+
+def test_cancelling_a_tool_gives_its_call_a_cancelled_result():
+    @tool
+    async def forever() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+
+    async def main():
+        stream = agent(['<execute>[{"name":"forever","args":{}}]</execute>'], tools=[forever])("go")
+        async for event in stream:
+            if event.type == "started":
+                stream.cancel()
+        return stream.run
+
+    done = anyio.run(main)
+    assert [e.status for e in done.log.of("result")] == ["cancelled"]
+    assert done.log[-1].type == "end"
+
+
+def test_a_run_executes_once_however_many_iterate():
+    ran = []
+
+    @tool
+    def count() -> str:
+        """Count."""
+        ran.append(1)
+        return "x"
+
+    async def main():
+        stream = agent(['<execute>[{"name":"count","args":{}}]</execute>', "done"], tools=[count])("go")
+        seen = [[], []]
+
+        async def follow(i):
+            seen[i] = [e.type async for e in stream if e.type != "delta"]
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow, 0)
+            group.start_soon(follow, 1)
+        late = [e.type async for e in stream]
+        return seen, late
+
+    (a, b), late = anyio.run(main)
+    assert ran == [1]
+    assert a == b == late
+
+
+def test_deltas_come_before_their_block_and_add_up():
+    async def main():
+        return [e async for e in agent([{"text": "Hello world", "chunk": 3}])("go")]
+
+    seen = anyio.run(main)
+    assert "".join(e.text for e in seen if e.type == "delta") == "Hello world"
+    assert [e.type for e in seen if e.type in ("delta", "respond")][-1] == "respond"
+
+
+def test_the_conversation_before_is_sent():
+    first = run(["I am blue."], prompt="Who are you?")
+    sent = []
+
+    class Spy(type(Scripted([]))):
+        def stream(self, request):
+            sent.extend(request.messages)
+            return super().stream(request)
+
+        def start(self):
+            return self
+
+    anyio.run(lambda: _await(Agent(Spy(["Yes."]), secrets={})("Sure?", history=[list(first.log)])))
+    assert [m.role for m in sent[-3:]] == ["user", "assistant", "user"]
+    assert "I am blue." in sent[-2].text
+
+
+async def _await(stream):
+    return await stream
+
+
+def test_usage_is_added_up_and_estimates_are_marked():
+    done = run([{"text": CALL, "usage": {"input": 10, "output": 5}}, {"text": "ok", "usage": {"input": 20, "output": 1}}])
+    assert (done.usage.input, done.usage.output) == (30, 6)
+    assert run(["hello there"]).log.of("metric")[0].estimated
+
+
+def test_a_secret_never_reaches_the_log():
+    key = "sk-verysecretvalue-1234567890abcdef"
+
+    @tool
+    def leak() -> str:
+        """Print the key."""
+        return f"key={key}"
+
+    done = run(
+        [{"chunks": ["<think>it is sk-very", "secretvalue-1234567890abcdef</think>", '<execute>[{"name":"leak","args":{}}]</execute>']}, f"Done {key[:9]}", ],
+        prompt=f"use {key}", tools=[leak], secrets={"MY_KEY": key},
+    )  # fmt: skip
+    text = done.log.to_ndjson()
+    assert key not in text
+    assert "verysecret" not in text.replace(f"Done {key[:9]}", "")
+    assert "[redacted" in text
+
+
+def test_progress_is_logged_before_the_result_and_nothing_is_lost():
+    @tool
+    def work():
+        """Work."""
+        for i in range(500):
+            yield f"line {i}\n"
+        yield 1.0
+        return "all"
+
+    done = run(['<execute>[{"name":"work","args":{}}]</execute>', "ok"], tools=[work])
+    texts = [e.text for e in done.log.of("progress") if e.text]
+    assert "".join(texts) == "".join(f"line {i}\n" for i in range(500))
+    assert len(texts) < 100
+    assert done.log.of("progress")[-1].fraction == 1.0
+    assert max(e.seq for e in done.log.of("progress")) < done.log.of("result")[0].seq
+
+
+def test_a_subscriber_that_raises_does_not_end_the_run():
+    async def main():
+        stream = agent(["fine"])("go")
+        stream.log.subscribe(lambda e: 1 / 0)
+        return await stream
+
+    done = anyio.run(main)
+    assert done.status == "ok"
+    assert len(done.log.faults) == 1
+
+
+def test_run_sync_runs_in_a_script():
+    assert agent(["fine"]).run_sync("go").answer == "fine"
+
+
+def test_run_sync_inside_a_loop_says_what_to_write():
+    async def main():
+        agent(["x"]).run_sync("go")
+
+    with pytest.raises(UsageError, match="await"):
+        anyio.run(main)
+
+
+def test_a_call_that_needs_approval_is_denied_when_nobody_can_be_asked():
+    @tool(effect="outside")
+    def send() -> str:
+        """Send."""
+        return "sent"
+
+    done = run(['<execute>[{"name":"send","args":{}}]</execute>', "ok"], tools=[send])
+    assert [e.status for e in done.log.of("result")] == ["denied"]
+    assert "--approve" in done.log.of("result")[0].content
+    assert [e.stage for e in done.log.of("approval")] == ["requested", "decided"]
