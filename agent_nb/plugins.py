@@ -1,16 +1,17 @@
 """Find a plug-in by its room and name: a file of that name in the room, or an entry point.
 
 Why: a new provider, dialect, codec, tool or card is one file, with no registry to edit. The public name of a plug-in is its file
-name with `-` for `_`; the module offers it under the attribute that the room's base module names (`ATTRIBUTE`).
+name with `-` for `_`; the module offers it under the room's attribute (`ATTRIBUTE`).
 
-Rules: nothing is imported until it is asked for; the built-in file wins over an entry point of the same name;
+Rules: a file is a plug-in if it defines that attribute at its left margin, else it is machinery of the room;
+nothing is imported until it is asked for; the built-in file wins over an entry point of the same name;
 an unknown name is a UsageError that lists the known ones.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import re
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,25 +20,14 @@ from typing import Any
 from .errors import UsageError
 
 ATTRIBUTE = {"models": "provider", "dialects": "dialect", "codecs": "codec", "tools": "tools", "view.cards": "card"}
-MACHINERY = {
-    "models": {
-        "base", "http", "faults", "body", "streaming", "calls", "chat", "chat_request", "responses", "responses_request",
-        "messages_api", "messages_request", "choose", "keys", "config", "retry", "settings", "images", "llama",
-    },  # fmt: skip
-    "dialects": {"base", "markers", "calls", "render", "grammar"},
-    "codecs": {"base", "framing", "detect", "correlate"},
-    "tools": {"base", "schema", "decorator", "toolset", "approval", "runner", "policy", "paths", "results", "threads"},
-    "view.cards": {"base", "common"},
-}
-
-
 @cache
 def builtin(room: str) -> dict[str, str]:
     """Return public name -> module name of the plug-in files in `room` (for example `"models"`)."""
     package = importlib.import_module(f"agent_nb.{room}")
     folder = Path(str(package.__file__)).parent
-    files = [m.name for m in pkgutil.iter_modules([str(folder)]) if m.name not in MACHINERY[room] and not m.name.startswith("_")]
-    return {name.replace("_", "-"): f"agent_nb.{room}.{name}" for name in sorted(files)}
+    offers = re.compile(rf"^(def {ATTRIBUTE[room]}\(|{ATTRIBUTE[room]}\s*[:=])", re.MULTILINE)
+    files = [f for f in sorted(folder.glob("*.py")) if offers.search(f.read_text(encoding="utf-8"))]
+    return {f.stem.replace("_", "-"): f"agent_nb.{room}.{f.stem}" for f in files}
 
 
 def names(room: str) -> list[str]:
