@@ -105,7 +105,7 @@ class EventLog(Sequence[Event]):
     def _tell(self, subscriber: Subscriber, event: Event) -> None:
         try:
             subscriber(event)
-        except Exception as fault:  # noqa: BLE001  (whatever a renderer or journal raises must not end the run)
+        except Exception as fault:
             self._subscribers = [s for s in self._subscribers if s is not subscriber]
             self.faults.append((subscriber, fault))
 
@@ -173,7 +173,7 @@ class EventLog(Sequence[Event]):
             if not len(log) and event.run:
                 log.run = event.run
             seq = len(log) + 1
-            log._events.append(event if event.seq == seq else msgspec.structs.replace(event, seq=seq))  # noqa: SLF001
+            log._events.append(event if event.seq == seq else msgspec.structs.replace(event, seq=seq))
         return log
 
     @classmethod
@@ -223,7 +223,7 @@ def event_path(event: Event) -> str:
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """Return whether a path matches a glob: `*` within one segment, `**` any number of segments, none included (seed 004, hierarchical routing)."""
+    """Return whether a path matches a glob: `*` within one segment, `**` any number of segments (seed 004, hierarchical routing)."""
     return _glob(pattern).fullmatch(path) is not None
 
 

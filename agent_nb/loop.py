@@ -97,7 +97,7 @@ class Loop:
             status, reason = self._interrupted(stop)
         except ModelError as fault:
             self._error(fault.code, str(fault), raw=fault.raw, retryable=fault.retryable)
-        except Exception as fault:  # noqa: BLE001  (a bug must still leave a valid log; the message names it)
+        except Exception as fault:
             self._error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
             self._log.append(events.End(status=status, finish_reason=reason))
@@ -158,7 +158,7 @@ class Loop:
 
     async def _request(self, turn: Turn, attempt: int) -> None:
         request = self._build()
-        node = {"name": "llm", "span": f"llm-{self._requests + 1}", "turn": turn.number}
+        node: dict[str, Any] = {"name": "llm", "span": f"llm-{self._requests + 1}", "turn": turn.number}
         self._requests += 1
         data = {"attempt": attempt, "messages": len(request.messages), "digest": digest(request), "internal": True}
         self._log.append(events.Node(phase="enter", data=data, **node))

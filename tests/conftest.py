@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +39,13 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Hide keys, proxies and settings of the developer, and give each test a home of its own."""
     for name in list(os.environ):
-        if name.upper().endswith(SECRET_WORDS) or name.upper().endswith("_PROXY") or name.startswith(("AGENT_NB_M", "AGENT_NB_C", "OPENAI", "ANTHROPIC")):
+        private = name.startswith(("AGENT_NB_M", "AGENT_NB_C", "OPENAI", "ANTHROPIC"))
+        if private or name.upper().endswith((*SECRET_WORDS, "_PROXY")):
             monkeypatch.delenv(name)
     home = tmp_path_factory.mktemp("home")
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home / name.lower()))
-    yield home
+    return home

@@ -300,7 +300,10 @@ def test_a_secret_never_reaches_the_log():
         return f"key={key}"
 
     done = run(
-        [{"chunks": ["<think>it is sk-very", "secretvalue-1234567890abcdef</think>", '<execute>[{"name":"leak","args":{}}]</execute>']}, f"Done {key[:9]}", ],
+        [
+            {"chunks": ["<think>it is sk-very", "secretvalue-1234567890abcdef</think>", '<execute>[{"name":"leak","args":{}}]</execute>']},
+            f"Done {key[:9]}",
+        ],
         prompt=f"use {key}", tools=[leak], secrets={"MY_KEY": key},
     )  # fmt: skip
     text = done.log.to_ndjson()

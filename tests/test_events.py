@@ -11,7 +11,9 @@ from agent_nb import events
 from agent_nb.events import TYPES, Event, Unknown, decode_event, encode_event, event_from, to_builtins
 
 SEED_TYPES = {"user", "think", "call", "execute", "result", "respond", "end", "metric", "error", "interrupt"}
-JSON = st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])), lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), v, max_size=3), max_leaves=8)
+WORDS = st.text(st.characters(exclude_categories=["Cs"]))
+SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | WORDS
+JSON = st.recursive(SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(WORDS, v, max_size=3), max_leaves=8)
 
 
 def test_the_ten_names_of_the_seed_taxonomy_are_there():

@@ -53,7 +53,8 @@ def test_a_cut_block_is_incomplete():
 
 def test_interleaved_provider_blocks_are_put_in_order_of_first_appearance():
     log = events_of(
-        p.Text("a1", "A"), p.Text("b1", "B"), p.Thought("c1", "C"), p.Text("a2", "A"), p.Text("b2", "B"), p.Close("A"), p.Close("B"), p.Thought("c2", "C")
+        *(p.Text("a1", "A"), p.Text("b1", "B"), p.Thought("c1", "C"), p.Text("a2", "A")),
+        *(p.Text("b2", "B"), p.Close("A"), p.Close("B"), p.Thought("c2", "C")),
     )
     assert shape(log) == [("respond", "a1a2"), ("respond", "b1b2"), ("think", "c1c2")]
 
