@@ -1,0 +1,148 @@
+"""What a main-thread job prints, shows and raises, taken from the shell for the time of the job.
+
+Why: code that a model runs in the user's namespace must not scatter its output below our card, and its traceback must not
+turn the cell red. Text goes to the tool as progress; the value of the last expression and errors become its result.
+
+Rules
+- Only output of the job's own context is taken (a context variable says which); other tasks and threads write as before.
+- What is displayed on purpose (`display()`, figures, widgets) stays in the cell's output; its plain text is told to the tool.
+- Everything is put back when the job ends, unless somebody has replaced it meanwhile: then it is theirs, and what we leave
+  behind passes everything through.
+- In a terminal a display is printed, and so taken as text anyway.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextvars
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+_current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar("agent_nb_capture", default=None)
+
+
+class Capture:
+    """The output of one job: `on_text` gets text at once, `value` is the last expression's value if `has_value`."""
+
+    def __init__(self, shell: Any, on_text: Callable[[str], None]) -> None:
+        self.on_text = on_text
+        self.value: Any = None
+        self.has_value = False
+        self.open = True
+        self._shell = shell
+
+    def show(self, value: Any) -> None:
+        """Take the value of an expression, as `sys.displayhook` would."""
+        if value is not None:
+            self.value, self.has_value = value, True
+
+    def bundle(self) -> dict[str, Any]:
+        """Return the value as a JSON mime bundle ({} when there is none). A widget is displayed in the cell instead."""
+        if not self.has_value:
+            return {}
+        data, metadata = self._shell.display_formatter.format(self.value)
+        if WIDGET in data:
+            self._shell.display_pub.publish(data=data, metadata=metadata)
+            data = {k: v for k, v in data.items() if k != WIDGET}
+        return {k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in data.items()}
+
+
+def _active() -> Capture | None:
+    """Return the capture that the running context belongs to, unless it is over (a task that outlived its job)."""
+    capture = _current.get()
+    return capture if capture is not None and capture.open else None
+
+
+class Tee:
+    """Stands in for `sys.stdout` or `sys.stderr`: the job's text goes to its capture, everything else to the original."""
+
+    def __init__(self, original: Any, after: Callable[[], None]) -> None:
+        self.original = original
+        self._after = after
+
+    def write(self, text: str) -> int:
+        """Write `text`; raises KeyboardInterrupt if the kernel was interrupted meanwhile."""
+        capture = _active()
+        if capture is None:
+            return int(self.original.write(text) or 0)
+        if text:
+            capture.on_text(text)
+        self._after()
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write each of `lines`."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+
+@contextmanager
+def capturing(shell: Any, on_text: Callable[[str], None], after: Callable[[], None]) -> Iterator[Capture]:
+    """Capture the output of the current context's code on this thread; `after` is called after each write."""
+    capture = Capture(shell, on_text)
+    token = _current.set(capture)
+    shell.display_trap.__enter__()  # IPython sets its own display hook on the first entry only
+    undo = [
+        _swap(sys, "stdout", Tee(sys.stdout, after)),
+        _swap(sys, "stderr", Tee(sys.stderr, after)),
+        _swap(sys, "displayhook", _displayhook(sys.displayhook)),
+        _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (the hook IPython documents for it)
+    ]
+    if hasattr(shell, "kernel"):
+        undo.append(_swap(shell.display_pub, "publish", _telling(shell.display_pub.publish)))
+    try:
+        yield capture
+    finally:
+        capture.open = False
+        _current.reset(token)
+        for put_back in reversed(undo):
+            put_back()
+        shell.display_trap.__exit__(None, None, None)
+
+
+def _swap(owner: Any, name: str, new: Any) -> Callable[[], None]:
+    own = vars(owner).get(name)
+    setattr(owner, name, new)
+
+    def put_back() -> None:
+        if vars(owner).get(name) is not new:
+            return
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
+
+    return put_back
+
+
+def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def show(value: Any) -> None:
+        capture = _active()
+        (original if capture is None else capture.show)(value)
+
+    return show
+
+
+def _silent(original: Callable[..., None]) -> Callable[..., None]:
+    def show(*args: Any) -> None:
+        if _active() is None:
+            original(*args)
+
+    return show
+
+
+def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
+    def publish(*args: Any, **options: Any) -> Any:
+        capture = _active()
+        data = options.get("data", args[0] if args else None)
+        if capture is not None and not options.get("update") and isinstance(data, dict):
+            capture.on_text(f"{data.get('text/plain', '[shown in the cell]')}\n")
+        return original(*args, **options)
+
+    return publish

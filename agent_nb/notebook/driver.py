@@ -1,0 +1,141 @@
+"""The awaited cell: the agent runs on its own event loop in a thread of its own, while the cell awaits and serves it.
+
+Why: the kernel's thread must stay free for messages (clicks), for tools that need it and for interrupts, and the agent must
+not depend on how a kernel runs its loop.
+
+Rules
+- The thread starts in a copy of the cell's context, so that whatever it shows lands in this cell; it is a daemon and ends
+  before the cell does, unless it is abandoned.
+- The cell waits in ticks: an untimed await would see an interrupt only when it ends. A waiting job wakes it at once.
+- The first interrupt cancels the work, the second leaves it behind. A cancellation of the cell's task is an interrupt too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from ..errors import UsageError
+from .interrupts import Interrupts
+from .mainthread import MainThread
+
+TICK = 0.05
+LINGER = 0.2  # s for the thread to close connections after its work is done
+
+
+class Work(Protocol):
+    """What the driver runs: `run` on the agent's loop, `cancel` there too, at the first interrupt."""
+
+    async def run(self) -> None:
+        """Do the work; whatever it raises is kept in `Driver.fault`."""
+
+    def cancel(self) -> None:
+        """Ask the work to stop soon."""
+
+
+class Driver:
+    """One cell's run. Make it in the cell; `host` is where its tools find the main thread.
+
+    Raises UsageError when no asyncio loop runs here.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._loop = _running_loop()
+        self._woken = self._loop.create_future()
+        self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, on_press=self._wake)
+        self.host = MainThread(shell, self.interrupts, self._wake)
+        self.abandoned = False
+        self.fault: BaseException | None = None
+        self._agent_loop: asyncio.AbstractEventLoop | None = None
+        self._done = False
+
+    async def drive(self, make: Callable[[], Work]) -> None:
+        """Make the work and run it to its end, or until it is abandoned. Raises only what `make` raises.
+
+        `make` is called on the cell's thread, under the interrupt handler.
+        """
+        with self.interrupts:
+            work = make()
+            thread = self._start(work)
+            try:
+                await self._serve(work, thread)
+            finally:
+                self.host.close()
+
+    async def _serve(self, work: Work, thread: threading.Thread) -> None:
+        cancelled = False
+        while not self._done:
+            if self.interrupts.abandoned:
+                self.abandoned = True
+                return
+            if self.interrupts.stopped and not cancelled:
+                cancelled = self._cancel(work)
+            self.host.step()
+            await self._wait()
+        end = self._loop.time() + LINGER
+        while thread.is_alive() and self._loop.time() < end:
+            await asyncio.sleep(0.001)
+
+    def _start(self, work: Work) -> threading.Thread:
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=context.run, args=(self._agent, work), name="agent_nb run", daemon=True)
+        thread.start()
+        return thread
+
+    def _agent(self, work: Work) -> None:
+        """Run the work on a loop of this thread."""
+        try:
+            asyncio.run(self._work(work))
+        except BaseException as fault:  # nobody above: the cell reports it
+            self.fault = self.fault or fault
+        finally:
+            self._done = True
+            self._wake()
+
+    async def _work(self, work: Work) -> None:
+        self._agent_loop = asyncio.get_running_loop()
+        try:
+            await work.run()
+        except BaseException as fault:
+            self.fault = fault
+        finally:
+            self._done = True
+            self._wake()
+
+    def _cancel(self, work: Work) -> bool:
+        if self._agent_loop is None:
+            return False  # the thread has not come that far: at the next tick
+        with suppress(RuntimeError):  # its loop closed just now
+            self._agent_loop.call_soon_threadsafe(work.cancel)
+        return True
+
+    async def _wait(self) -> None:
+        """Wait for one tick, or until woken."""
+        try:
+            await asyncio.wait([self._woken], timeout=TICK)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            self.interrupts.press()
+        if self._woken.done():
+            self._woken = self._loop.create_future()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the cell's loop is closed
+            self._loop.call_soon_threadsafe(self._set)
+
+    def _set(self) -> None:
+        if not self._woken.done():
+            self._woken.set_result(None)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError("%%agent needs an asyncio event loop. In a terminal: %autoawait asyncio") from None

@@ -1,0 +1,260 @@
+"""The awaited cell serves its agent's jobs on the main thread, and ends when it is interrupted."""
+
+import asyncio
+import signal
+import sys
+import threading
+
+import pytest
+
+from agent_nb.errors import Cancelled, ToolError, UsageError
+from agent_nb.notebook.driver import Driver
+
+
+class Script:
+    """Work for the driver: an async function of the driver's host; cancelling it cancels that function's task."""
+
+    def __init__(self, driver, function):
+        self.driver, self.function, self.task = driver, function, None
+        self.value = self.thread = None
+
+    async def run(self):
+        self.thread = threading.current_thread()
+        self.task = asyncio.ensure_future(self.function(self.driver.host))
+        try:
+            self.value = await self.task
+        except asyncio.CancelledError:
+            self.value = "cancelled"
+
+    def cancel(self):
+        self.task.cancel()
+
+
+@pytest.fixture
+def drive(shell, run):
+    """Run an async function of a host as a cell does; return the driver and what the function returned."""
+
+    def drive(function, beside=None):
+        async def cell():
+            driver = Driver(shell)
+            work = Script(driver, function)
+            if beside:
+                asyncio.get_running_loop().call_later(0.05, beside)
+            await driver.drive(lambda: work)
+            return driver, work.value
+
+        return run(cell())
+
+    return drive
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+def cell(code, seen=None):
+    """Return work that runs `code` as a cell and returns its outcome."""
+
+    async def work(host):
+        return await host.run_cell(code, (seen if seen is not None else []).append)
+
+    return work
+
+
+def test_the_agent_runs_in_a_thread_of_its_own_that_ends_with_the_cell(drive):
+    async def work(host):
+        return threading.current_thread()
+
+    _, thread = drive(work)
+    assert thread is not threading.main_thread()
+    assert not thread.is_alive()
+
+
+def test_a_function_is_called_on_the_main_thread(drive):
+    async def work(host):
+        return await host.call(threading.current_thread)
+
+    assert drive(work)[1] is threading.main_thread()
+
+
+def test_a_functions_exception_reaches_the_tool(drive):
+    async def work(host):
+        with pytest.raises(ZeroDivisionError):
+            await host.call(lambda: 1 / 0)
+        return "caught"
+
+    assert drive(work)[1] == "caught"
+
+
+def test_a_function_that_exits_does_not_end_the_kernel(drive):
+    async def work(host):
+        with pytest.raises(ToolError, match="end the kernel"):
+            await host.call(sys.exit)
+        return "caught"
+
+    assert drive(work)[1] == "caught"
+
+
+def test_code_runs_in_the_users_namespace(drive, shell):
+    shell.user_ns["x"] = 20
+    _, outcome = drive(cell("y = x + 1\ny * 2"))
+    assert (outcome.status, outcome.content) == ("ok", "42")
+    assert shell.user_ns["y"] == 21
+
+
+def test_top_level_await_works_in_code(drive):
+    assert drive(cell("import asyncio\nawait asyncio.sleep(0, 'slept')"))[1].content == "'slept'"
+
+
+def test_output_goes_to_the_tool_and_not_to_the_cell(drive, capsys):
+    seen = []
+    drive(cell("import sys\nprint('out')\nprint('err', file=sys.stderr)", seen))
+    assert "".join(seen) == "out\nerr\n"
+    assert capsys.readouterr() == ("", "")
+
+
+def test_output_of_other_code_still_goes_to_the_cell(drive, capsys):
+    seen = []
+    drive(cell("import asyncio\nawait asyncio.sleep(.2)", seen), beside=lambda: print("from a callback"))
+    assert seen == []
+    assert capsys.readouterr().out == "from a callback\n"
+
+
+def test_streams_and_hooks_are_put_back(drive, shell):
+    before = sys.stdout, sys.stderr, sys.displayhook, shell._showtraceback
+    drive(cell("print(1)\n2"))
+    assert before == (sys.stdout, sys.stderr, sys.displayhook, shell._showtraceback)
+
+
+def test_an_error_is_a_short_traceback_in_the_outcome_and_not_printed(drive, capsys):
+    _, outcome = drive(cell("def f():\n    return nothing\nf()"))
+    assert outcome.status == "error"
+    assert outcome.content.startswith("Traceback")
+    assert "IPython" not in outcome.content
+    assert '"<cell>", line 2' in outcome.content
+    assert outcome.content.endswith("NameError: name 'nothing' is not defined")
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("code", ["1 +", "if True:\npass", "%no_such_magic"])
+def test_code_that_does_not_compile_is_an_error_outcome(drive, code):
+    _, outcome = drive(cell(code))
+    assert outcome.status == "error"
+    assert outcome.content
+
+
+def test_a_rich_value_has_a_display(drive, shell):
+    class Rich:
+        def _repr_html_(self):
+            return "<b>rich</b>"
+
+    shell.user_ns["rich"] = Rich()
+    display = drive(cell("rich"))[1].display
+    assert display["text/html"] == "<b>rich</b>"
+    assert "text/plain" in display
+
+
+def test_jobs_run_one_after_the_other(drive, shell):
+    shell.user_ns["seen"] = seen = []
+    code = "import asyncio\nseen.append('in')\nawait asyncio.sleep(.02)\nseen.append('out')"
+
+    async def work(host):
+        await asyncio.gather(*(host.run_cell(code, print) for _ in range(3)))
+
+    drive(work)
+    assert seen == ["in", "out"] * 3
+
+
+def test_an_interrupt_cancels_the_work(drive):
+    async def work(host):
+        await asyncio.sleep(60)
+
+    driver, value = drive(work, beside=press)
+    assert value == "cancelled"
+    assert driver.interrupts.presses == 1
+    assert not driver.abandoned
+
+
+def test_an_interrupt_ends_blocking_code_with_keyboardinterrupt_inside_it(drive, shell):
+    shell.user_ns["press"] = threading.Timer(0.1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+    code = "import time\npress.start()\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    seen = True\n    raise"
+    drive(cell(code))
+    assert shell.user_ns["seen"] is True
+
+
+def test_an_interrupt_ends_awaiting_code(drive, shell):
+    code = "import asyncio\ntry:\n    await asyncio.sleep(60)\nexcept asyncio.CancelledError:\n    seen = True\n    raise"
+    drive(cell(code), beside=press)
+    assert shell.user_ns["seen"] is True
+
+
+def test_a_tool_that_gives_up_waiting_breaks_its_blocking_code(drive, shell):
+    async def work(host):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(host.run_cell("import time\ntime.sleep(60)", print), 0.1)
+        return await host.run_cell("'next'", print)
+
+    driver, outcome = drive(work)
+    assert outcome.content == "'next'"
+    assert driver.interrupts.presses == 0
+
+
+def test_an_interrupted_function_is_cancelled_for_its_tool(drive):
+    async def work(host):
+        with pytest.raises(Cancelled):
+            await host.call(press)
+        return "caught"
+
+    assert drive(work)[1] in ("caught", "cancelled")
+
+
+def test_a_second_interrupt_abandons_work_that_does_not_stop(drive):
+    released = threading.Event()
+
+    async def work(host):
+        while not released.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    driver, value = drive(work, beside=press)
+    released.set()
+    assert driver.abandoned
+    assert value is None
+
+
+def test_a_cancellation_of_the_cells_task_counts_as_an_interrupt(shell, run):
+    async def work(host):
+        await asyncio.sleep(60)
+
+    async def main():
+        driver = Driver(shell)
+        task = asyncio.ensure_future(driver.drive(lambda: Script(driver, work)))
+        asyncio.get_running_loop().call_later(0.05, task.cancel)
+        await task
+        return driver
+
+    assert run(main()).interrupts.presses == 1
+
+
+def test_a_fault_of_the_work_is_kept_for_the_cell(drive):
+    async def work(host):
+        raise LookupError("lost")
+
+    assert isinstance(drive(work)[0].fault, LookupError)
+
+
+def test_no_job_starts_after_the_cell(shell, run):
+    async def main():
+        driver = Driver(shell)
+        await driver.drive(lambda: Script(driver, cell("1")))
+        with pytest.raises(Cancelled):
+            await driver.host.call(lambda: 1)
+
+    run(main())
+
+
+def test_a_cell_without_an_event_loop_is_a_usage_error(shell):
+    with pytest.raises(UsageError, match="autoawait asyncio"):
+        Driver(shell)
