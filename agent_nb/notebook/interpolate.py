@@ -1,0 +1,145 @@
+"""`{{ expression }}` in a prompt: replaced by the value of a Python expression in the user's namespace.
+
+Why: a prompt is about what is in the kernel. The value is put in as a short text that a model can read, so that a DataFrame of
+a million rows costs a few hundred tokens.
+
+Rules
+- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed. Braces, strings and comments inside the
+  expression are Python's, so a dict display or an f-string ends where Python says.
+- Everything is evaluated before any model is called; the first failing expression is a UsageError that names it.
+- A value is read, never changed; a text value goes in as it is, everything else bounded to `LIMIT` characters.
+- What a value contains is not interpolated again.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..errors import UsageError
+
+LIMIT = 4000
+ROWS, COLUMNS, ITEMS = 5, 30, 20
+_OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
+
+
+def interpolate(text: str, namespace: dict[str, Any]) -> str:
+    """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
+
+    Raises UsageError for an expression that is empty, not Python, raises, or whose value cannot be shown.
+    """
+    return "".join(piece if literal else _value(piece, namespace) for literal, piece in split(text))
+
+
+def split(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield (True, literal text) and (False, expression) in order. Raises UsageError where an expression is not Python."""
+    at = 0
+    while (start := text.find(_OPEN, at)) >= 0:
+        if text.startswith(_LITERAL, start - 1) and start > at:
+            yield True, text[at : start - 1] + _OPEN
+            at = start + len(_OPEN)
+            continue
+        end = _end(text, start + len(_OPEN))
+        if end < 0:
+            break
+        yield True, text[at:start]
+        yield False, text[start + len(_OPEN) : end].strip()
+        at = end + len(_CLOSE)
+    yield True, text[at:]
+
+
+def _end(text: str, start: int) -> int:
+    """Return where the `}}` that closes the expression begins; -1 if there is none (then the braces are plain text)."""
+    first = end = text.find(_CLOSE, start)
+    while end >= 0:
+        if _compiles(text[start:end].strip()):
+            return end
+        end = text.find(_CLOSE, end + 1)
+    return first
+
+
+def _compiles(expression: str) -> bool:
+    try:
+        ast.parse(expression, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _value(expression: str, namespace: dict[str, Any]) -> str:
+    if not expression:
+        raise UsageError("{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves.")
+    try:
+        # What the expression binds (:=) goes into a dict of its own: a prompt changes nothing in the kernel.
+        return describe(eval(compile(expression, "<prompt>", "eval"), namespace, {}))  # noqa: S307  (the user's own code)
+    except Exception as fault:
+        hint = "Write \\{{ for the braces themselves." if isinstance(fault, SyntaxError) else "Nothing was sent to a model."
+        reason = f"{type(fault).__name__}: {fault}"[:500]
+        raise UsageError(f"{{{{ {expression} }}}} failed: {reason}. {hint}") from fault
+
+
+def describe(value: Any) -> str:
+    """Return `value` as text for a model: text as it is, tables and arrays as summaries, everything else as a bounded repr."""
+    if isinstance(value, str):
+        return value
+    for name, writer in _WRITERS.items():
+        if any(f"{c.__module__.partition('.')[0]}.{c.__name__}" == name for c in type(value).__mro__):
+            return clip(writer(value))
+    return clip(_bounded(value))
+
+
+def clip(text: str) -> str:
+    """Return `text`, cut in its middle to LIMIT characters, with a mark that says how much is missing."""
+    if len(text) <= LIMIT:
+        return text
+    half = LIMIT // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+def _frame(frame: Any) -> str:
+    rows, columns = frame.shape
+    kinds = ", ".join(f"{name} {kind}" for name, kind in list(frame.dtypes.items())[:COLUMNS])
+    more = f", … {columns - COLUMNS} more" if columns > COLUMNS else ""
+    head = frame.iloc[:ROWS, :COLUMNS].to_string()
+    rest = f"\n… {rows - ROWS} more rows" if rows > ROWS else ""
+    return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}{more}\n{head}{rest}"
+
+
+def _series(series: Any) -> str:
+    rest = f"\n… {len(series) - ROWS} more" if len(series) > ROWS else ""
+    return f"Series {series.name!r}, {len(series)} × {series.dtype}\n{series.iloc[:ROWS].to_string()}{rest}"
+
+
+def _array(array: Any) -> str:
+    if array.size <= ITEMS:
+        return f"array of shape {array.shape}, {array.dtype}:\n{array}"
+    numbers = array.dtype.kind in "iuf"
+    spread = f", min {array.min()}, max {array.max()}, mean {array.mean():.6g}" if numbers else ""
+    return f"array of shape {array.shape}, {array.dtype}{spread}\nfirst values: {array.ravel()[:ITEMS]}"
+
+
+def _polars(frame: Any) -> str:
+    rows, columns = frame.shape
+    kinds = ", ".join(f"{n} {k}" for n, k in list(zip(frame.columns, frame.dtypes, strict=True))[:COLUMNS])
+    return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}\n{frame.head(ROWS)}"
+
+
+# By name, so that nothing is imported for a type that the user does not use.
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "pandas.DataFrame": _frame,
+    "pandas.Series": _series,
+    "numpy.ndarray": _array,
+    "polars.DataFrame": _polars,
+}
+
+
+def _bounded(value: Any) -> str:
+    """Return the repr of `value`; of a long list, tuple, set or dict only the first items."""
+    if isinstance(value, dict) and len(value) > ITEMS:
+        inside = ", ".join(f"{k!r}: {_bounded(value[k])}" for k in list(value)[:ITEMS])
+        return f"{{{inside}, … {len(value) - ITEMS} more}}"
+    if isinstance(value, list | tuple | set | frozenset) and len(value) > ITEMS:
+        left, right = {list: "[]", tuple: "()"}.get(type(value), "{}")
+        return f"{left}{', '.join(map(_bounded, list(value)[:ITEMS]))}, … {len(value) - ITEMS} more{right}"
+    return repr(value)

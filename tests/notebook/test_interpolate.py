@@ -1,0 +1,114 @@
+"""`{{ expression }}` becomes its value; everything else in a prompt stays as it was typed."""
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_nb.errors import UsageError
+from agent_nb.notebook.interpolate import LIMIT, describe, interpolate
+
+
+class Wrong:
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{{ x }}", "7"),
+        ("a {{x}} b {{ x + 1 }} c", "a 7 b 8 c"),
+        ("{{ name }}", "Ada {{ x }}"),  # a text goes in as it is and is not read again
+        ("{{ {'a': {'b': 1}} }}", "{'a': {'b': 1}}"),
+        ("{{ {'a': {'b': 1}}['a'] }}", "{'b': 1}"),
+        ("{{ f'{x}}}' }}", "7}"),
+        ("{{ '}}' }}", "}}"),
+        ("{{ [i for i in range(3)] }}", "[0, 1, 2]"),
+        ("{{ (y := 3) + y }}", "6"),
+        ("{{\n  x\n}}", "7"),
+        (r"\{{ x }}", "{{ x }}"),
+        (r"\{{ x }} {{ x }}", "{{ x }} 7"),
+        ("{x} {} }} $x %x {{", "{x} {} }} $x %x {{"),
+        ('{"json": {"a": 1}}', '{"json": {"a": 1}}'),
+        ("no braces", "no braces"),
+        ("", ""),
+    ],
+)
+def test_expressions_are_replaced_and_other_braces_stay(text, expected):
+    assert interpolate(text, {"x": 7, "name": "Ada {{ x }}"}) == expected
+
+
+@given(st.text().filter(lambda t: "{{" not in t))
+def test_a_text_without_double_braces_is_unchanged(text):
+    assert interpolate(text, {}) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("{{ missing }}", "missing"),
+        ("{{ 1 / 0 }}", "ZeroDivisionError"),
+        ("{{ }}", "empty"),
+        ("{{ not python! }}", "not python!"),
+        ("{{ import os }}", "import os"),
+        ("fine {{ x }} then {{ x.y }}", "x.y"),
+    ],
+)
+def test_a_failing_expression_is_an_error_that_names_it(text, named):
+    with pytest.raises(UsageError, match=named.replace(".", r"\.")):
+        interpolate(text, {"x": 7})
+
+
+def test_a_value_that_cannot_be_shown_is_an_error():
+    with pytest.raises(UsageError, match="no repr"):
+        interpolate("{{ wrong }}", {"wrong": Wrong()})
+
+
+def test_the_namespace_is_not_changed():
+    names = {"x": 1}
+    interpolate("{{ (x := 2) }}", names)
+    assert names["x"] == 1
+
+
+def test_a_frame_is_summarised():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"year": range(1000), "sales": [1.5] * 1000})
+    text = describe(frame)
+    assert "1000 rows × 2 columns" in text
+    assert "year int64, sales float64" in text
+    assert "995 more rows" in text
+    assert len(text) < 400
+
+
+def test_a_wide_frame_is_bounded():
+    pd = pytest.importorskip("pandas")
+    text = describe(pd.DataFrame([["x" * 500] * 500]))
+    assert len(text) < LIMIT + 100
+    assert "470 more" in text
+
+
+def test_a_series_and_an_array_are_summarised():
+    pd, np = pytest.importorskip("pandas"), pytest.importorskip("numpy")
+    assert "Series 'a', 10 × int64" in describe(pd.Series(range(10), name="a"))
+    text = describe(np.arange(10_000).reshape(100, 100))
+    assert "shape (100, 100)" in text
+    assert "max 9999" in text
+    assert describe(np.array([1, 2])).endswith("[1 2]")
+
+
+@pytest.mark.parametrize("value", [list(range(10_000)), tuple(range(10_000)), set(range(10_000)), {i: i for i in range(10_000)}])
+def test_long_collections_are_bounded_and_say_so(value):
+    text = describe(value)
+    assert "9980 more" in text
+    assert len(text) < 300
+
+
+def test_a_long_text_of_the_user_is_kept_whole_and_a_long_repr_is_cut():
+    assert describe("x" * 100_000) == "x" * 100_000
+    assert len(describe(b"x" * 100_000)) < LIMIT + 100
+
+
+def test_no_library_is_imported_for_it():
+    assert "polars" not in sys.modules
