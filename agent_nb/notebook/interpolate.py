@@ -134,12 +134,15 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
 }
 
 
+_BRACKETS = {list: ("[", "]"), tuple: ("(", ")")}
+
+
 def _bounded(value: Any) -> str:
     """Return the repr of `value`; of a long list, tuple, set or dict only the first items."""
     if isinstance(value, dict) and len(value) > ITEMS:
         inside = ", ".join(f"{k!r}: {_bounded(value[k])}" for k in list(value)[:ITEMS])
         return f"{{{inside}, … {len(value) - ITEMS} more}}"
     if isinstance(value, list | tuple | set | frozenset) and len(value) > ITEMS:
-        left, right = {list: "[]", tuple: "()"}.get(type(value), "{}")
+        left, right = _BRACKETS.get(type(value), ("{", "}"))
         return f"{left}{', '.join(map(_bounded, list(value)[:ITEMS]))}, … {len(value) - ITEMS} more{right}"
     return repr(value)

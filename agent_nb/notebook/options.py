@@ -1,0 +1,153 @@
+"""The options of `%%agent`: one table for the parser and its help, and the values of one cell.
+
+Rules
+- Quotes group words and backslashes are plain characters (paths, regular expressions). An option is written in full.
+- What an option does not say, `%config AgentMagics` does (`defaults`); what neither says is left to the agent.
+- Everything wrong in the line is a UsageError that names the nearest right thing; nothing is ignored in silence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+
+DEFAULT_CONVERSATION = "main"
+VIEWS = ("auto", "widgets", "html", "text")
+THOUGHTS = ("show", "collapse", "hide")
+EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What one `%%agent` cell asks for; None or empty: not said.
+
+    `limits` and `settings` hold only what was said, under the names of `Agent`.
+    """
+
+    model: str | None = None
+    tools: tuple[str, ...] = ()
+    dialect: str | None = None
+    output: str = "_agent"
+    conversation: str = DEFAULT_CONVERSATION
+    new: bool = False
+    live: bool = False
+    approve: str | None = None
+    record: bool = True
+    view: str = "auto"
+    thoughts: str = "collapse"
+    system: str | None = None
+    limits: dict[str, float] = {}
+    settings: dict[str, Any] = {}
+
+
+def _flag(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: A002  (argparse's word)
+    return names, {"action": "store_true", "default": None, "help": help}
+
+
+def _value(*names: str, **keywords: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return names, keywords
+
+
+OPTIONS = (
+    _value("-m", "--model", metavar="MODEL", help="provider/name, for example openai/gpt-5-mini or local/smollm2"),
+    _value("-t", "--tools", metavar="TOOLS", action="append", help="tools by name, separated by commas: "
+           "built-in, installed, or functions of the notebook"),
+    _value("-d", "--dialect", metavar="DIALECT", help="how the model writes its turns: native, xml, section"),
+    _value("-o", "--output", metavar="VAR", help="the variable that gets the Run (_agent always does)"),
+    _value("-c", "--conversation", metavar="NAME", help="the conversation to go on with"),
+    _flag("--new", help="start the conversation anew with this cell"),
+    _flag("--live", help="call the model, whatever was recorded"),
+    _value("--approve", metavar="HOW", help="tools with effects: ask, auto, deny, or a policy file"),
+    _flag("--no-record", help="keep this run out of the notebook file"),
+    _value("--view", choices=VIEWS, help="how the run is shown"),
+    _value("--thoughts", choices=THOUGHTS, help="how thoughts are shown"),
+    _value("--system", metavar="TEXT", help="instructions for the model"),
+    _value("--max-turns", type=int, metavar="N", help="limit: model turns"),
+    _value("--max-calls", type=int, metavar="N", help="limit: tool calls"),
+    _value("--max-failures", type=int, metavar="N", help="limit: tool failures in a row"),
+    _value("--max-tokens", type=int, metavar="N", help="limit: tokens of the whole run"),
+    _value("--cost", type=float, metavar="USD", help="limit: cost of the whole run"),
+    _value("--time", type=float, metavar="S", help="limit: seconds"),
+    _value("--temperature", type=float, metavar="X", help="sampling temperature"),
+    _value("--seed", type=int, metavar="N", help="sampling seed"),
+    _value("--reasoning", metavar="EFFORT", help=EFFORTS),
+)  # fmt: skip
+
+LIMITS = {
+    "max_turns": "turns", "max_calls": "tool_calls", "max_failures": "failures",
+    "max_tokens": "tokens", "cost": "cost", "time": "seconds",
+}  # fmt: skip
+SETTINGS = ("temperature", "seed", "reasoning")
+
+
+def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a magic function the options as IPython's `magic_arguments`, so that `%%agent?` is their help."""
+    from IPython.core.magic_arguments import argument, magic_arguments
+
+    for names, keywords in reversed(OPTIONS):
+        function = argument(*names, **keywords)(function)
+    decorated: Callable[..., Any] = magic_arguments("agent")(function)
+    decorated.parser.allow_abbrev = False  # type: ignore[attr-defined]
+    return decorated
+
+
+def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
+    """Return the options of `line`. `parser` is `decorate(f).parser`. Raises UsageError for what is wrong in it."""
+    from IPython.core.error import UsageError as ShellError
+
+    try:
+        said, rest = parser.parse_known_args(words(line))
+    except ShellError as fault:
+        raise UsageError(f"{str(fault)[:1].upper()}{str(fault)[1:]}. %%agent? lists the options.") from None
+    if rest:
+        raise UsageError(_unknown(rest[0]))
+    given = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
+    given |= {k: v for k, v in vars(said).items() if v is not None}
+    return build(given)
+
+
+def build(given: Mapping[str, Any]) -> Options:
+    """Return options from plain values under the parser's names. Raises UsageError for a bad variable name."""
+    output = given.get("output", "_agent")
+    if not str(output).isidentifier():
+        raise UsageError(f"-o takes the name of a variable, not {output!r}.")
+    values = {k: given[k] for k in ("model", "dialect", "conversation", "new", "live", "view", "thoughts", "system") if k in given}
+    return Options(
+        **values, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
+        record=not given.get("no_record", False), limits={to: given[k] for k, to in LIMITS.items() if k in given},
+        settings={k: _setting(given[k]) for k in SETTINGS if k in given},
+    )  # fmt: skip
+
+
+def words(line: str) -> list[str]:
+    """Split an option line into words. Raises UsageError on a quotation that does not end."""
+    lexer = shlex.shlex(line, posix=True)
+    lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
+    try:
+        return list(lexer)
+    except ValueError:
+        raise UsageError(f"A quotation does not end in: %%agent {line}") from None
+
+
+def names(given: Any) -> tuple[str, ...]:
+    """Return tool names from a text with commas or a list of such texts, each once, in order."""
+    texts = [given] if isinstance(given, str) else list(given)
+    return tuple(dict.fromkeys(n.strip() for text in texts for n in str(text).split(",") if n.strip()))
+
+
+def _setting(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+def _unknown(word: str) -> str:
+    if not word.startswith("-"):
+        return f"{word!r} is not an option. The prompt goes below the first line; %%agent? lists the options."
+    known = [name for flags, _ in OPTIONS for name in flags]
+    near = difflib.get_close_matches(word.partition("=")[0], known, 1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"There is no option {word}.{hint} %%agent? lists the options."
