@@ -3,7 +3,8 @@
 Rules
 - A tool never sees the log or the model; it speaks through `ToolContext.progress`, its yields and its return value.
 - `Host` is the way to the main thread of the kernel; outside a notebook there is none and tools run in worker threads.
-- Whatever a tool raises becomes a result; only `Cancelled` and the cancellation of the loop pass through.
+- Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: one of status `cancelled`);
+  only the cancellation of the loop passes through, after every call got its result.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Host(Protocol):
 class ToolContext:
     """What a running tool may use: annotate a parameter with this type to get it; it is no part of the schema.
 
-    `trace_id` is constant through sub-agents; `call_id` and `name` are of this call; `folder` is where file tools may look.
+    `trace_id` is constant through sub-agents; `call_id` and `name` are of this call; `folder` is where file tools may look;
+    `state` is what tools keep from call to call, shared by all calls of one runner.
     """
 
     def __init__(
@@ -65,14 +67,17 @@ class ToolContext:
         folder: str = ".",
         host: Host | None = None,
         emit: Callable[[Update], None] = lambda _: None,
+        state: dict[str, Any] | None = None,
     ) -> None:
         self.call_id = call_id
         self.name = name
         self.trace_id = trace_id
         self.folder = folder
         self.host = host
+        self.state: dict[str, Any] = {} if state is None else state
         self._emit = emit
         self._cancelled = False
+        self._callbacks: list[Callable[[], None]] = []
 
     @property
     def cancelled(self) -> bool:
@@ -80,13 +85,25 @@ class ToolContext:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Ask the tool to stop."""
+        """Ask the tool to stop: sets `cancelled`, then calls what was registered with `on_cancel`, once."""
         self._cancelled = True
+        while self._callbacks:
+            self._callbacks.pop()()
+
+    def on_cancel(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called, quickly and without raising, when the call is to stop (at once if it already is).
+
+        It runs on the canceller's thread: kill a process, close a connection, set an event.
+        """
+        self._callbacks.append(callback)
+        if self._cancelled:
+            self.cancel()
 
     def progress(self, value: Any = None, *, message: str = "") -> None:
         """Report progress: a str is output text, a float in 0..1 or an int 0 or 1 a fraction, anything else JSON data.
 
-        Safe to call from any thread. Raises TypeError if the value is no JSON.
+        Safe to call from any thread. Raises TypeError if the value is no JSON, and Cancelled once the call is to stop,
+        so that a loop which reports progress ends by itself.
         """
         self._emit(update(value, message))
 
@@ -107,9 +124,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     `effect`: `none` (reads only), `kernel` (changes the user's namespace: executed again on replay), `outside` (files, network …).
     Tools whose effect is not `none` are asked about under `--approve ask`. `validate` checks and converts the model's arguments
-    (raises ToolError with what to correct); `invoke` runs with them and returns a value, an awaitable, or an (async) iterator
-    whose items are progress and whose last value or `return` is the result. `thread`: where a synchronous tool runs.
-    `render` may return a mime bundle for people from the result value. `preview` may return text (a diff) of what a call would change.
+    (raises ToolError with what to correct); `invoke` runs with them and returns a value, an awaitable, or an (async) generator
+    whose items are progress and whose last value or `return` is the result. `thread`: where it is called: a worker thread,
+    the kernel's main thread, or the agent's event loop (coroutine functions always are).
+    `render` may return a mime bundle for people from the result value. `preview` may return text (a diff) of what a call would change;
+    a ToolError it raises is the result of the call. `command`: the parameter that holds a shell command, if any
+    (the globs of allow rules then do not match across shell operators).
     """
 
     spec: ToolSpec
@@ -117,11 +137,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     validate: Callable[[dict[str, Any]], dict[str, Any]]
     effect: Effect = "none"
     timeout: float | None = None
-    thread: Literal["worker", "main"] = "worker"
+    thread: Literal["worker", "main", "loop"] = "worker"
     icon: str = ""
     context_parameter: str = ""
     render: Callable[[Any], dict[str, Any]] | None = None
     preview: Callable[[dict[str, Any], ToolContext], str] | None = None
+    command: str = ""
 
     @property
     def name(self) -> str:
@@ -147,6 +168,26 @@ class Decision(msgspec.Struct, frozen=True):
     scope: Literal["once", "tool", "run"] = "once"
     by: str = "policy"
     reason: str = ""
+
+
+class Report(Protocol):
+    """Where the runner tells what happens to each call: approval (0-2), started (0-1), update (any number), end (exactly one).
+
+    Its methods are called on the event loop's thread only, never after a call's `end`, and must not raise.
+    """
+
+    def approval(self, call_id: str, **fields: Any) -> None:
+        """A question was asked (`stage="requested"`, `args`, and a preview as `extra={"preview": …}`) or settled:
+        `stage="decided"`, `args`, `decision` allow or deny, `scope`, `by`, `reason`."""
+
+    def started(self, call_id: str) -> None:
+        """The tool begins to run now."""
+
+    def update(self, call_id: str, news: Update) -> None:
+        """The running tool has news."""
+
+    def end(self, call_id: str, outcome: Outcome) -> None:
+        """The call has ended."""
 
 
 Asker = Callable[[Question], Awaitable[Decision | None]]  # None: nobody can be asked

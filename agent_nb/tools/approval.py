@@ -1,0 +1,106 @@
+"""The gate before a call: allowed, denied, or the user is asked.
+
+Rules
+- One question at a time, in the order in which the calls came to it.
+- An answer for all of a tool or for the run is kept until the run ends; an Approver is made per run.
+- A policy's allow and deny stand above what was remembered; only what would be asked is answered from memory.
+- Nobody there to ask is a denial that says how to allow.
+- Every decision about a tool that was asked about, or that a rule or mode concerned, is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ..errors import ToolError
+from . import policy
+from .base import Asker, Decision, Question, Report, Tool, ToolContext
+from .policy import Policy
+from .threads import Worker
+from .values import message_of
+
+_EVERYTHING = ""
+
+
+def approver(mode: str | None = None, ask: Asker | None = None, folder: str = ".") -> Approver:
+    """Return the gate for one run. `mode`: ask, auto, deny or the path of a policy file, relative to `folder`.
+
+    Raises UsageError for a mode that is none and for a faulty policy file.
+    """
+    return Approver(policy.load(mode or "ask", folder), ask)
+
+
+class Approver:
+    """Decides about the calls of one run; `ask` puts questions to the user (None: nobody is there)."""
+
+    def __init__(self, policy: Policy | None = None, ask: Asker | None = None) -> None:
+        self._policy = policy or Policy()
+        self._ask = ask
+        self._turn = asyncio.Lock()
+        self._kept: dict[str, Decision] = {}  # by tool name; "" for the whole run
+
+    async def decide(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
+        """Return the decision on calling `tool` with `args` (JSON values), asking if need be.
+
+        `Decision.args` are other arguments to use instead, not yet validated. Raises ToolError when the tool's preview finds that
+        the call cannot work.
+        """
+        verdict, reason = self._policy.judge(tool, args)
+        if verdict != "ask":
+            decision = Decision(verdict == "allow", reason=reason)
+            if reason:
+                _settled(report, context.call_id, args, decision)
+            return decision
+        async with self._turn:
+            decision = self._kept.get(tool.name) or self._kept.get(_EVERYTHING) or await self._put(tool, args, context, report)
+        _settled(report, context.call_id, args, decision)
+        return decision
+
+    async def _put(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
+        preview = await _preview(tool, args, context)
+        extra = {"extra": {"preview": preview}} if preview else {}
+        report.approval(context.call_id, stage="requested", args=args, **extra)
+        question = Question(context.call_id, tool.name, args, tool.effect, preview)
+        try:
+            answer = await self._ask(question) if self._ask is not None else None
+        except Exception as error:  # whatever the front end raises, the call must not run unasked
+            return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
+        if answer is None:
+            return Decision(False, reason=_nobody(tool.name))
+        if answer.scope != "once":
+            kept = msgspec.structs.replace(answer, args=None, reason=f"decided earlier for this {answer.scope}")
+            self._kept[tool.name if answer.scope == "tool" else _EVERYTHING] = kept
+        return answer
+
+
+def _settled(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
+    report.approval(
+        call_id,
+        stage="decided",
+        args=args if decision.args is None else decision.args,
+        decision="allow" if decision.allow else "deny",
+        scope=decision.scope,
+        by=decision.by,
+        reason=decision.reason,
+    )
+
+
+def _nobody(name: str) -> str:
+    return (
+        f"{name} needs approval and there is nobody to ask. Allow it with --approve auto, "
+        f"or by a rule in a policy file (--approve POLICY.yaml)"
+    )
+
+
+async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:
+    """Return what the tool says the call would change; a preview that fails is no reason not to ask."""
+    if tool.preview is None:
+        return ""
+    caught = await Worker(partial(tool.preview, args, context), f"preview {tool.name}").future
+    if isinstance(caught.error, ToolError):
+        raise caught.error
+    return f"(no preview: {message_of(caught.error)})" if caught.error is not None else str(caught.value)

@@ -1,0 +1,202 @@
+"""Make tools of functions: `@tool`, and `as_tool` for functions that carry no declaration.
+
+    @tool(effect="outside")
+    def send(text: str, context: ToolContext) -> str:
+        '''Send a message.'''
+
+Why: a tool should be written, tested and called as what it is, a function; the decorator only adds `.tool` to it.
+
+Rules
+- `@tool` returns the very function it was given.
+- A function without a declaration counts as one without effects: whoever puts it among the tools by name has allowed it to run.
+  Declare `effect="outside"` (or `side_effects=True`) to be asked before each call.
+- Coroutine functions and async generators run on the agent's event loop, everything else in a worker thread
+  (`thread="main"`: in the kernel's main thread).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, overload
+
+import msgspec
+
+from ..errors import UsageError
+from ..messages import ToolSpec
+from .base import Effect, Tool, ToolContext
+
+F = TypeVar("F", bound=Callable[..., Any])
+Thread = Literal["worker", "main"]
+Render = Callable[[Any], dict[str, Any]]
+Preview = Callable[[dict[str, Any], ToolContext], str]
+_DECLARED = "__agent_nb__"
+_LONGEST_NAME = 64
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `@tool` was told; "" and None stand for what the function itself says."""
+
+    name: str = ""
+    description: str = ""
+    effect: Effect = "none"
+    timeout: float | None = None
+    thread: Thread = "worker"
+    render: Render | None = None
+    preview: Preview | None = None
+    icon: str = ""
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    *,
+    name: str = "",
+    description: str = "",
+    effect: Effect = "none",
+    side_effects: bool = False,
+    timeout: float | None = None,
+    thread: Thread = "worker",
+    render: Render | None = None,
+    preview: Preview | None = None,
+    icon: str = "",
+) -> Callable[[F], F]: ...
+def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any) -> Any:
+    """Declare a function as a tool; use it bare or with options.
+
+    `name` and `description` default to the function's own. `effect`: none, kernel or outside (`side_effects=True` is the same as
+    outside). `timeout`: seconds (None: the runner's default, `math.inf`: no limit). `thread`: worker or main, for synchronous
+    functions. `render(value)` returns a mime bundle for people, `preview(args, context)` a text of what a call would change.
+    Raises UsageError for options or signatures that cannot be.
+    """
+    if side_effects:
+        options["effect"] = "outside"
+    declaration = _checked(options)
+    return _declare(function, declaration) if function is not None else lambda f: _declare(f, declaration)
+
+
+def as_tool(function: Any, name: str = "") -> Tool:
+    """Return `function` (a Tool, a decorated or a plain function, method, partial or callable object) as a Tool.
+
+    `name` names it when it brings no declared name. Raises UsageError for what cannot be a tool.
+    """
+    if isinstance(function, Tool):
+        return function
+    existing = getattr(function, "tool", None) if inspect.isroutine(function) else None
+    if isinstance(existing, Tool) and inspect.unwrap(existing.invoke, stop=lambda f: f is function) is function:
+        return existing  # and not one that functools.wraps has copied to a wrapper, or the plain function of a bound method
+    return _make(function, _declaration(function) or Declaration(), name)
+
+
+def clean_name(text: str) -> str:
+    """Return `text` as a name that every provider takes: letters, digits, `_` and `-`, at most 64 characters."""
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-zA-Z0-9_-]+", "_", ascii_text)[:_LONGEST_NAME].strip("_") or "tool"
+
+
+def is_tool(value: Any) -> bool:
+    """Return True for a Tool and for what `@tool` has declared."""
+    return isinstance(value, Tool) or _declaration(value) is not None
+
+
+def _declaration(value: Any) -> Declaration | None:
+    """Return what `@tool` left on a function; read from its dictionary, as objects may answer to any attribute name."""
+    value = _inner(value)
+    found = getattr(value.__func__ if inspect.ismethod(value) else value, "__dict__", None)
+    declared = found.get(_DECLARED) if isinstance(found, dict) else None
+    return declared if isinstance(declared, Declaration) else None
+
+
+def _declare(function: Any, declaration: Declaration) -> Any:
+    if isinstance(function, classmethod | staticmethod):
+        raise UsageError(f"Write @tool below @{type(function).__name__}, next to the function.")
+    made = None if _in_class(function) else _make(function, declaration, "")
+    try:
+        setattr(function, _DECLARED, declaration)
+        if made is not None:  # a method becomes a tool when it is bound to its object
+            function.tool = made
+    except AttributeError:
+        raise UsageError(f"@tool cannot mark {_shown(function)}. Wrap it in a function of your own.") from None
+    return function
+
+
+def _make(function: Any, declaration: Declaration, name: str) -> Tool:
+    from .schema import Arguments
+
+    if not callable(function) or inspect.isclass(function):
+        raise UsageError(f"Cannot make a tool of {_shown(function)}. Give a function, or a name of one.")
+    title = clean_name(declaration.name or name or _name_of(function))
+    arguments = Arguments(function, title)
+    return Tool(
+        spec=ToolSpec(title, declaration.description or arguments.doc.description, arguments.schema),
+        invoke=_invoker(function, arguments),
+        validate=arguments.validate,
+        context_parameter=arguments.context_parameter,
+        effect=declaration.effect,
+        timeout=declaration.timeout,
+        thread=_thread(function, declaration.thread, title),
+        render=declaration.render,
+        preview=declaration.preview,
+        icon=declaration.icon,
+    )
+
+
+def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
+    """Return what calls `function` with keywords only."""
+    if arguments.plain:
+        return function
+
+    @functools.wraps(function)
+    def call(**values: Any) -> Any:
+        args, rest = arguments.split(values)
+        return function(*args, **rest)
+
+    return call
+
+
+def _thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main", "loop"]:
+    if not is_async(function):
+        return wanted
+    if wanted == "main":
+        raise UsageError(f"Tool {name!r} is async and runs on the agent's event loop; thread='main' is for plain functions.")
+    return "loop"
+
+
+def is_async(function: Any) -> bool:
+    """Return True for coroutine functions and async generator functions, also as partials, methods and callable objects."""
+    function = _inner(function)
+    called = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
+    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, called))
+
+
+def _in_class(function: Any) -> bool:
+    """Return True for a function in a class body, whose first parameter is the object it will be bound to."""
+    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    first = next(iter(inspect.signature(function).parameters), "") if callable(function) else ""
+    return bool(owner) and not owner.endswith("<locals>") and first in ("self", "cls")
+
+
+def _name_of(function: Any) -> str:
+    function = _inner(function)
+    return getattr(function, "__name__", "") or type(function).__name__
+
+
+def _inner(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _shown(value: Any) -> str:
+    return f"the class {value.__name__}" if inspect.isclass(value) else f"a {type(value).__name__}"
+
+
+def _checked(options: dict[str, Any]) -> Declaration:
+    try:
+        return msgspec.convert(options, Declaration, strict=True)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"@tool: {error}.") from None

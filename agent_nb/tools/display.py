@@ -1,0 +1,122 @@
+"""What people see of a value: the mime bundle that rich objects bring, and a compact text of tables and arrays.
+
+Why: DataFrames, arrays, figures and images are what tools of a notebook return; none of these libraries is imported for it.
+
+Rules
+- Everything goes by the methods an object's type has, as in IPython; an object that answers to any name is not asked.
+- Only static kinds pass (no widgets, no scripts of their own kind), each at most `LARGEST` characters.
+- What a foreign method raises means that it has nothing to show.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from .values import clean, plain, short_repr
+
+LARGEST = 4_000_000
+_ROWS = 20
+_COLUMNS = 20
+_METHODS = {
+    "text/html": "_repr_html_",
+    "text/markdown": "_repr_markdown_",
+    "text/latex": "_repr_latex_",
+    "image/png": "_repr_png_",
+    "image/jpeg": "_repr_jpeg_",
+    "image/svg+xml": "_repr_svg_",
+}
+_KINDS = {*_METHODS, "text/plain", "image/gif", "image/webp", "application/json"}
+_MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+
+
+def rich(value: Any) -> dict[str, Any] | None:
+    """Return the mime bundle of an object that brings one, else None."""
+    kind = type(value)
+    made: dict[str, Any] = {}
+    if _has(kind, "_repr_mimebundle_"):
+        made.update(_mimebundle(value))
+    for mime, method in _METHODS.items():
+        if mime not in made and _has(kind, method):
+            made[mime] = _call(getattr(value, method))
+    if _has(kind, "savefig") and "image/png" not in made:
+        made["image/png"] = _call(lambda: _figure(value))
+    return bundle(made) or None
+
+
+def bundle(given: Any) -> dict[str, Any]:
+    """Return the part of a mime bundle that may be kept: static kinds, text or JSON, not too large."""
+    items = given.items() if isinstance(given, Mapping) else ()
+    kept = {mime: _kept(content) for mime, content in items if mime in _KINDS}
+    return {mime: content for mime, content in kept.items() if content is not None}
+
+
+def _kept(content: Any) -> Any:
+    """Return what a bundle holds under one kind as text or JSON, None if there is nothing or too much."""
+    if isinstance(content, tuple):  # (data, metadata), as IPython allows
+        content = content[0] if content else None
+    if isinstance(content, bytes):
+        return base64.b64encode(content).decode() if len(content) <= LARGEST else None
+    if isinstance(content, str):
+        return clean(content) if len(content) <= LARGEST else None
+    return plain(content)
+
+
+def tabular(value: Any) -> bool:
+    """Return True for arrays, tables and columns: things with a shape that is not a scalar's."""
+    shape = getattr(value, "shape", None) if _has(type(value), "shape") or _has(type(value), "to_string") else None
+    return isinstance(shape, tuple) and shape != ()
+
+
+def text(value: Any) -> str:
+    """Return a compact text of a table, array, figure or image for a model to read ("" if it is none of them)."""
+    kind = type(value)
+    if tabular(value):
+        size = " × ".join(str(n) for n in value.shape)
+        dtype = getattr(value, "dtype", None)
+        head = f"{kind.__name__} of shape {size}" + (f", {dtype}" if dtype is not None else "")
+        return f"{head}\n{_rows(value)}"
+    if isinstance(getattr(value, "size", None), tuple) and hasattr(value, "mode"):
+        return f"{kind.__name__} {' × '.join(str(n) for n in value.size)} {value.mode}"
+    return ""
+
+
+def image_type(value: Any) -> str:
+    """Return the media type of bytes that are an image, else an empty string."""
+    if not isinstance(value, bytes):
+        return ""
+    if value[:4] == b"RIFF" and value[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for magic, mime in _MAGIC.items() if value.startswith(magic)), "")
+
+
+def _rows(value: Any) -> str:
+    if not _has(type(value), "to_string"):
+        return short_repr(value)
+    options = {"max_rows": _ROWS, **({"max_cols": _COLUMNS} if len(value.shape) > 1 else {})}
+    return str(_call(lambda: value.to_string(**options)) or short_repr(value))
+
+
+def _mimebundle(value: Any) -> Mapping[str, Any]:
+    made = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(value._repr_mimebundle_)
+    made = made[0] if isinstance(made, tuple) and made else made
+    return made if isinstance(made, Mapping) else {}
+
+
+def _figure(value: Any) -> bytes:
+    target = io.BytesIO()
+    value.savefig(target, format="png", bbox_inches="tight")
+    return target.getvalue()
+
+
+def _has(kind: type, name: str) -> bool:
+    return hasattr(kind, name)
+
+
+def _call(function: Any) -> Any:
+    try:
+        return function()
+    except Exception:  # foreign code
+        return None

@@ -1,0 +1,110 @@
+"""Read a docstring: the description of a function and of each parameter, in Google, NumPy or reST form.
+
+Why: what people already write for people is what a model should be told of a tool.
+
+Rules
+- `read` never raises: a text in no known form is all description.
+- The description is the prose before the first section or field; later sections (Returns, Raises, Examples …) are not for the model.
+- Whitespace inside a parameter's text is folded to single spaces.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from itertools import pairwise
+
+import msgspec
+
+_PARAMETERS = {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+_SECTIONS = _PARAMETERS | {
+    "returns", "return", "yields", "yield", "raises", "raise", "warns", "warnings", "note", "notes", "example", "examples",
+    "attributes", "references", "see also", "todo",
+}  # fmt: skip
+_UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
+_FIELD = re.compile(r"^\s*[:@](?P<field>\w+)(?:\s+(?P<rest>[^:]*))?:\s*(?P<text>.*)$")
+_GOOGLE_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:\s*(?P<text>.*)$")
+_NUMPY_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_PARAM_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword"}
+_FIELDS = _PARAM_FIELDS | {"return", "returns", "rtype", "raises", "type"}
+
+
+class Doc(msgspec.Struct, frozen=True):
+    """A docstring as read: `description` of the whole, `parameters` by name."""
+
+    description: str = ""
+    parameters: dict[str, str] = {}
+
+
+def read(text: str | None) -> Doc:
+    """Return what the docstring `text` says."""
+    lines = inspect.cleandoc(text or "").splitlines()
+    found: dict[str, str] = {}
+    start = next((i for i in range(len(lines)) if _heading(lines, i) or _is_field(lines[i])), len(lines))
+    description = "\n".join(lines[:start]).strip()
+    for title, numpy, body in _sections(lines[start:]):
+        if title in _PARAMETERS:
+            found.update(_numpy(body) if numpy else _google(body))
+    found.update(_fields(lines[start:]))
+    return Doc(description, found)
+
+
+def _heading(lines: list[str], at: int) -> str:
+    """Return the section name that begins at line `at`, or an empty string."""
+    line = lines[at].strip()
+    if _UNDERLINE.match(lines[at + 1]) if at + 1 < len(lines) else False:
+        return line.lower()
+    name = line.removesuffix(":").lower()
+    return name if line.endswith(":") and name in _SECTIONS and not lines[at][:1].isspace() else ""
+
+
+def _is_field(line: str) -> bool:
+    match = _FIELD.match(line)
+    return match is not None and match["field"] in _FIELDS
+
+
+def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
+    """Return (title, is NumPy, body) of each section."""
+    starts = [i for i in range(len(lines)) if _heading(lines, i)]
+    out = []
+    for at, end in pairwise([*starts, len(lines)]):
+        numpy = not lines[at].strip().endswith(":")
+        out.append((_heading(lines, at), numpy, lines[at + 1 + numpy : end]))
+    return out
+
+
+def _google(body: list[str]) -> dict[str, str]:
+    return _entries(body, _GOOGLE_ENTRY)
+
+
+def _numpy(body: list[str]) -> dict[str, str]:
+    return _entries(body, _NUMPY_ENTRY)
+
+
+def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
+    """Split `body` into entries: a line at the smallest indent begins one, deeper lines go on."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)
+    for line in body:
+        match = form.match(line.strip()) if len(line) - len(line.lstrip()) <= indent else None
+        if match:
+            names = [name.strip().lstrip("*") for name in match["names"].split(",")]
+        for name in names:
+            added = match.groupdict().get("text") or "" if match else line.strip()
+            found[name] = f"{found.get(name, '')} {added}".strip()
+    return found
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        match = _FIELD.match(line)
+        if match:
+            words = (match["rest"] or "").split()
+            name = words[-1].lstrip("*") if words and match["field"] in _PARAM_FIELDS else ""
+        if name:
+            added = match["text"] if match else line
+            found[name] = f"{found.get(name, '')} {added.strip()}".strip()
+    return found

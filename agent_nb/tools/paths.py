@@ -1,0 +1,129 @@
+"""Names of files inside one folder, and no way out of it.
+
+Why: the file tools act on names that a model wrote, perhaps told to by a text it has read.
+
+Rules
+- Relative names only; no `..`, no link that leads out, nothing hidden, no files in which secrets usually live. Names are judged
+  as written, in their compatibility form (full-width dots and slashes), in any case, and again after links were followed.
+- Opening walks from the folder part by part and follows no link, so that nothing can be swapped in after the check.
+- Messages name what was asked for, never where the folder is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from ..errors import ToolError
+
+_SEPARATORS = re.compile(r"[\\/]")
+_ABSOLUTE = re.compile(r"^(?:[\\/]|[A-Za-z]:|~(?:[^\\/]*[\\/]|$))")
+_SECRETS = (
+    "*.env", "*.env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.htpasswd", "id_rsa*",
+    "id_dsa*", "id_ecdsa*", "id_ed25519*", "*credentials", "*credentials.*", "secret.*", "secrets.*", "*.secret", "*.secrets",
+    "service-account*.json", "service_account*.json", "token", "token.*", "*.token",
+)  # fmt: skip
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A checked place: `parts` below the real path `root`, without links. `name` is how it was asked for."""
+
+    root: str
+    parts: tuple[str, ...]
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The path, for looking at it; open it with `opened`."""
+        return os.path.join(self.root, *self.parts)
+
+
+def locate(folder: str, name: str) -> Place:
+    """Return the place that `name` means below `folder`; it need not exist. Raises ToolError for a name that may not be used."""
+    _check_written(name)
+    root = os.path.realpath(folder)
+    target = os.path.realpath(os.path.join(root, name))
+    if os.path.commonpath([root, target]) != root:
+        raise ToolError(f"{name!r} leads out of the notebook's folder. Only files in that folder can be used.")
+    inside = os.path.relpath(target, root)
+    parts = () if inside == os.curdir else tuple(inside.split(os.sep))
+    for part in parts:
+        _check_part(part, name)
+    return Place(root, parts, name)
+
+
+def is_private(part: str) -> bool:
+    """Return True for the name of a hidden file or folder and for names of files that usually hold secrets."""
+    return any(p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS) for p in _forms(part))
+
+
+@contextmanager
+def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str]]:
+    """Yield the open folder of `place` and the name to use in it, as `dir_fd` and path of the functions of `os`.
+
+    With `create`, missing folders are made. Raises OSError when a part is no folder, is not there, or became a link.
+    """
+    if not _WALKS:
+        if create:
+            os.makedirs(os.path.dirname(place.path), exist_ok=True)
+        yield None, place.path
+        return
+    current = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in place.parts[:-1]:
+            current = _step(current, part, create)
+        yield current, place.parts[-1] if place.parts else os.curdir
+    finally:
+        os.close(current)
+
+
+def opened(place: Place) -> int:
+    """Return a descriptor of the regular file or folder at `place`, for reading. Raises ToolError if it is neither, else OSError."""
+    with parent(place) as (folder, name):
+        descriptor = os.open(name, os.O_RDONLY | _NO_FOLLOW, dir_fd=folder)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        os.close(descriptor)
+        raise ToolError(f"{place.name!r} is neither a file nor a folder.")
+    return descriptor
+
+
+def _step(current: int, part: str, create: bool) -> int:
+    if create and not os.access(part, os.F_OK, dir_fd=current):
+        os.mkdir(part, dir_fd=current)
+    deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=current)
+    os.close(current)
+    return deeper
+
+
+def _check_written(name: str) -> None:
+    if "\0" in name or not name.strip():
+        raise ToolError("The name is empty or not a file name.")
+    for form in (name, unicodedata.normalize("NFKC", name)):
+        if _ABSOLUTE.match(form):
+            raise ToolError(f"{name!r} is an absolute path. Give a name relative to the notebook's folder.")
+        for part in _SEPARATORS.split(form):
+            if part.strip(" .") == "" and part not in ("", "."):
+                raise ToolError(f"{name!r} contains {part!r}. Only files in the notebook's folder can be used.")
+            if part not in ("", "."):
+                _check_part(part, name)
+
+
+def _check_part(part: str, name: str) -> None:
+    if is_private(part):
+        raise ToolError(f"{name!r} is hidden or may hold secrets, and is not open to tools.")
+
+
+def _forms(part: str) -> set[str]:
+    normal = unicodedata.normalize("NFKC", part)
+    visible = "".join(c for c in normal if unicodedata.category(c) != "Cf")  # zero-width and direction marks
+    return {form.casefold().strip() for form in (part, normal, visible, visible.rstrip(". "))}

@@ -1,0 +1,88 @@
+"""Built-in tool `python`: run code where the user's variables are.
+
+In a notebook the code is a cell: the user's namespace, the main thread, output as progress, top-level await, the kernel's interrupt.
+Elsewhere it runs in a namespace of the run's own, in a worker thread.
+
+Rules
+- The value of a last expression is part of the result, as at a prompt.
+- Output is progress and, bounded, the result; an error's message follows the output that came before it.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import itertools
+import linecache
+import math
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+
+from .base import Outcome, ToolContext
+from .capture import captured
+from .decorator import as_tool, tool
+from .results import NOTHING, failure, success
+from .values import Collector, encoded
+
+_STATE = "python"
+_counter = itertools.count(1)
+
+
+@tool(effect="kernel", icon="python", timeout=math.inf)
+def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
+    """Run Python code and return what it prints and the value of its last line. Variables stay for the next call.
+
+    Args:
+        code: The code.
+    """
+    if context.host is not None:
+        return context.host.run_cell(code, context.progress)
+    namespace = context.state.setdefault(_STATE, {"__name__": "__main__"})
+    return _execute(code, namespace, context)
+
+
+tools = (as_tool(python),)
+
+
+def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outcome:
+    said = Collector()
+
+    def take(text: str) -> None:
+        said.add(text)
+        context.progress(text)
+
+    with captured(take):
+        try:
+            outcome = success(_evaluate(code, namespace))
+        except BaseException as error:  # whatever the code raises is its result, and follows what it has said
+            outcome = failure(error)
+    return _joined(said.text, outcome)
+
+
+def _joined(said: str, outcome: Outcome) -> Outcome:
+    """Return the outcome with the output before it."""
+    if not said:
+        return outcome
+    content = outcome.content if isinstance(outcome.content, str) else encoded(outcome.content)
+    text = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{content}"
+    return msgspec.structs.replace(outcome, content=text)
+
+
+def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
+    """Run `code` and return the value of its last expression, None if it ends with something else."""
+    name = f"<agent code {next(_counter)}>"
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)  # tracebacks then show the lines
+    tree = ast.parse(code, name)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    with asyncio.Runner() as loop:
+        _run(tree, "exec", name, namespace, loop)
+        return _run(ast.Expression(last.value), "eval", name, namespace, loop) if isinstance(last, ast.Expr) else None
+
+
+def _run(tree: Any, mode: str, name: str, namespace: dict[str, Any], loop: asyncio.Runner) -> Any:
+    compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    value = eval(compiled, namespace)  # noqa: S307  (this is the tool)
+    return loop.run(value) if compiled.co_flags & inspect.CO_COROUTINE else value

@@ -1,0 +1,264 @@
+"""Run the calls of a batch: check, approve, run at the same time, and give each exactly one outcome.
+
+Rules
+- Every call ends in one Outcome, whatever it names, is given, raises, or fails to do; what a tool said is reported before its end.
+- Calls run concurrently up to `limit`, except that those which change the kernel's namespace run one after another in call order.
+- Stopping is prompt: when `run` is cancelled or a call takes too long, the tool is asked to stop, given `GRACE` seconds, and left
+  behind if it does not. What a tool that was left behind says later is dropped.
+- The runner knows no log: it speaks to a `Report`, always on the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import difflib
+import math
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import anyio
+import msgspec
+
+from ..errors import Cancelled, ToolError
+from . import results
+from .approval import Approver
+from .base import Host, Outcome, Report, Tool, ToolContext, Update
+from .execution import perform
+from .toolset import Toolset
+from .values import LIMIT, encoded, message_of, plain
+
+GRACE = 0.03  # seconds that a stopped tool gets to clean up before it is left behind
+TIMEOUT = 120.0
+_BACKLOG = 10_000  # updates that a thread may be ahead of the event loop
+_STOPPED = Outcome("cancelled", "Stopped before it was done.")
+
+
+class Job(NamedTuple):
+    """A call to run; with a `fault` it does not run and the fault is its result."""
+
+    call_id: str
+    name: str
+    args: dict[str, Any]
+    fault: str = ""
+
+
+class ToolRunner:
+    """Runs batches of calls for one run.
+
+    `limit`: calls at the same time. `timeout`: seconds per call for tools that set none (`math.inf`: no limit).
+    `result_limit`: characters of a result that the model reads. `folder`: where file tools may look.
+    """
+
+    def __init__(
+        self,
+        toolset: Toolset,
+        *,
+        limit: int = 8,
+        timeout: float = TIMEOUT,
+        approver: Approver | None = None,
+        host: Host | None = None,
+        folder: str = ".",
+        trace_id: str = "",
+        result_limit: int = LIMIT,
+    ) -> None:
+        self.toolset = toolset
+        self.limit = limit
+        self.timeout = timeout
+        self.approver = approver or Approver()
+        self.host = host
+        self.folder = folder
+        self.trace_id = trace_id
+        self.result_limit = result_limit
+        self._state: dict[str, Any] = {}
+        self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
+
+    async def run(self, calls: Sequence[tuple[str, str, dict[str, Any], str]], report: Report) -> list[Outcome]:
+        """Run `calls` (each a `Job` or a tuple like one) and return their outcomes in call order.
+
+        When cancelled it reports an outcome for every call and lets the cancellation pass, within `3 * GRACE` seconds.
+        """
+        batch = [self._call(Job(*call), report) for call in calls]
+        slots = asyncio.Semaphore(self.limit)
+        before: asyncio.Event | None = None
+        tasks = []
+        for call in batch:
+            call.before = before if call.in_order else None
+            before = call.over if call.in_order else before
+            tasks.append(asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}"))
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+        finally:
+            await _wind_up(tasks)
+            for call in batch:
+                call.finish(_STOPPED)
+        for task in tasks:
+            task.result()
+        return [call.outcome for call in batch if call.outcome is not None]
+
+    def _call(self, job: Job, report: Report) -> _Call:
+        call = _Call(job, self.toolset.get(job.name), report)
+        call.context = ToolContext(
+            call_id=job.call_id,
+            name=job.name,
+            trace_id=self.trace_id,
+            folder=self.folder,
+            host=self.host,
+            emit=call.emit,
+            state=self._state,
+        )
+        return call
+
+    async def _supervise(self, call: _Call, slots: asyncio.Semaphore) -> None:
+        try:
+            call.finish(await self._settle(call, slots))
+        except asyncio.CancelledError:
+            call.finish(call.last_words or _STOPPED)
+
+    async def _settle(self, call: _Call, slots: asyncio.Semaphore) -> Outcome:
+        """Take one call from the model's words to its outcome."""
+        if call.job.fault:
+            return Outcome("error", call.job.fault)
+        if call.tool is None:
+            return Outcome("error", self._unknown(call.job.name))
+        if call.before is not None:
+            await call.before.wait()
+        try:
+            values = await self._approved(call, call.tool)
+        except ToolError as error:
+            return Outcome("error", message_of(error))
+        if isinstance(values, Outcome):
+            return values
+        async with slots:
+            call.report.started(call.job.call_id)
+            call.start = time.monotonic()
+            return await self._limited(call, call.tool, values)
+
+    async def _approved(self, call: _Call, tool: Tool) -> dict[str, Any] | Outcome:
+        """Return the arguments to run with, or the outcome of a call that may not. Raises ToolError for arguments that do not fit."""
+        values = _validated(tool, call.job.args)
+        decision = await self.approver.decide(tool, plain(values), call.context, call.report)
+        if not decision.allow:
+            return Outcome("denied", f"Not run: {decision.reason or 'the user said no'}.")
+        return values if decision.args is None else _validated(tool, decision.args)
+
+    async def _limited(self, call: _Call, tool: Tool, values: dict[str, Any]) -> Outcome:
+        """Run the tool until it ends, its time is over, or this coroutine is cancelled."""
+        seconds = self.timeout if tool.timeout is None else tool.timeout
+        work = asyncio.create_task(perform(tool, values, call.context, self.result_limit), name=f"tool {tool.name}")
+        try:
+            await asyncio.wait({work}, timeout=None if math.isinf(seconds) else seconds)
+        except asyncio.CancelledError:
+            call.last_words = await self._stop(work, tool, call.context)
+            raise
+        if not work.done():
+            return _late(await self._stop(work, tool, call.context), tool.name, seconds)
+        return _STOPPED if work.cancelled() else work.result()
+
+    async def _stop(self, work: asyncio.Task[Outcome], tool: Tool, context: ToolContext) -> Outcome | None:
+        """Ask the tool to stop, wait a moment, leave it behind; return its outcome if it gave one."""
+        self._left.add(work)
+        work.add_done_callback(self._left.discard)
+        with suppress(Exception):  # callbacks of tools
+            context.cancel()
+        if tool.thread != "loop":  # a thread sees the flag; cancelling its task would lose what it returns
+            await asyncio.wait({work}, timeout=GRACE)
+        work.cancel()
+        await asyncio.wait({work}, timeout=GRACE)
+        return work.result() if work.done() and not work.cancelled() else None
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.toolset.names, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        return f"There is no tool named {name!r}.{hint} Tools: {', '.join(self.toolset.names) or 'none'}."
+
+
+class _Call:
+    """One call on its way: what it says reaches the report in order, on the loop's thread, and never after its end."""
+
+    context: ToolContext
+
+    def __init__(self, job: Job, tool: Tool | None, report: Report) -> None:
+        self.job = job
+        self.tool = tool
+        self.report = report
+        self.in_order = tool is not None and tool.effect == "kernel"
+        self.before: asyncio.Event | None = None
+        self.over = asyncio.Event()
+        self.start = 0.0
+        self.outcome: Outcome | None = None
+        self.last_words: Outcome | None = None  # what a stopped tool still returned
+        self._home = contextvars.copy_context()  # reports run in it, not in that of the tool, whose prints may be captured
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._pending: list[Update] = []
+
+    def emit(self, update: Update) -> None:
+        """Take news from any thread. Raises Cancelled once the call is to stop."""
+        if self.context.cancelled or self.outcome is not None:
+            raise Cancelled
+        told = results.news(update)
+        if told == Update():
+            return
+        with self._lock:
+            self._pending.append(told)
+            backlog = len(self._pending)
+        if threading.get_ident() == self._thread:
+            self._home.copy().run(self._drain)
+        elif backlog == 1:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                self._loop.call_soon_threadsafe(self._drain, context=self._home.copy())
+        elif backlog > _BACKLOG:
+            time.sleep(0.001)
+
+    def finish(self, outcome: Outcome) -> None:
+        """End the call with `outcome`, unless it has ended."""
+        if self.outcome is not None:
+            return
+        self._drain()
+        took = time.monotonic() - self.start if self.start else 0.0
+        self.outcome = msgspec.structs.replace(outcome, duration=took)
+        self.over.set()
+        self.report.end(self.job.call_id, self.outcome)
+
+    def _drain(self) -> None:
+        with self._lock:
+            told, self._pending = self._pending, []
+        if self.outcome is None:
+            for update in told:
+                self.report.update(self.job.call_id, update)
+
+
+def _late(returned: Outcome | None, name: str, seconds: float) -> Outcome:
+    """Return the outcome of a call whose time was over: what the tool had until then, if it said."""
+    if returned is not None and returned.status != "cancelled":
+        return returned
+    message = f"{name} was stopped: it took longer than {seconds:g} seconds."
+    if returned is None or returned.content == _STOPPED.content:
+        return Outcome("timeout", message)
+    kept = returned.content if isinstance(returned.content, str) else encoded(returned.content)
+    return msgspec.structs.replace(returned, status="timeout", content=f"{kept}\n[{message}]")
+
+
+def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return tool.validate(args)
+    except ToolError:
+        raise
+    except Exception as error:  # a validator that is not ours
+        raise ToolError(f"The arguments of {tool.name!r} are not valid: {message_of(error)}") from error
+
+
+async def _wind_up(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel what still runs and wait a moment for it, whatever cancels us meanwhile."""
+    left = [task for task in tasks if not task.done()]
+    for task in left:
+        task.cancel()
+    if left:
+        with anyio.CancelScope(shield=True), suppress(asyncio.CancelledError):
+            await asyncio.wait(left, timeout=3 * GRACE)

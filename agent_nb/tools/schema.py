@@ -1,0 +1,323 @@
+"""From a function's signature to the JSON schema of its arguments and a validator of what a model sends.
+
+Why: a tool is a plain Python function; its annotations and docstring are the only declaration there is.
+
+Rules
+- Pydantic does the types, and is imported here, when a tool is made, not before.
+- What models get nearly right is mended: "3" for an int, 3 for a str, a JSON text for a list or an object, null for a parameter
+  that has a default. Everything else is refused with a message that the model can act on.
+- The parameter annotated ToolContext, parameters already bound by a partial, and parameters with a default whose type JSON cannot
+  express are no part of the schema.
+- Validated values hold only what was given; the function's own defaults stay its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..errors import ToolError, UsageError
+from . import docstrings
+from .base import ToolContext
+
+_MAPS = ("properties", "$defs", "patternProperties")
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLES = ("items", "additionalProperties", "contains", "not", "propertyNames")
+_POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+_SHOWN = 80  # characters of a wrong value that an error message repeats
+
+
+class Arguments:
+    """The parameters of one function: their schema, how to check them, how to pass them."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        """Read `function`; `name` is for messages. Raises UsageError for a signature that no JSON object can fill."""
+        self.name = name
+        self.doc = docstrings.read(_docstring(function))
+        signature, hints = _signature(function, name)
+        self._context = _context_parameter(signature, hints)
+        self._parameters = [p for p in signature if p.name != self._context and p.name not in _bound(function)]
+        self._hints = hints
+        self._drop_inexpressible()
+        self._model = self._build(self._parameters)
+        self.schema = _untitled(self._model.model_json_schema())
+        self.schema.setdefault("properties", {})
+
+    @property
+    def context_parameter(self) -> str:
+        """Name of the parameter that receives the ToolContext ("" for none)."""
+        return self._context
+
+    @property
+    def plain(self) -> bool:
+        """True if every value may be passed by keyword."""
+        odd = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}
+        return not any(p.kind in odd for p in self._parameters)
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return `given` checked and converted. Raises ToolError that lists every bad argument and the parameters there are."""
+        from pydantic import ValidationError
+
+        try:
+            return self._values(given)
+        except ValidationError as error:
+            faults = error.errors(include_url=False)
+        mended = self._mend(given, {fault["loc"][0] for fault in faults if fault["loc"]})
+        try:
+            return self._values(mended)
+        except ValidationError:
+            raise ToolError(self._message(given, faults)) from None
+
+    def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return `values` as positional and keyword arguments, for functions with `/` or `*args`."""
+        rest = dict(values)
+        if self.plain:
+            return [], rest
+        args: list[Any] = []
+        for p in self._parameters:
+            if p.kind is inspect.Parameter.VAR_POSITIONAL:
+                args.extend(rest.pop(p.name, ()))
+            elif p.kind in _POSITIONAL:
+                args.append(rest.pop(p.name, p.default))
+        return args, rest
+
+    def _drop_inexpressible(self) -> None:
+        """Leave out parameters whose type JSON cannot express, if they have a default; else raise UsageError."""
+        if _expressible(lambda: self._build(self._parameters)):
+            return
+        for p in list(self._parameters):
+            if not _expressible(lambda p=p: self._build([p])):  # type: ignore[misc]
+                if p.default is p.empty:
+                    kind = inspect.formatannotation(self._hints.get(p.name, Any))
+                    raise UsageError(
+                        f"Parameter {p.name!r} of tool {self.name!r} is a {kind}, which a model cannot write as JSON. "
+                        "Give it a default, or wrap the function in one with plain parameters."
+                    )
+                self._parameters.remove(p)
+
+    def _build(self, parameters: Sequence[inspect.Parameter]) -> Any:
+        """Return a pydantic model with a field `p0`, `p1` … per parameter, its real name as alias (any name is safe there)."""
+        from pydantic import BaseModel, ConfigDict, create_model
+
+        rest = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
+        config = ConfigDict(
+            extra="allow" if rest else "forbid",
+            arbitrary_types_allowed=True,
+            coerce_numbers_to_str=True,
+            protected_namespaces=(),
+        )
+        body: dict[str, Any] = {"__module__": __name__, "__annotations__": {}, "model_config": config}
+        if rest:
+            values: Any = self._hints.get(rest.name, Any)
+            body["__annotations__"] = {"__pydantic_extra__": dict[str, values]}
+        metaclass: Any = type(BaseModel)
+        fields: dict[str, Any] = {f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not rest}
+        return create_model("Arguments", __base__=metaclass("Base", (BaseModel,), body), **fields)
+
+    def _field(self, p: inspect.Parameter) -> tuple[Any, Any]:
+        from pydantic import Field
+
+        hint = self._hints.get(p.name, Any)
+        if p.kind is inspect.Parameter.VAR_POSITIONAL:
+            return list[hint], Field([], alias=p.name, description=self._describe(p))  # type: ignore[valid-type]
+        if p.default is p.empty:
+            return hint, Field(..., alias=p.name, description=self._describe(p))
+        shown = {"default": p.default} if _is_json(p.default) else {}
+        return hint, Field(default_factory=lambda: p.default, alias=p.name, description=self._describe(p), json_schema_extra=shown)
+
+    def _describe(self, p: inspect.Parameter) -> str | None:
+        """Return the docstring's text, unless the annotation brings its own description."""
+        own = any(getattr(m, "description", None) for m in getattr(self._hints.get(p.name), "__metadata__", ()))
+        return None if own else self.doc.parameters.get(p.name)
+
+    def _values(self, given: dict[str, Any]) -> dict[str, Any]:
+        model = self._model.model_validate(given)
+        names = {field: info.alias for field, info in type(model).model_fields.items()}
+        values = {names[f]: getattr(model, f) for f in names if f in model.model_fields_set}
+        return {**values, **(model.model_extra or {})}
+
+    def _mend(self, given: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
+        """Return `given` with JSON texts parsed and nulls of parameters with a default left out, where it was refused."""
+        optional = {p.name for p in self._parameters if p.default is not p.empty}
+        mended = {k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in given.items()}
+        return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
+
+    def _message(self, given: dict[str, Any], faults: Sequence[Any]) -> str:
+        lines = dict.fromkeys(f"- {_explain(given, fault)}" for fault in faults)
+        return f"The arguments of {self.name!r} are not valid:\n" + "\n".join(lines) + f"\nParameters: {self._listing()}."
+
+    def _listing(self) -> str:
+        required = set(self.schema.get("required", ()))
+        shown = [
+            f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})" for name, prop in self.schema["properties"].items()
+        ]
+        return ", ".join(shown) or "none"
+
+
+def _docstring(function: Any) -> str:
+    own = None if isinstance(function, functools.partial) else inspect.getdoc(function)
+    return own or inspect.getdoc(_plain_function(function)) or ""
+
+
+def _bound(function: Any) -> set[str]:
+    """Return the names that partials fixed by keyword: the model neither sees nor sets them."""
+    names: set[str] = set()
+    while isinstance(function, functools.partial):
+        names |= set(function.keywords)
+        function = function.func
+    return names
+
+
+def _signature(function: Any, name: str) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"The signature of {name!r} cannot be read ({error}). Wrap it in a function of your own.") from None
+    return parameters, _hints(function, parameters, name)
+
+
+def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) -> dict[str, Any]:
+    """Return the annotations, those written as text evaluated. Raises UsageError for one that cannot be."""
+    source = _plain_function(function)
+    scope = {**getattr(source, "__globals__", {}), **_closure(source)}
+    found = {}
+    for p in parameters:
+        if p.annotation is not p.empty:
+            found[p.name] = _evaluate(p, scope, name)
+    return found
+
+
+def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
+    if not isinstance(p.annotation, str):
+        return p.annotation
+    if p.annotation.split(".")[-1] == "ToolContext":  # often imported for type checkers only
+        return ToolContext
+    try:
+        holder = types.SimpleNamespace(__annotations__={"it": p.annotation})
+        return typing.get_type_hints(holder, scope, {}, include_extras=True)["it"]
+    except Exception as error:  # whatever an annotation's expression raises
+        raise UsageError(
+            f"The annotation {p.annotation!r} of parameter {p.name!r} of tool {name!r} cannot be resolved "
+            f"({type(error).__name__}: {error}). Define or import it at the top level."
+        ) from None
+
+
+def _plain_function(function: Any) -> Any:
+    """Return the innermost Python function of a partial, method, wrapper or callable object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not inspect.isroutine(function) and not inspect.isclass(function):
+        function = type(function).__call__
+    return inspect.unwrap(getattr(function, "__func__", function))
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    cells = zip(getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", None) or (), strict=False)
+    found = {}
+    for name, cell in cells:
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+def _context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
+    return next((p.name for p in parameters if _is_context(hints.get(p.name))), "")
+
+
+def _is_context(hint: Any) -> bool:
+    if isinstance(hint, type):
+        return issubclass(hint, ToolContext)
+    return any(_is_context(arg) for arg in typing.get_args(hint)) if typing.get_origin(hint) in (typing.Union, types.UnionType) else False
+
+
+def _expressible(build: Callable[[], Any]) -> bool:
+    try:
+        build().model_json_schema()
+    except Exception:  # pydantic has a whole family for this, and annotations bring their own
+        return False
+    return True
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, str | int | float | bool | list | dict | None)
+
+
+def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return `schema` without the titles that pydantic makes up (a property called `title` stays)."""
+    out = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+    for key in _MAPS:
+        if key in out:
+            out[key] = {k: _untitled(v) for k, v in out[key].items()}
+    for key in _LISTS:
+        if key in out:
+            out[key] = [_untitled(v) for v in out[key]]
+    for key in _SINGLES:
+        if isinstance(out.get(key), dict):
+            out[key] = _untitled(out[key])
+    return out
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _explain(given: dict[str, Any], fault: Any) -> str:
+    """Return one line: which argument, what was expected, what came."""
+    path, value = _reach(given, fault["loc"])
+    if fault["type"] == "missing":
+        return f"{_path(fault['loc'])}: is missing"
+    if fault["type"] == "extra_forbidden":
+        return f"{path}: is not a parameter"
+    expected = fault["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{path}: expected {expected}; got {_brief(value)}"
+
+
+def _reach(given: Any, loc: Sequence[Any]) -> tuple[str, Any]:
+    """Follow `loc` as far as the input goes (pydantic adds steps for union members)."""
+    taken = []
+    for step in loc:
+        try:
+            given = given[step]
+        except (KeyError, IndexError, TypeError):
+            continue
+        taken.append(step)
+    return _path(taken), given
+
+
+def _path(steps: Iterable[Any]) -> str:
+    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).removeprefix(".")
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return f"{text} ({_word_of(value)})"
+
+
+def _word_of(value: Any) -> str:
+    words = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object", type(None): "null"}
+    return words.get(type(value), type(value).__name__)
+
+
+def _type_word(prop: dict[str, Any]) -> str:
+    if "enum" in prop or "const" in prop:
+        return "one of " + ", ".join(json.dumps(v, ensure_ascii=False) for v in prop.get("enum", [prop.get("const")]))
+    if "anyOf" in prop:
+        return " or ".join(_type_word(p) for p in prop["anyOf"])
+    if "$ref" in prop:
+        return str(prop["$ref"]).rsplit("/", 1)[-1]
+    return str(prop.get("type", "any"))

@@ -1,0 +1,133 @@
+"""Built-in tool `shell`: run a command in the notebook's folder.
+
+Rules
+- The command gets a process group of its own, which ends with it: on a stop, on a timeout, and when the shell itself has ended.
+- It reads nothing from stdin and gets no environment variable that looks like a key, a password or an address with one.
+- Output is progress as it comes, up to `_SHOWN` characters, and, bounded, the result; a failing command is a result, not an error.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from ..errors import Cancelled
+from .base import Outcome, ToolContext
+from .decorator import as_tool, tool
+from .values import Collector
+
+_SHOWN = 1_000_000
+_CHUNK = 65_536
+_TICK = 0.05  # seconds between looks at the process while it says nothing
+_LINGER = 4  # ticks without output after the shell has ended
+_KEYLIKE = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID", re.IGNORECASE
+)
+_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_PROVIDER_KEY = re.compile(r"\b(?:sk-|ghp_|gho_|github_pat_|xox[abpr]-|AKIA|AIza|hf_|glpat-)[A-Za-z0-9_-]{12,}")
+
+
+@tool(effect="outside", icon="terminal")
+def shell(command: str, context: ToolContext) -> Outcome:
+    """Run a shell command in the notebook's folder and return its output. Background processes end with the command.
+
+    Args:
+        command: The command line.
+    """
+    process = subprocess.Popen(  # noqa: S602  (this is the tool)
+        command, shell=True, cwd=context.folder, env=environment(os.environ), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    context.on_cancel(lambda: _kill(process))
+    said = Collector()
+    shown = 0
+    try:
+        for text in _output(process):
+            said.add(text)
+            if shown < _SHOWN:
+                shown += len(text)
+                with suppress(Cancelled):  # the process is being killed; what it had said is kept
+                    context.progress(text)
+    finally:
+        _kill(process)
+        status = process.wait()
+    return _outcome(said.text, status, context.cancelled)
+
+
+tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Return `given` without the variables that look like keys, passwords, or addresses that hold one."""
+    secret = (_WITH_PASSWORD, _PROVIDER_KEY)
+    return {k: v for k, v in given.items() if not _KEYLIKE.search(k) and not any(form.search(v) for form in secret)}
+
+
+def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Yield the output as it comes, until the pipe is closed, or nobody of the group is left and nothing more comes."""
+    chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
+    over = threading.Event()
+    threading.Thread(target=_pump, args=(process, chunks, over), name="shell output", daemon=True).start()
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    idle, ended = 0, False
+    try:
+        while idle < _LINGER:
+            if not ended and process.poll() is not None:
+                ended = True
+                _kill(process)  # what the shell left in the background holds the pipe
+            try:
+                chunk = chunks.get(timeout=_TICK)
+            except queue.Empty:
+                idle += ended
+                continue
+            if not chunk:
+                break
+            yield decoder.decode(chunk)
+        yield decoder.decode(b"", final=True)
+    finally:
+        over.set()
+
+
+def _pump(process: subprocess.Popen[bytes], chunks: queue.Queue[bytes], over: threading.Event) -> None:
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        while chunk := os.read(pipe.fileno(), _CHUNK):
+            _put(chunk, chunks, over)
+    _put(b"", chunks, over)
+
+
+def _put(chunk: bytes, chunks: queue.Queue[bytes], over: threading.Event) -> None:
+    while not over.is_set():
+        with suppress(queue.Full):
+            chunks.put(chunk, timeout=1)
+            break
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process group; that it is gone already is no fault."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def _outcome(said: str, status: int, cancelled: bool) -> Outcome:
+    if cancelled:
+        return Outcome("cancelled", _ended(said, "[stopped]") if said else "Stopped before it was done.")
+    if status:
+        return Outcome("ok", _ended(said, f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"))
+    return Outcome("ok", said or "(no output)")
+
+
+def _ended(said: str, how: str) -> str:
+    return f"{said}{'' if said.endswith(chr(10)) or not said else chr(10)}{how}"

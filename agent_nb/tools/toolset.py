@@ -1,0 +1,155 @@
+"""The tools of an agent: ordered, with unique names, found by name.
+
+Why: `-t list,read,my_function` mixes built-ins, installed plug-ins and functions of the notebook; the loop wants one list.
+
+Rules
+- Names are valid for every provider (`decorator.clean_name`); two different tools of one name are an error, not a choice.
+- A name means, in this order: a function or Tool of the notebook's namespace (as in Python, one's own names come first),
+  a tool or a file of tools that is built in, an installed entry point.
+- A toolset never changes; the combinators return a new one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from .. import plugins
+from ..errors import UsageError
+from ..messages import ToolSpec
+from .base import Tool
+from .decorator import as_tool, clean_name, is_tool
+
+ROOM = "tools"
+
+
+class Toolset:
+    """An ordered collection of tools with unique names. Raises UsageError when two different tools have one name."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            if self._tools.setdefault(tool.name, tool) != tool:
+                raise UsageError(f"Two tools are named {tool.name!r}. Rename one: @tool(name=…), or Toolset.rename.")
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def __add__(self, other: Toolset) -> Toolset:
+        return Toolset([*self, *other])
+
+    def __repr__(self) -> str:
+        return f"Toolset({', '.join(self.names)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._tools)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What a model is told, in order."""
+        return tuple(tool.spec for tool in self)
+
+    def get(self, name: str) -> Tool | None:
+        """Return the tool called `name`, or None."""
+        return self._tools.get(name)
+
+    def filter(self, keep: Callable[[Tool], bool]) -> Toolset:
+        """Return those tools for which `keep` is true."""
+        return Toolset(tool for tool in self if keep(tool))
+
+    def prefix(self, text: str) -> Toolset:
+        """Return the tools with `text` before each name."""
+        return Toolset(_named(tool, text + tool.name) for tool in self)
+
+    def rename(self, names: Mapping[str, str]) -> Toolset:
+        """Return the tools with new names (old: new). Raises UsageError for an old name that is not there."""
+        for name in names:
+            if name not in self:
+                raise UsageError(f"There is no tool {name!r} to rename. Tools: {', '.join(self.names) or 'none'}.")
+        return Toolset(_named(tool, names.get(tool.name, tool.name)) for tool in self)
+
+
+def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None) -> Toolset:
+    """Return the toolset of `wanted`: names (also several in one text, with commas), functions, Tools and Toolsets in any mix.
+
+    `namespace` is where functions are looked up by name. Raises UsageError for an unknown name, with near ones.
+    """
+    items = [wanted] if isinstance(wanted, str) else builtins.list(wanted)
+    found: builtins.list[Tool] = []
+    for item in items:
+        if isinstance(item, str):
+            for name in filter(None, (part.strip() for part in item.split(","))):
+                found.extend(_by_name(name, namespace or {}))
+        else:
+            found.extend(_tools(item))
+    return Toolset(found)
+
+
+def available() -> dict[str, tuple[str, ...]]:
+    """Return the names of the tools that are there without a notebook, by plug-in (empty: its extra is not installed)."""
+    return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in plugins.names(ROOM)}
+
+
+def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
+    own = namespace.get(name)
+    if _usable(own):
+        return [as_tool(own, name)]
+    declared = next((v for v in namespace.values() if is_tool(v) and not inspect.ismethod(v) and as_tool(v).name == name), None)
+    if declared is not None:
+        return [as_tool(declared)]
+    if name.replace("_", "-") in plugins.builtin(ROOM) or name in plugins.names(ROOM):
+        loaded = builtins.list(_tools(plugins.load(ROOM, name)))
+        return [tool for tool in loaded if tool.name == name] or loaded
+    for plugin in plugins.names(ROOM):
+        for tool in _plugin(plugin):
+            if tool.name == name:
+                return [tool]
+    raise UsageError(_unknown(name, own, namespace))
+
+
+def _usable(value: Any) -> bool:
+    return is_tool(value) or (callable(value) and not inspect.isclass(value))
+
+
+def _tools(item: Any) -> Iterable[Tool]:
+    if isinstance(item, Toolset | tuple | builtins.list):
+        return [as_tool(each) for each in item]
+    return [as_tool(item)]
+
+
+def _plugin(name: str) -> Iterable[Tool]:
+    """Return the tools of a plug-in that was not asked for by name; one that cannot be loaded has none."""
+    try:
+        return _tools(plugins.load(ROOM, name))
+    except Exception:  # a missing extra, or whatever somebody's entry point raises
+        return ()
+
+
+def _named(tool: Tool, name: str) -> Tool:
+    return msgspec.structs.replace(tool, spec=msgspec.structs.replace(tool.spec, name=clean_name(name)))
+
+
+def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
+    if own is not None:
+        return f"{name!r} is a {type(own).__name__}, not a function; it cannot be a tool."
+    known = {tool for tools in available().values() for tool in tools}
+    functions = {n for n, v in namespace.items() if not n.startswith("_") and inspect.isfunction(v)}
+    near = difflib.get_close_matches(name, sorted(known | functions), n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}."

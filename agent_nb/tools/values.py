@@ -1,0 +1,211 @@
+"""Any Python value as a JSON value or bounded text.
+
+Why: what tools return and raise goes into a log of JSON and before a model that reads a few thousand words, and it should be
+the same text on every run.
+
+Rules
+- Nothing a value does while it is described (a repr that raises, a cycle, a million items) escapes or costs unbounded memory.
+- What is left out is marked where it was.
+- NaN and infinities, large integers, bytes, lone surrogates become text; sets are sorted; object addresses are dropped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import math
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Set
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from ..errors import ToolError
+
+LIMIT = 20_000  # characters of a result that the model reads
+_LONGEST_ERROR = 2_000
+_DEPTH = 40
+_LARGEST_INT = 2**63
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_TEXTUAL = (os.PathLike, complex, datetime.timedelta, decimal.Decimal, fractions.Fraction, uuid.UUID)
+_TIMES = (datetime.date, datetime.time)
+
+
+def clean(text: str) -> str:
+    """Return `text` with lone surrogates replaced, so that it can be encoded."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def clip(text: str, limit: int = LIMIT) -> str:
+    """Return `text`, or its beginning and end with a mark between them, in at most about `limit` characters."""
+    if len(text) <= limit:
+        return text
+    tail = limit // 3
+    return f"{text[: limit - tail]}\n[… {len(text) - limit:,} characters left out …]\n{text[len(text) - tail :]}"
+
+
+class Collector:
+    """Gathers output text in bounded memory: its beginning and its end."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._head_size = limit - limit // 3
+        self._tail_size = limit // 3
+        self._head = ""
+        self._tail = ""
+        self._length = 0
+
+    def add(self, text: str) -> None:
+        """Take more text."""
+        self._length += len(text)
+        room = self._head_size - len(self._head)
+        self._head += text[:room]
+        self._tail = (self._tail + text[room:])[-self._tail_size :] if room < len(text) else self._tail
+
+    @property
+    def text(self) -> str:
+        """What was kept, with a mark where something is missing."""
+        missing = self._length - len(self._head) - len(self._tail)
+        mark = f"\n[… {missing:,} characters left out …]\n" if missing else ""
+        return self._head + mark + self._tail
+
+
+def short_repr(value: Any, limit: int = LIMIT) -> str:
+    """Return the repr of `value` without addresses, bounded; never raises."""
+    try:
+        return clip(clean(_ADDRESS.sub("", repr(value))), limit)
+    except Exception as error:  # a repr may raise anything
+        return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+
+
+def message_of(error: BaseException) -> str:
+    """Return type and message of an error on a few lines; the message alone of a ToolError."""
+    try:
+        said = clean(str(error))
+    except Exception:  # an error whose own text cannot be made
+        said = ""
+    if isinstance(error, BaseExceptionGroup):
+        said = "; ".join([said, *(message_of(e) for e in error.exceptions[:5])])
+    notes = [clean(str(n)) for n in getattr(error, "__notes__", ())]
+    kind = [] if isinstance(error, ToolError) and said else [type(error).__name__]
+    return clip("\n".join([": ".join([*kind, *filter(None, [said])]), *notes]), _LONGEST_ERROR)
+
+
+def plain(value: Any, items: int = LIMIT) -> Any:
+    """Return `value` as a JSON value of at most `items` items; what JSON has no word for becomes text. Never raises."""
+    return _Plainer(items).walk(value, ())
+
+
+class _Plainer:
+    """Walks one value; `left` is how many more items it may take."""
+
+    def __init__(self, items: int) -> None:
+        self.left = items
+
+    def walk(self, value: Any, above: tuple[int, ...]) -> Any:
+        for kinds, convert in _SCALARS:
+            if isinstance(value, kinds):
+                return convert(value)
+        if id(value) in above:
+            return "(a cycle)"
+        if len(above) >= _DEPTH:
+            return short_repr(value, 200)
+        try:
+            return self._container(value, (*above, id(value)))
+        except Exception:  # attributes and iterators of foreign objects may raise anything
+            return short_repr(value, 1_000)
+
+    def _container(self, value: Any, above: tuple[int, ...]) -> Any:
+        fields = _fields(value)
+        if fields is not None:
+            return self._object(fields, above)
+        if isinstance(value, Set):
+            return sorted(self._array(value, above), key=repr)
+        if isinstance(value, list | tuple | range) or type(value).__name__ == "deque":
+            return self._array(value, above)
+        if getattr(type(value), "item", None) and getattr(value, "shape", None) == ():
+            return self.walk(value.item(), above)  # a NumPy scalar
+        return short_repr(value)
+
+    def _array(self, value: Iterable[Any], above: tuple[int, ...]) -> list[Any]:
+        return [self.walk(item, above) for item in self._taken(value)]
+
+    def _object(self, value: Mapping[Any, Any], above: tuple[int, ...]) -> dict[str, Any]:
+        return {_key(k): self.walk(v, above) for k, v in self._taken(value.items())}
+
+    def _taken(self, items: Iterable[Any]) -> Iterable[Any]:
+        for item in islice(iter(items), max(self.left, 0)):
+            self.left -= 1
+            if self.left < 0:
+                return
+            yield item
+
+
+def _key(key: Any) -> str:
+    return clean(key) if isinstance(key, str) else str(plain(key, 100))
+
+
+def _fields(value: Any) -> Mapping[Any, Any] | None:
+    """Return the fields of a mapping, dataclass, struct, named tuple or pydantic model."""
+    if isinstance(value, Mapping):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name) for name in value.__struct_fields__}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return dict(value._asdict())
+    if hasattr(type(value), "model_dump"):
+        return dict(value.model_dump())
+    return None
+
+
+def _integer(value: int) -> Any:
+    return int(value) if -_LARGEST_INT <= value < _LARGEST_INT else _digits(int(value))
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python refuses to write more than some thousand digits
+        return f"(an integer of {value.bit_length():,} bits)"
+
+
+def _float(value: float) -> Any:
+    if math.isfinite(value):
+        return float(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _bytes(value: bytes | bytearray) -> str:
+    data = bytes(value[:LIMIT])
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"({len(value):,} bytes: {data[:16].hex(' ')}{' …' if len(value) > 16 else ''})"
+    return text if len(data) == len(value) else f"{text}\n[… {len(value) - len(data):,} bytes left out …]"
+
+
+_SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (enum.Enum, lambda v: plain(v.value)),
+    ((bool, type(None)), lambda v: v),
+    (str, lambda v: clean(str(v))),
+    (int, _integer),
+    (float, _float),
+    ((bytes, bytearray), _bytes),
+    (memoryview, lambda v: _bytes(v.tobytes())),
+    (_TIMES, lambda v: v.isoformat()),
+    (_TEXTUAL, lambda v: clean(str(v))),
+    (BaseException, message_of),
+)
+
+
+def encoded(value: Any) -> str:
+    """Return a JSON value as compact text."""
+    return msgspec.json.encode(value).decode()
