@@ -86,6 +86,10 @@ class CallTable:
         self._by_index: dict[Any, _Slot] = {}
         self._by_id: dict[str, _Slot] = {}
 
+    def __bool__(self) -> bool:
+        """Whether there is any call."""
+        return bool(self._slots)
+
     def add(self, index: Any, call_id: str, name: str, args: str) -> CallDelta | None:
         """Take one fragment; return its delta, or None when it brings nothing new."""
         slot = self._find(index, call_id, name)

@@ -37,7 +37,7 @@ import msgspec
 
 from ..errors import ModelError, UsageError
 from ..messages import Request
-from ..parts import Call, CallDelta, Fault, Finish, Head, Part, Text, Thought, Usage
+from ..parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
 from .calls import call_part
 from .retry import retryable_status
 
@@ -97,9 +97,7 @@ class Scripted:
     shots = False
     context = 0
 
-    def __init__(
-        self, turns: Sequence[Any], name: str = "scripted", *, delay: float = 0.0, dialect: str = "xml"
-    ) -> None:
+    def __init__(self, turns: Sequence[Any], name: str = "scripted", *, delay: float = 0.0, dialect: str = "xml") -> None:
         self.name = name
         self.dialect = dialect
         self.delay = delay
@@ -124,9 +122,8 @@ class Scripted:
             first = False
         if not turn.cut:
             return
-        if first:
-            raise ModelError("The stream broke off before the answer began.", retryable=True, code="cut")
-        yield [Fault("cut", "The stream broke off in the middle of the answer.")]
+        where = "before the answer began" if first else "in the middle of the answer"
+        raise ModelError(f"The stream broke off {where}.", retryable=first, code="cut")
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -205,9 +202,7 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Script
         raise UsageError(f"{path}: a script is a list of turns, or an object with a list `turns`.")
     unknown = script.keys() - {"turns", "delay", "dialect"}
     if unknown:
-        raise UsageError(
-            f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `delay` and `dialect`."
-        )
+        raise UsageError(f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `delay` and `dialect`.")
     turns = [_turn(t, f"{path}: turn {n}{lines.get(n, '')}") for n, t in enumerate(script["turns"], 1)]
     delay, dialect = script.get("delay", 0.0), script.get("dialect", "xml")
     if not isinstance(delay, int | float) or not isinstance(dialect, str):

@@ -82,11 +82,10 @@ def test_arguments_written_as_text_may_be_broken(collect):
     assert "not valid JSON" in got.of(parts.Call)[0].fault
 
 
-def test_a_cut_after_the_first_part_is_a_fault(collect):
-    got = collect(Scripted([{"text": "half", "cut": True}]))
-    assert got.text == "half"
-    assert [f.code for f in got.faults] == ["cut"]
-    assert got.finish is None
+def test_a_cut_after_the_first_part_may_not_be_retried(caught):
+    got, error = caught(Scripted([{"text": "half", "cut": True}]))
+    assert (got.text, got.finish) == ("half", None)
+    assert (error.code, error.retryable) == ("cut", False)
 
 
 def test_a_cut_before_the_first_part_may_be_retried(collect):

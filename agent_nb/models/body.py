@@ -1,0 +1,105 @@
+"""A response body as frames, whatever form the server gave it.
+
+Why: a request for an event stream is also answered with one JSON object, with JSON lines, with a web page, or with nothing. What it
+was shows in the first bytes, so the decoders of all providers begin here.
+
+Rules
+- `feed` returns the frames that a chunk completes; a JSON body is held back and returned by `close` as frames without an event name.
+- What is no body of a model is a Fault of code `garbage` (or `empty`), which names what came and what to check.
+- No I/O; the size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import WireError
+from ..parts import Fault
+from ..wire.sse import Frame, SSEDecoder
+from .faults import is_page
+
+LARGEST = 64 * 1024 * 1024
+_BLANK = b" \t\r\n\xef\xbb\xbf"
+
+
+class Body:
+    """Reads one response body."""
+
+    def __init__(self) -> None:
+        self.fault: Fault | None = None
+        self._sse = SSEDecoder()
+        self._start = b""
+        self._json: list[bytes] | None = None
+        self._size = 0
+        self._frames = 0
+        self._sniffed = False
+
+    def feed(self, data: bytes) -> Sequence[Frame]:
+        """Return the frames that `data` completes; nothing once there is a `fault`."""
+        if self.fault is not None:
+            return []
+        if not self._sniffed:
+            data = self._sniff(data)
+        if self._json is not None:
+            return self._hold(data)
+        try:
+            frames = self._sse.feed(data)
+        except WireError as error:
+            self.fault = Fault("limit", str(error), raw=error.raw[:500])
+            return []
+        self._frames += len(frames)
+        return frames
+
+    def close(self) -> Sequence[Frame]:
+        """The body is over: return what is left, and set `fault` when nothing in it was for us."""
+        if self.fault is not None:
+            return []
+        if self._json is not None:
+            return self._objects(b"".join(self._json).strip(_BLANK))
+        try:
+            frames = self._sse.close(lenient=True)
+        except WireError as error:
+            self.fault = Fault("limit", str(error), raw=error.raw[:500])
+            return []
+        if not self._frames and not frames:
+            self.fault = _nothing(self._start)
+        return frames
+
+    def _sniff(self, data: bytes) -> bytes:
+        """Decide on the form from the first bytes that are not blank; return what is to be decoded."""
+        self._start += data
+        begin = self._start.lstrip(_BLANK)
+        if not begin:
+            return b""
+        self._sniffed = True
+        if begin[:1] in b"{[":
+            self._json = []
+        whole, self._start = self._start, begin[:1000]
+        return whole
+
+    def _hold(self, data: bytes) -> list[Frame]:
+        assert self._json is not None
+        self._size += len(data)
+        if self._size > LARGEST:
+            self._json = []
+            self.fault = Fault("limit", f"The answer is larger than {LARGEST >> 20} MB and was given up.")
+        else:
+            self._json.append(data)
+        return []
+
+    def _objects(self, body: bytes) -> list[Frame]:
+        """Return a JSON body as one frame, or JSON lines as a frame each."""
+        text = body.decode("utf-8", "replace")
+        lines = [line for line in text.split("\n") if line.strip()]
+        several = len(lines) > 1 and all(line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" for line in lines)
+        return [Frame("message", line) for line in (lines if several else [text])]
+
+
+def _nothing(start: bytes) -> Fault:
+    """Return the fault for a body without a single frame."""
+    text = start.decode("utf-8", "replace").strip()
+    if is_page(text):
+        return Fault("garbage", "The server answered with a web page. Is the base URL right?", raw=text[:500])
+    if not text or text.startswith(":"):
+        return Fault("empty", "The server answered with nothing.", retryable=True)
+    return Fault("garbage", f"The answer is no event stream and no JSON. It begins with {text[:80]!r}.", raw=text[:500])

@@ -1,0 +1,269 @@
+"""Chat completions (`/v1/chat/completions`) of any compatible server: response bytes in, parts out.
+
+Why: dozens of servers speak this API and no two alike. Reasoning comes as `reasoning_content`, `reasoning`, `reasoning_details` or in a
+list of content; calls in fragments (see `calls`); usage in the last chunk, in every chunk, in `x_groq` or not at all; errors in the
+middle of a stream; `[DONE]` or none.
+
+Rules
+- A decoder reads one response. `feed` and `close` never raise; what is wrong becomes a Fault, the last part of its chunk.
+- Reasoning that a server sends twice (as text and as details) is told once. Where it must go back with the calls (`opaque`, Resend),
+  the name of the field is kept.
+- What has no word here is kept: an Extra when it first appears and, for objects and lists, when it changes. Bookkeeping of the
+  protocol (`_QUIET`) is not.
+- A call is whole when the server says it has finished; after a cut it is closed as incomplete, with a fault.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..parts import Extra, Fault, Finish, Head, Part, Resend, Text, Thought
+from ..wire.sse import Frame
+from .body import Body
+from .calls import CallTable, loads
+from .details import Details
+from .faults import error_object, error_words, not_json, scrub
+from .halves import Halves
+from .values import empty, flat, passing, usage_part, word
+
+PROVIDER = "openai"
+CUT = "The stream broke off before the answer was complete."
+LENGTH = "The call was cut off at the limit of tokens."
+
+_QUIET = frozenset({
+    "id", "object", "created", "model", "choices", "usage", "x_groq", "error", "provider", "system_fingerprint", "service_tier",
+    "obfuscation", "index", "delta", "message", "finish_reason", "native_finish_reason", "stop_reason", "text", "role", "content",
+    "refusal", "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call", "channel", "name", "type",
+    "padding", "p", "status_code", "token_ids", "prompt_token_ids",
+})  # fmt: skip
+_CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
+_EXTRAS = 100
+
+
+class ChatDecoder:
+    """Decodes one response; `status` is its HTTP status."""
+
+    def __init__(self, status: int = 200) -> None:
+        self.done = False
+        self.failed = False
+        self._status = status
+        self._body = Body()
+        self._calls = CallTable()
+        self._details = Details()
+        self._halves = Halves()
+        self._head = False
+        self._tail = False
+        self._choice: Any = None
+        self._finish = ""
+        self._usage: dict[str, Any] | None = None
+        self._field = ""
+        self._kept: dict[str, Any] = {}
+        self._count: dict[str, int] = {}
+        self._call_extras: dict[str, dict[str, Any]] = {}
+
+    def feed(self, data: bytes) -> Sequence[Part]:
+        """Return the parts that `data` completes."""
+        out: list[Part] = []
+        for frame in self._body.feed(data):
+            self._frame(frame, out)
+        if self._body.fault is not None:
+            self._fail(self._body.fault, out)
+        return out
+
+    def close(self) -> Sequence[Part]:
+        """The body is over: return what was held back, the calls, and a Fault if it was broken off."""
+        out: list[Part] = []
+        for frame in self._body.close():
+            self._frame(frame, out)
+        if self._body.fault is not None:
+            self._fail(self._body.fault, out)
+        self._rest(out)
+        ended = self.done or bool(self._finish) or self._tail
+        broken = "" if ended and not self.failed else CUT
+        self._resend(out)
+        out.extend(self._calls.close(broken or (LENGTH if self._finish == "length" else "")))
+        if not ended and not self.failed:
+            self._fail(Fault("cut", CUT, retryable=True), out)
+        return out
+
+    def _frame(self, frame: Frame, out: list[Part]) -> None:
+        data = frame.data
+        if data == "[DONE]" or data.strip() == "[DONE]":
+            self.done = True
+            return
+        try:
+            chunk = loads(data)
+        except ValueError:
+            self._fail(not_json(data), out)
+            return
+        if isinstance(chunk, dict):
+            self._chunk(chunk, out, failed=frame.event == "error")
+        elif error := error_object(chunk):
+            self._error(error, out)
+
+    def _chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+        choices = chunk.get("choices") or ()
+        if not self._head and (chunk.get("model") or chunk.get("id") or choices):
+            self._head = True
+            out.append(Head(self._status, word(chunk.get("model")), word(chunk.get("id"))))
+        error = error_object(chunk) or (chunk if failed else None)
+        if isinstance(choices, list | tuple):
+            for choice in choices:
+                if isinstance(choice, dict):
+                    error = self._read_choice(choice, out) or error
+        groq = chunk.get("x_groq")
+        for usage in (groq.get("usage") if isinstance(groq, dict) else None, chunk.get("usage")):
+            self._use(usage, out)
+            self._tail = self._tail or (bool(usage) and not choices)
+        if error:
+            self._error(error, out)
+        elif not chunk.keys() <= _QUIET:
+            self._keep(chunk, out)
+
+    def _read_choice(self, choice: dict[str, Any], out: list[Part]) -> Any:
+        """Read one choice (the first of several alternatives only); return its error, if it has one."""
+        index = choice.get("index")
+        if self._choice is None:
+            self._choice = index
+        elif index != self._choice and index is not None:
+            return None
+        delta = choice.get("delta")
+        if isinstance(delta, dict):
+            self._delta(delta, out)
+        message = choice.get("message")
+        if isinstance(message, dict) and not delta:
+            self._delta(message, out, whole=True)
+        if isinstance(choice.get("text"), str):
+            self._say(Text, choice["text"], out)
+        self._use(choice.get("usage"), out)
+        if not choice.keys() <= _QUIET:
+            self._keep(choice, out)
+        if reason := choice.get("finish_reason"):
+            self._finished(word(reason), out)
+        return choice.get("error")
+
+    def _delta(self, delta: dict[str, Any], out: list[Part], *, whole: bool = False) -> None:
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        details = delta.get("reasoning_details")
+        if details:
+            told = self._details.add(details)
+            thought = thought or told
+        if thought:
+            self._think(thought, delta, out)
+        content = delta.get("content")
+        if isinstance(content, str):
+            if content:
+                self._say(Text, content, out)
+        elif content:
+            self._content(content, out)
+        if delta.get("refusal"):
+            self._say(Text, word(delta["refusal"]), out)
+        if calls := delta.get("tool_calls"):
+            self._fragments(calls, out, whole=whole)
+        if isinstance(legacy := delta.get("function_call"), dict):
+            self._fragments([{"index": 0, "function": legacy}], out, whole=False)
+        if not delta.keys() <= _QUIET:
+            self._keep(delta, out)
+
+    def _say(self, kind: type[Text], text: str, out: list[Part]) -> None:
+        text = self._halves.feed("text", text)
+        if text:
+            out.append(kind(text))
+
+    def _think(self, thought: Any, delta: dict[str, Any], out: list[Part]) -> None:
+        text = self._halves.feed("thought", thought if isinstance(thought, str) else flat(thought))
+        if not text:
+            return
+        field = next((name for name in ("reasoning_content", "reasoning") if delta.get(name)), "")
+        if field and not self._field:
+            self._field = field
+            out.append(Thought(text, opaque={"provider": PROVIDER, "field": field}))
+        else:
+            out.append(Thought(text))
+
+    def _content(self, content: Any, out: list[Part]) -> None:
+        """Read content that is a list of pieces (Mistral and others)."""
+        for piece in content if isinstance(content, list) else [content]:
+            kind = piece.get("type") if isinstance(piece, dict) else "text"
+            if kind in ("thinking", "reasoning"):
+                self._think(piece.get("thinking") or piece.get("reasoning") or piece.get("text") or "", {}, out)
+            elif kind in ("text", "output_text", "refusal"):
+                self._say(Text, flat(piece), out)
+            else:
+                out.append(Extra(PROVIDER, "content", piece))
+
+    def _fragments(self, calls: Any, out: list[Part], *, whole: bool) -> None:
+        for place, call in enumerate(calls if isinstance(calls, list) else [calls]):
+            if not isinstance(call, dict):
+                continue
+            function = call.get("function")
+            function = function if isinstance(function, dict) else call
+            args = function.get("arguments")
+            raw = args if isinstance(args, str) else "" if args is None else json.dumps(args, ensure_ascii=False)
+            index = call.get("index")
+            index = index if isinstance(index, int | str) else None
+            call_id = word(call.get("id"))
+            delta = self._calls.add(place if whole and index is None else index, call_id, word(function.get("name")), raw)
+            if delta is not None:
+                out.append(delta)
+            if call.keys() - _CALL_QUIET:
+                self._call_extra(call, delta.call_id if delta is not None else call_id)
+
+    def _call_extra(self, call: dict[str, Any], call_id: str) -> None:
+        """Keep what a call carries beside its arguments (thought signatures): it is sent back with the call."""
+        extras = {key: value for key, value in call.items() if key not in _CALL_QUIET and value is not None}
+        if extras and call_id:
+            self._call_extras.setdefault(call_id, {}).update(extras)
+
+    def _finished(self, reason: str, out: list[Part]) -> None:
+        whole = self._calls.finish()
+        if whole:
+            self._rest(out)
+            self._resend(out)
+            out.extend(whole)
+        if reason != self._finish:
+            self._finish = reason
+            out.append(Finish(reason))
+
+    def _resend(self, out: list[Part]) -> None:
+        """Emit what must go back with the calls of this response, once."""
+        payload: dict[str, Any] = {}
+        if self._calls and (details := self._details.take()):
+            payload["message"] = {"reasoning_details": details}
+        if self._call_extras:
+            payload["tool_calls"], self._call_extras = self._call_extras, {}
+        if payload:
+            out.append(Resend(PROVIDER, payload))
+
+    def _use(self, usage: Any, out: list[Part]) -> None:
+        if isinstance(usage, dict) and usage and usage != self._usage:
+            self._usage = usage
+            out.append(usage_part(usage))
+
+    def _keep(self, holder: dict[str, Any], out: list[Part]) -> None:
+        for name, value in holder.items():
+            if name in _QUIET or empty(value) or self._kept.get(name) == value:
+                continue
+            scalar = not isinstance(value, dict | list)
+            if self._count.get(name, 0) < (1 if scalar else _EXTRAS):
+                self._kept[name] = value
+                self._count[name] = self._count.get(name, 0) + 1
+                out.append(Extra(PROVIDER, name, value))
+
+    def _error(self, error: Any, out: list[Part]) -> None:
+        words = error_words(error) or "The server reported an error and did not say which."
+        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+        self._fail(Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error)), out)
+
+    def _fail(self, fault: Fault, out: list[Part]) -> None:
+        """Emit a fault; one response has one."""
+        if not self.failed:
+            self.failed = True
+            self._rest(out)
+            out.append(fault)
+
+    def _rest(self, out: list[Part]) -> None:
+        for kind, text in self._halves.close():
+            out.append(Text(text) if kind == "text" else Thought(text))

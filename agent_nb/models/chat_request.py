@@ -1,0 +1,155 @@
+"""A request in the words of chat completions.
+
+Why apart from the decoder: what is sent and what comes back change for different reasons, and this half is pure data to data.
+
+Rules
+- Messages keep their order; results become `tool` messages, each for its call. A failed result says so in its text: the API has no flag.
+- What belongs to another provider (`OpaqueBlock`, `ThoughtBlock.opaque`) is left out.
+- Reasoning goes back only with a message that calls tools, under the field it came in: that is where servers want it, and elsewhere
+  some refuse it.
+- `extra_body` comes last and wins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ..messages import (
+    Block,
+    CallBlock,
+    ImageBlock,
+    Message,
+    OpaqueBlock,
+    Request,
+    ResultBlock,
+    TextBlock,
+    ThoughtBlock,
+    ToolSpec,
+)
+from .calls import loads
+from .chat import PROVIDER
+from .settings import checked, effort, stops
+
+PLAIN = ("temperature", "top_p", "seed")
+
+
+def encode(
+    request: Request, model: str, *, grammar: bool = False, router: bool = False, usage: bool = True, limit: str = "max_tokens"
+) -> dict[str, Any]:
+    """Return the body of the request. Raises UsageError for a wrong setting.
+
+    `grammar`: the server takes one; `router`: it speaks OpenRouter's `reasoning`; `usage`: ask for usage; `limit`: the name of the
+    token limit.
+    """
+    body: dict[str, Any] = {"model": model, "messages": list(messages(request.messages)), "stream": True}
+    if usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.native_tools and request.tools:
+        body["tools"] = [tool(spec) for spec in request.tools]
+    if grammar and request.grammar:
+        body["grammar"] = request.grammar
+    settings = checked(request.settings)
+    body |= {name: settings[name] for name in PLAIN if name in settings}
+    if "max_tokens" in settings:
+        body[limit] = settings["max_tokens"]
+    if "stop" in settings:
+        body["stop"] = stops(settings["stop"])
+    if "reasoning" in settings:
+        body |= _reasoning(settings["reasoning"], router=router)
+    body |= settings.get("extra_body", {})
+    return body
+
+
+def tool(spec: ToolSpec) -> dict[str, Any]:
+    """Return a tool as the API describes it."""
+    return {
+        "type": "function",
+        "function": {"name": spec.name, "description": spec.description, "parameters": spec.parameters},
+    }
+
+
+def _reasoning(value: Any, *, router: bool) -> dict[str, Any]:
+    if not router:
+        return {"reasoning_effort": effort(value)}
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"reasoning": {"max_tokens": value}}
+    return {"reasoning": {"effort": effort(value)}}
+
+
+def messages(given: Iterable[Message]) -> Iterable[dict[str, Any]]:
+    """Yield the messages of the API."""
+    for message in given:
+        if message.role == "assistant":
+            yield _assistant(message)
+            continue
+        rest: list[Block] = []
+        for block in message.blocks:
+            if isinstance(block, ResultBlock):
+                yield {"role": "tool", "tool_call_id": block.call_id, "content": result_text(block)}
+            else:
+                rest.append(block)
+        if rest:
+            yield {"role": "user" if message.role == "tool" else message.role, "content": _content(rest)}
+
+
+def result_text(block: ResultBlock) -> str:
+    """Return what the model reads of a result; a failure begins with the word."""
+    if not block.error or block.content.lstrip()[:8].lower().startswith(("error", '{"error')):
+        return block.content
+    return f"Error: {block.content}"
+
+
+def _content(blocks: list[Block]) -> str | list[dict[str, Any]]:
+    if not any(isinstance(block, ImageBlock) for block in blocks):
+        return "".join(block.text for block in blocks if isinstance(block, TextBlock))
+    return [piece for block in blocks if (piece := _piece(block))]
+
+
+def _piece(block: Block) -> dict[str, Any] | None:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text} if block.text else None
+    if isinstance(block, ImageBlock):
+        return {"type": "image_url", "image_url": {"url": f"data:{block.media_type};base64,{block.data}"}}
+    return None
+
+
+def _assistant(message: Message) -> dict[str, Any]:
+    calls = [block for block in message.blocks if isinstance(block, CallBlock)]
+    made: dict[str, Any] = {"role": "assistant", "content": message.text or (None if calls else "")}
+    if not calls:
+        return made
+    opaque = [b.payload for b in message.blocks if isinstance(b, OpaqueBlock) and b.provider == PROVIDER and isinstance(b.payload, dict)]
+    extras = {key: value for payload in opaque for key, value in (payload.get("tool_calls") or {}).items()}
+    made["tool_calls"] = [_call(block) | extras.get(block.call_id, {}) for block in calls]
+    for payload in opaque:
+        made |= payload.get("message") or {}
+    for block in message.blocks:
+        field = _field(block)
+        if field and "reasoning_details" not in made:
+            made[field] = made.get(field, "") + block.text  # type: ignore[attr-defined]  # a field means a ThoughtBlock
+    return made
+
+
+def _field(block: Block) -> str:
+    """Return the name under which the reasoning of a block came, "" if it is not to be sent."""
+    opaque = block.opaque if isinstance(block, ThoughtBlock) else None
+    if not isinstance(opaque, dict) or opaque.get("provider") != PROVIDER:
+        return ""
+    field = opaque.get("field")
+    return field if field in ("reasoning", "reasoning_content") else ""
+
+
+def _call(block: CallBlock) -> dict[str, Any]:
+    return {"id": block.call_id, "type": "function", "function": {"name": block.name, "arguments": arguments(block)}}
+
+
+def arguments(block: CallBlock) -> str:
+    """Return the arguments of a past call as JSON text: as they were written where that is sound, else as they were understood."""
+    try:
+        if block.raw_args and loads(block.raw_args) == block.args:
+            return block.raw_args
+    except ValueError:
+        pass
+    return json.dumps(block.args, ensure_ascii=False)

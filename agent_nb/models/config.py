@@ -1,0 +1,98 @@
+"""Endpoints: the well-known ones, and those of the user's own, named in a configuration file.
+
+Why: `-m lab/qwen3` should work on a server of the laboratory as `-m openai/…` does, without a key where none is needed.
+
+The file is `config.toml` in the user's configuration folder for `agent_nb`, or what AGENT_NB_CONFIG names:
+
+    model = "lab/qwen3"                 # used when AGENT_NB_MODEL is not set
+
+    [endpoints.lab]
+    base_url = "http://lab:8000/v1"
+    api = "openai"                      # openai (the default), openai-responses or anthropic
+    key = "LAB_API_KEY"                 # the variable that holds the key, if one is needed
+    dialect = "xml"                     # how its models write, if not natively
+    context = 32768                     # tokens
+    headers = { "x-team" = "blue" }
+    timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
+
+Rules: what is wrong in the file is a UsageError that names file and place. No file is no error, unless AGENT_NB_CONFIG names it.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from ..errors import UsageError
+from .http import Timeouts
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server: its address, the API it speaks, and what its models need."""
+
+    base_url: str
+    api: str = "openai"
+    key: str = ""
+    dialect: str = ""
+    context: int = 0
+    headers: dict[str, str] = {}
+    timeouts: Timeouts = Timeouts()
+    model: str = ""
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The configuration file."""
+
+    model: str = ""
+    endpoints: dict[str, Endpoint] = {}
+
+
+def _known(base_url: str, model: str = "") -> Endpoint:
+    return Endpoint(base_url=base_url, model=model)
+
+
+KNOWN: dict[str, Endpoint] = {
+    "groq": _known("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+    "openrouter": _known("https://openrouter.ai/api/v1", "openrouter/auto"),
+    "deepseek": _known("https://api.deepseek.com/v1", "deepseek-chat"),
+    "mistral": _known("https://api.mistral.ai/v1", "mistral-medium-latest"),
+    "xai": _known("https://api.x.ai/v1", "grok-4"),
+    "gemini": _known("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"),
+    "cerebras": _known("https://api.cerebras.ai/v1", "gpt-oss-120b"),
+    "together": _known("https://api.together.xyz/v1"),
+    "fireworks": _known("https://api.fireworks.ai/inference/v1"),
+    "cohere": _known("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
+    "huggingface": _known("https://router.huggingface.co/v1"),
+    "perplexity": _known("https://api.perplexity.ai", "sonar"),
+    "moonshot": _known("https://api.moonshot.ai/v1"),
+}
+
+
+def path() -> Path:
+    """Return the path of the configuration file, whether it exists or not."""
+    named = os.environ.get("AGENT_NB_CONFIG")
+    if named:
+        return Path(named).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
+
+
+def load() -> Config:
+    """Return the configuration; an empty one without a file. Raises UsageError when it cannot be understood."""
+    file = path()
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        if os.environ.get("AGENT_NB_CONFIG"):
+            raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
+        return Config()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
+    try:
+        return msgspec.convert(tomllib.loads(text), Config)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise UsageError(f"The configuration {file} is wrong: {error}.") from None

@@ -1,0 +1,49 @@
+"""`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning in fragments, put together to be sent back.
+
+Why: Claude, Gemini and GPT behind a router refuse or forget a tool loop unless their reasoning comes back exactly as it was.
+
+Rules: fragments of one index and type (and id, where encrypted) are one item; their texts join, every other field keeps the
+last value that says something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_JOINED = ("text", "summary", "data")
+
+
+class Details:
+    """The reasoning items of one response."""
+
+    def __init__(self) -> None:
+        self._items: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def add(self, fragments: Any) -> str:
+        """Take fragments in; return the readable text among them."""
+        told = []
+        for place, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
+            if isinstance(fragment, dict):
+                self._merge((fragment.get("index", place), fragment.get("type"), fragment.get("data") and fragment.get("id")), fragment)
+                told.append(_readable(fragment))
+        return "".join(told)
+
+    def take(self) -> list[dict[str, Any]]:
+        """Return the items that are worth sending back, once."""
+        items, self._items = self._items, {}
+        return [item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))]
+
+    def _merge(self, key: tuple[Any, ...], fragment: dict[str, Any]) -> None:
+        item = self._items.setdefault(key, {})
+        for name, value in fragment.items():
+            if name in _JOINED and isinstance(value, str) and isinstance(item.get(name), str):
+                item[name] += value
+            elif value not in (None, "") or name not in item:
+                item[name] = value
+
+
+def _readable(fragment: dict[str, Any]) -> str:
+    for name in ("text", "summary"):
+        if isinstance(fragment.get(name), str):
+            return str(fragment[name])
+    return ""

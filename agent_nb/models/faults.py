@@ -1,0 +1,200 @@
+"""What a provider's refusal means, in one sentence that says what to do.
+
+Why: providers say the same few things (no key, no such model, too many requests, too long) in many shapes; the user should read the
+reason and the remedy, not a body of JSON.
+
+Rules
+- Pure functions from status, headers and body to ModelError.
+- A message never holds a secret: the values in `secrets` and half-masked keys are blotted out.
+- The server's own words are kept, at most `WORDS` characters; a web page is named as such.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from ..errors import ModelError
+from ..parts import Fault
+from .calls import loads
+from .retry import retryable_status
+
+WORDS = 500
+_MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
+_KEY = re.compile(r"\b(?:sk|gsk|pk|xai|pplx|csk|hf|r8|AIza|tgp_v1)[-_][\w-]{8,}")
+_NO_TOOLS = re.compile(
+    r"(tool|function)s?\b.{0,80}(not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|permitted|available)|requires?"
+    r"|unknown|unrecogni[sz]ed|unexpected|extra)"
+    r"|(not? support|unsupported|does ?n.t support|unknown|unrecogni[sz]ed|unexpected|extra|no endpoints).{0,80}\b(tool|function)s?\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who was asked, for the wording: provider and model as the user writes them, the host, and where its key comes from."""
+
+    provider: str = ""
+    model: str = ""
+    url: str = ""
+    variable: str = ""
+    has_key: bool = False
+    secrets: tuple[str, ...] = ()
+
+
+def is_page(text: str) -> bool:
+    """Return whether `text` begins like an HTML page."""
+    return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype", "<html", "<head", "<body", "<?xml"))
+
+
+def scrub(text: str, secrets: Iterable[str] = ()) -> str:
+    """Blot out the given secrets, anything shaped like a provider's key, and half-masked keys."""
+    for secret in secrets:
+        if len(secret) >= 4:
+            text = text.replace(secret, "***")
+    return _MASKED.sub("***", _KEY.sub("***", text))
+
+
+def error_object(value: Any) -> Any:
+    """Return the error in a decoded body or chunk (an object or a text), or None when it tells of none."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict):
+        return None
+    if value.get("error"):
+        return value["error"]
+    if value.get("object") == "error" or value.get("type") == "error":
+        return value
+    if not value.get("choices") and ("detail" in value or "message" in value or "errors" in value):
+        return value
+    return None
+
+
+def not_json(data: str) -> Fault:
+    """Return the fault for a frame that should have been JSON."""
+    return Fault("garbage", f"The server sent a chunk that is no JSON. It begins with {scrub(data[:80])!r}.", raw=scrub(data[:500]))
+
+
+def error_words(value: Any) -> str:
+    """Return the message of an error in any of the usual shapes, as one text."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list):
+        return "; ".join(filter(None, map(error_words, value)))
+    if not isinstance(value, dict):
+        return ""
+    for key in ("message", "error", "detail", "msg", "errors", "error_description", "title"):
+        words = error_words(value.get(key))
+        if words:
+            return _with_origin(words, value)
+    return json.dumps(value, ensure_ascii=False)[:WORDS] if value else ""
+
+
+def _with_origin(words: str, value: dict[str, Any]) -> str:
+    """Add the upstream provider's own words, which routers hide in `metadata.raw`."""
+    metadata = value.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str) or not raw or raw in words:
+        return words
+    try:
+        inner = error_words(error_object(loads(raw))) or raw
+    except ValueError:
+        inner = raw
+    return f"{words}: {inner[:WORDS]}"
+
+
+def body_words(body: bytes) -> str:
+    """Return what an error body says, in at most `WORDS` characters."""
+    text = body.decode("utf-8", "replace").strip()
+    if is_page(text):
+        return "the server answered with a web page; is the base URL right?"
+    try:
+        value = loads(text)
+    except ValueError:
+        return text[:WORDS]
+    return (error_words(error_object(value)) or error_words(value) or text)[:WORDS]
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Return the seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110)."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        value = headers.get("retry-after", "").strip()
+        if not value:
+            return None
+        if re.fullmatch(r"-?\d+(\.\d+)?", value):
+            return max(0.0, float(value))
+        return max(0.0, parsedate_to_datetime(value).timestamp() - (time.time() if now is None else now))
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def refusal(
+    status: int, headers: Mapping[str, str], body: bytes, peer: Peer, *, tools: bool = False, now: float | None = None
+) -> ModelError:
+    """Return the error for an HTTP answer that is no success; `tools`: the request offered tools."""
+    words = scrub(body_words(body), peer.secrets)
+    code = _code(status, words, tools)
+    said = f": {words.rstrip('.')}" if words else ""
+    message = f"{peer.provider or 'The server'} {_verdict(status)}{said}. {_remedy(status, code, headers, peer)}"
+    return ModelError(
+        scrub(message.strip(), peer.secrets),
+        status=status,
+        retryable=code == "provider" and retryable_status(status) and not _spent(words),
+        retry_after=retry_after(headers, now),
+        code=code,
+        raw=scrub(body[:2000].decode("utf-8", "replace"), peer.secrets),
+    )
+
+
+def _code(status: int, words: str, tools: bool) -> str:
+    if tools and status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(words):
+        return "no_tools"
+    return "provider"
+
+
+def _spent(words: str) -> bool:
+    """Whether the account is out of credit, which no waiting mends."""
+    return "insufficient_quota" in words or "exceeded your current quota" in words
+
+
+def _verdict(status: int) -> str:
+    if status in _VERDICTS:
+        return f"{_VERDICTS[status]} ({status})"
+    return f"failed ({status})" if status >= 500 else f"refused the request ({status})"
+
+
+_VERDICTS = {
+    401: "refused the key",
+    402: "wants to be paid first",
+    403: "refused access",
+    404: "does not know this model or address",
+    408: "gave up waiting",
+    413: "finds the request too large",
+    429: "is being asked too often",
+    529: "is overloaded",
+}
+
+
+def key_hint(peer: Peer) -> str:
+    """Return the sentence that says how to give a key."""
+    variable = f"Set {peer.variable} or use" if peer.variable else "Use"
+    return f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
+
+
+def _remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:
+    if code == "no_tools":
+        return ""
+    if status in (401, 403):
+        return key_hint(peer) if status == 401 or not peer.has_key else "Does this key have access to the model?"
+    if status == 404:
+        return f"Check the model name {peer.model!r} and the base URL {peer.url}."
+    if 300 <= status < 400:
+        return f"It points to {headers.get('location', 'another address')!r}: set the base URL to that."
+    return ""

@@ -1,0 +1,79 @@
+"""An image for a message, from whatever a notebook has: a path, bytes, a PIL image or a Matplotlib figure.
+
+Why: models take base64 of four formats; everything else is written as PNG.
+
+Rules
+- PIL and Matplotlib are recognised by what they can do and never imported here.
+- The format is read from the bytes, not from a name. What is no image, or too large, is a UsageError that says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..messages import ImageBlock
+
+LARGEST = 20 * 1024 * 1024
+_SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+
+
+def image_block(source: Any) -> ImageBlock:
+    """Return `source` as a block. Raises UsageError when it is no image that can be sent."""
+    data = _bytes(source)
+    if len(data) > LARGEST:
+        raise UsageError(f"The image has {len(data) / 1e6:.0f} MB; at most {LARGEST / 1e6:.0f} MB can be sent. Make it smaller.")
+    kind = media_type(data)
+    if not kind:
+        raise UsageError(f"{_name(source)} is no PNG, JPEG, GIF or WebP image.")
+    return ImageBlock(kind, base64.b64encode(data).decode("ascii"))
+
+
+def media_type(data: bytes) -> str:
+    """Return the media type of image bytes, or "" if they are none that can be sent."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
+
+
+def _bytes(source: Any) -> bytes:
+    if isinstance(source, ImageBlock):
+        return base64.b64decode(source.data)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source)
+    if isinstance(source, str | Path):
+        return _read(Path(source).expanduser())
+    for method, options in (("savefig", {"format": "png", "bbox_inches": "tight"}), ("save", {"format": "PNG"})):
+        write = getattr(source, method, None)
+        if callable(write):
+            return _written(write, options, source)
+    png = getattr(source, "_repr_png_", None)
+    data = png() if callable(png) else None
+    if isinstance(data, bytes):
+        return data
+    raise UsageError(f"{_name(source)} is no image: give a path, bytes, a PIL image or a Matplotlib figure.")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UsageError(f"{path} is larger than {LARGEST / 1e6:.0f} MB. Make it smaller.")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"The image {path} cannot be read: {error.strerror}.") from None
+
+
+def _written(write: Any, options: dict[str, str], source: Any) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        write(buffer, **options)
+    except (TypeError, ValueError, OSError) as error:
+        raise UsageError(f"{_name(source)} could not be written as PNG: {error}.") from None
+    return buffer.getvalue()
+
+
+def _name(source: Any) -> str:
+    return str(source) if isinstance(source, str | Path) else f"A value of type {type(source).__name__}"

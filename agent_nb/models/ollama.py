@@ -1,0 +1,30 @@
+"""`ollama/NAME`: a model of a running Ollama, through its OpenAI-compatible address. Needs no key and no setting.
+
+Rules: OLLAMA_HOST is read in every form that Ollama itself takes (`host`, `host:port`, `:port`, a URL); `0.0.0.0`, which is where a
+server listens and nobody can call, means this machine.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+from .openai import OpenAIChat
+
+PORT = 11434
+
+
+def base_url(host: str) -> str:
+    """Return the base URL for a value of OLLAMA_HOST ("" is the default)."""
+    host = host.strip().strip("\"'")
+    url = urlsplit(host if "//" in host else f"http://{host}")
+    default = {"http": 80, "https": 443}.get(url.scheme, PORT) if "//" in host else PORT
+    name = url.hostname or "127.0.0.1"
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104  (replaced, not bound)
+    return f"{url.scheme}://{f'[{name}]' if ':' in name else name}:{url.port or default}{url.path.rstrip('/')}/v1"
+
+
+def provider(name: str, **_: Any) -> OpenAIChat:
+    """Return the model `name` of Ollama."""
+    return OpenAIChat(name, base_url=base_url(os.environ.get("OLLAMA_HOST", "")), label="ollama")

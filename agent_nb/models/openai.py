@@ -1,0 +1,112 @@
+"""`openai/NAME`: chat completions of OpenAI or of any compatible server (OPENAI_BASE_URL, or an endpoint of the configuration).
+
+Why one class: servers differ in what they accept by a handful of fields, and say so when one is not understood.
+
+Rules
+- OPENAI_API_KEY is needed for api.openai.com; elsewhere it is sent if it is set.
+- A server that refuses a field which was not asked for by the user (`stream_options`, the name of the token limit) gets the request
+  again without it, and the model object remembers.
+- A server that refuses `tools` is a ModelError with code `no_tools`; what to do then is the loop's decision.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from ..errors import ModelError
+from ..messages import Request
+from ..parts import Part
+from .chat import ChatDecoder
+from .chat_request import encode
+from .http import Timeouts
+from .keys import VARIABLES
+from .remote import Remote
+
+OFFICIAL = "https://api.openai.com/v1"
+_REFUSED = (400, 422)
+
+
+class OpenAIChat(Remote):
+    """A model behind chat completions; `model` is the server's name for it."""
+
+    path = "/chat/completions"
+
+    def __init__(self, model: str, *, grammar: bool = False, shots: bool = False, **options: Any) -> None:
+        super().__init__(model, **options)
+        self.grammar = grammar
+        self.shots = shots
+        self._usage = True
+        self._limit = "max_completion_tokens" if self._http.host == "api.openai.com" else "max_tokens"
+
+    async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
+        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        for last in (False, False, True):
+            try:
+                async with aclosing(self._post(self._body(request), ChatDecoder)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except ModelError as fault:
+                if last or fault.status not in _REFUSED or not self._adapt(fault):
+                    raise
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        return encode(
+            request,
+            self.model,
+            grammar=self.grammar,
+            router="openrouter" in self._http.host,
+            usage=self._usage,
+            limit=self._limit,
+        )
+
+    def _adapt(self, fault: ModelError) -> bool:
+        """Leave out what the server does not know; return whether that is worth another request."""
+        words = f"{fault} {fault.raw}"
+        if self._usage and re.search("stream_options|include_usage", words):
+            self._usage = False
+            return True
+        wanted = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[self._limit]
+        if re.search(rf"\b{self._limit}\b", words) and re.search(
+            "unsupported|not supported|unknown|unrecogni|extra|permitted", words, re.I
+        ):
+            self._limit = wanted
+            return True
+        return False
+
+
+def provider(
+    name: str,
+    *,
+    base_url: str = "",
+    label: str = "openai",
+    variables: Sequence[str] | None = None,
+    needs_key: bool | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeouts: Timeouts | None = None,
+    dialect: str = "",
+    context: int = 0,
+    **_: Any,
+) -> OpenAIChat:
+    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`. Raises UsageError for an address that is none."""
+    url = base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL
+    return OpenAIChat(
+        name,
+        base_url=url,
+        label=label,
+        variables=VARIABLES.get(label, ()) if variables is None else variables,
+        needs_key=_needs_key(url, label) if needs_key is None else needs_key,
+        headers=headers,
+        timeouts=timeouts,
+        dialect=dialect,
+        context=context,
+    )
+
+
+def _needs_key(url: str, label: str) -> bool:
+    """Whether there is no answer without a key: at OpenAI, and at the other providers that have keys."""
+    return label in VARIABLES and (label != "openai" or "//api.openai.com" in url)

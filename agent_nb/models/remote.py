@@ -1,0 +1,128 @@
+"""What all models behind HTTP share: the key, the headers, the connection, the list of models, the wording of faults.
+
+Why: a provider differs in how a request and an answer are written, and in nothing else. Its file gives `encode` and a decoder.
+
+Rules
+- The key is looked up when a request is made, so one that is set later is found; no key where one is needed is a ModelError `no_key`.
+- One connection per model object; the object holds no state of a stream.
+- An unknown model (404) is answered with the names that come near.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from ..errors import ModelError
+from ..messages import Request
+from ..parts import Part
+from . import keys
+from .faults import Peer, key_hint
+from .http import Http, Timeouts
+from .streaming import Call, StreamDecoder, answer
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Remote:
+    """A model of a provider behind HTTP; the base of the providers' classes.
+
+    `label` is the provider as the user writes it, `variables` where its key may be, `needs_key` whether there is no going without.
+    """
+
+    dialect = "native"
+    grammar = False
+    shots = False
+    path = ""
+    models_path = "/models"
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str,
+        label: str,
+        variables: Iterable[str] = (),
+        needs_key: bool = False,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        dialect: str = "",
+        context: int = 0,
+    ) -> None:
+        self.model = model
+        self.name = f"{label}/{model}"
+        self.label = label
+        self.context = context
+        self.dialect = dialect or type(self).dialect
+        self._variables = tuple(variables)
+        self._needs_key = needs_key
+        self._extra_headers = dict(headers or {})
+        self._http = Http(base_url, timeouts)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def models(self) -> list[str]:
+        """Return the names of the server's models. Raises ModelError when it does not tell."""
+        listed = await self._http.get_json(self.models_path, self._headers(self._key()))
+        items = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
+        found = [item.get("id") or item.get("name") if isinstance(item, dict) else item for item in items or ()]
+        return sorted(str(name).removeprefix("models/") for name in found if name)
+
+    def auth(self, key: str) -> dict[str, str]:
+        """Return the headers that carry the key."""
+        return {"authorization": f"Bearer {key}"}
+
+    def _headers(self, key: keys.Key | None) -> dict[str, str]:
+        return {**(self.auth(key.value) if key else {}), **self._extra_headers}
+
+    def _key(self) -> keys.Key | None:
+        key = keys.find(self.label, self._variables)
+        if key is None and self._needs_key:
+            peer = Peer(provider=self.label, variable=next(iter(self._variables), ""))
+            raise ModelError(f"There is no key for {self.label}. {key_hint(peer)}", code="no_key")
+        return key
+
+    async def _post(self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]) -> AsyncGenerator[Sequence[Part], None]:
+        """Send one request and yield the parts of its answer."""
+        key = self._key()
+        peer = Peer(
+            provider=self.label,
+            model=self.model,
+            url=self._http.base_url,
+            variable=next(iter(self._variables), ""),
+            has_key=key is not None,
+            secrets=(key.value,) if key else (),
+        )
+        call = Call(path=self.path, body=_encode(body), headers=self._headers(key), peer=peer, tools=bool(body.get("tools")))
+        try:
+            async with aclosing(answer(self._http, call, decoder_of)) as batches:
+                async for batch in batches:
+                    yield batch
+        except ModelError as fault:
+            if fault.status == 404 and fault.code == "provider":
+                raise await self._unknown(fault) from None
+            raise
+
+    async def _unknown(self, fault: ModelError) -> ModelError:
+        """Return a 404 with the names of the server that come near."""
+        try:
+            names = await self.models()
+        except (ModelError, AttributeError, TypeError):
+            return fault
+        if self.model in names or not names:
+            return fault
+        near = difflib.get_close_matches(self.model, names, 3, 0.4) or names[:5]
+        return ModelError(f"{fault} It has: {', '.join(near)}.", status=404, code=fault.code, raw=fault.raw)
+
+    def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
+        """Send the request and yield its parts; each provider writes this."""
+        raise TypeError(f"{type(self).__name__} has no stream for {request!r}")

@@ -1,0 +1,74 @@
+"""The sampling settings under their common names, checked once for all providers.
+
+Why: `temperature`, `max_tokens` and the like have one name here; each provider's request encoder writes them in its own words.
+
+| name | value |
+|---|---|
+| temperature, top_p | numbers |
+| seed, max_tokens | whole numbers |
+| stop | a text or a list of texts |
+| reasoning | an effort (`none minimal low medium high xhigh`), a budget in tokens, or true/false |
+| extra_body | an object merged into the request as it is |
+
+Rules: an unknown name or a value of the wrong kind is a UsageError that lists the names. Pure functions.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import UsageError
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+_BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 49152}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "temperature": (int, float),
+    "top_p": (int, float),
+    "seed": (int,),
+    "max_tokens": (int,),
+    "stop": (str, list, tuple),
+    "reasoning": (str, int, bool),
+    "extra_body": (dict,),
+}
+NAMES = tuple(_KINDS)
+
+
+def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are given (None: not given). Raises UsageError for a wrong name or value."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name, value in given.items():
+        if name not in _KINDS:
+            near = difflib.get_close_matches(str(name), NAMES, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"There is no setting {name!r}.{hint} Settings: {', '.join(NAMES)}.")
+        if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and name != "reasoning"):
+            raise UsageError(f"The setting {name} cannot be {value!r}.")
+    reasoning = given.get("reasoning")
+    if isinstance(reasoning, str) and reasoning not in EFFORTS:
+        raise UsageError(f"The setting reasoning is one of {', '.join(EFFORTS)}, or a number of tokens; not {reasoning!r}.")
+    return given
+
+
+def effort(reasoning: str | int | bool) -> str:
+    """Return the effort that a reasoning setting asks for."""
+    if isinstance(reasoning, str):
+        return reasoning
+    if isinstance(reasoning, bool):
+        return "medium" if reasoning else "none"
+    return next((name for name, tokens in _BUDGETS.items() if reasoning <= tokens), "xhigh") if reasoning > 0 else "none"
+
+
+def budget(reasoning: str | int | bool) -> int:
+    """Return the tokens that a reasoning setting allows (0: none)."""
+    if isinstance(reasoning, str):
+        return _BUDGETS.get(reasoning, 0)
+    if isinstance(reasoning, bool):
+        return _BUDGETS["medium"] if reasoning else 0
+    return max(0, reasoning)
+
+
+def stops(value: str | list[str] | tuple[str, ...]) -> list[str]:
+    """Return the stop texts as a list."""
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,119 @@
+"""From a reply to batches of parts: the one way in which every HTTP provider reads an answer.
+
+Why: when a request may be repeated and when it may not is the same for all of them, and easy to get wrong.
+
+Rules
+- Nothing is handed out before the answer has begun: head, usage and extras wait for the first real part. A fault until then is a
+  ModelError that may be retried; later it is one that may not, and comes after everything that was read.
+- When the answer is over (`decoder.done`) the connection gets a moment to end by itself and is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Protocol
+
+import anyio
+import msgspec
+
+from ..errors import ModelError
+from ..parts import Extra, Fault, Head, Part, Usage
+from .faults import Peer, refusal
+from .http import Http, Reply
+
+LINGER = 0.25
+_PRELUDE = (Head, Usage, Extra)
+
+
+class StreamDecoder(Protocol):
+    """What a provider's decoder offers: the contract of `base.Decoder`, and whether the answer is over."""
+
+    done: bool
+
+    def feed(self, data: bytes) -> Sequence[Part]:
+        """Return the parts that `data` completes."""
+
+    def close(self) -> Sequence[Part]:
+        """The body is over."""
+
+
+class Gate:
+    """Decides when parts go out and what a fault means at that point."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self._held: list[Part] = []
+
+    def take(self, batch: Sequence[Part], *, last: bool = False) -> tuple[list[Part], ModelError | None]:
+        """Return the parts to hand out now, and the error to raise after them."""
+        fault = next((p for p in batch if isinstance(p, Fault)), None)
+        good = [p for p in batch if p is not fault]
+        self._held += good
+        if not self.open and not last and all(isinstance(p, _PRELUDE) for p in good):
+            return [], None if fault is None else self.error(fault)
+        if not self.open and fault is not None and all(isinstance(p, _PRELUDE) for p in self._held):
+            return [], self.error(fault)
+        self.open = True
+        out, self._held = self._held, []
+        return out, None if fault is None else self.error(fault)
+
+    def error(self, fault: Fault) -> ModelError:
+        """Return the error that a Fault part stands for."""
+        return ModelError(fault.message, retryable=fault.retryable and not self.open, code=fault.code, raw=fault.raw)
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One POST: where, what, for whom, and whether it offers tools."""
+
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+    peer: Peer
+    tools: bool = False
+
+
+async def answer(http: Http, call: Call, decoder_of: Callable[[int], StreamDecoder]) -> AsyncGenerator[Sequence[Part], None]:
+    """Send `call` and yield the parts of the answer. Raises ModelError; see the rules."""
+    async with http.post(call.path, call.body, call.headers) as reply:
+        if not 200 <= reply.status < 300:
+            raise refusal(reply.status, reply.headers, await reply.read(), call.peer, tools=call.tools)
+        async with aclosing(_read(reply, decoder_of(reply.status))) as batches:
+            async for batch in batches:
+                yield batch
+
+
+async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence[Part], None]:
+    gate = Gate()
+    broken: ModelError | None = None
+    async with aclosing(reply.chunks()) as chunks:
+        while broken is None and not decoder.done:
+            try:
+                data = await anext(chunks)
+            except StopAsyncIteration:
+                break
+            except ModelError as fault:
+                broken = fault
+                break
+            out, broken = gate.take(decoder.feed(data))
+            if out:
+                yield out
+        if broken is None:
+            await _end(chunks)
+    rest = [p for p in decoder.close() if broken is None or not isinstance(p, Fault)]
+    out, last = gate.take(rest, last=broken is None)
+    if out:
+        yield out
+    if error := broken or last:
+        error.retryable = error.retryable and not gate.open
+        raise error
+
+
+async def _end(chunks: AsyncGenerator[bytes, None]) -> None:
+    """Let the connection end by itself, so that it can be used again."""
+    try:
+        with anyio.move_on_after(LINGER):
+            async for _ in chunks:
+                pass
+    except ModelError:
+        pass  # the answer is complete: how the connection ends no longer matters
