@@ -1,0 +1,219 @@
+"""The records' place in the file: `nb.metadata["agent_nb"] = {"version": 1, "runs": {cell_id: [record, …]}, "payloads": {…}}`.
+
+Why: records in outputs vanish with "clear outputs" and fill the screen of a diff; in the metadata they stay with the cell.
+`lift` moves them there, called by whoever saves: the Jupyter Server hook, our runner, `jupyter agent-nb pack`.
+
+Rules
+- `lift` is idempotent, and never touches a notebook in which there is nothing of ours.
+- What the file on disk has is kept (`previous`): a front end's stale copy must not erase a log. Of each cell the newest
+  three runs stay, newest first.
+- Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second.
+- A cell pasted elsewhere has a reference to a run; it gets a copy of that run.
+- A notebook with metadata of a newer version is left as it is. What is no record is left where it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from ..errors import UsageError
+from ..record import KEY, MIME, VERSION, attach, detach, payload_keys
+
+KEPT = 3
+Runs = dict[str, list[dict[str, Any]]]
+
+
+def lift(nb: dict[str, Any], previous: Any = None) -> bool:
+    """Move the records of all outputs of the notebook `nb` into its metadata; return whether there is anything of ours.
+
+    `previous` is `nb.metadata["agent_nb"]` as the file on disk has it (None: there is no file, or it has none).
+    """
+    metadata = nb.setdefault("metadata", {})
+    mine = metadata.get(KEY)
+    if _newer(mine) or _newer(previous) or not isinstance(nb.get("cells"), list):
+        return False
+    runs = _merged(_runs(previous), _runs(mine), _unlifted(nb))
+    known = {r["id"]: r for listed in runs.values() for r in listed}
+    runs = _merged(runs, {cell: [known[r] for r in refs if r in known] for cell, refs in _references(nb).items()})
+    gone = _gone(runs, {c.get("id") for c in _cells(nb)}, mine, previous)
+    runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
+    if not runs and mine is None:
+        return False
+    metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, mine)
+    _refer(nb, runs)
+    return True
+
+
+def records(nb: dict[str, Any]) -> Runs:
+    """Return the records of a notebook, payloads attached, by cell id, newest first, lifted or not.
+
+    Records in outputs of cells without an id count under `#index`.
+    """
+    merged = _merged(_runs((nb.get("metadata") or {}).get(KEY)), _unlifted(nb, index=True))
+    return {cell: listed for cell, listed in merged.items() if listed}
+
+
+def strip(nb: dict[str, Any]) -> int:
+    """Remove every record and reference from `nb`; return how many places were cleaned."""
+    count = int((nb.get("metadata") or {}).pop(KEY, None) is not None)
+    for _, output in _outputs(nb):
+        count += int((output.get("data") or {}).pop(MIME, None) is not None)
+        count += int((output.get("metadata") or {}).pop(KEY, None) is not None)
+    return count
+
+
+def summaries(nb: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return (cell id, the numbers of `summary.summary`) of every run shown in the outputs, in the order of the notebook."""
+    found = []
+    for cell, output in _outputs(nb):
+        numbers = (output.get("metadata") or {}).get(KEY)
+        if isinstance(numbers, dict) and "run" in numbers:
+            found.append((str(cell.get("id", "")), numbers))
+    return found
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """Read a notebook file. Raises UsageError when it is none."""
+    try:
+        nb = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.") from None
+    except (OSError, ValueError) as fault:
+        raise UsageError(f"{path} cannot be read as a notebook: {fault}") from fault
+    if not isinstance(nb, dict) or not isinstance(nb.get("cells"), list):
+        raise UsageError(f"{path} is not a notebook of format 4: it has no list of cells.")
+    return nb
+
+
+def save(nb: dict[str, Any], path: str | Path) -> None:
+    """Write a notebook file, whole or not at all; order and indentation of an existing file stay. Raises OSError."""
+    target = Path(path)
+    text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n", errors="surrogatepass") as file:
+            file.write(text)
+        os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _indent(path: Path) -> int | str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            found = re.match(r"\{\r?\n([ \t]+)", file.read(100))
+    except (OSError, ValueError):
+        return 1
+    return found[1] if found else 1
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _newer(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("version"), int) and value["version"] > VERSION
+
+
+def _sound(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and isinstance(value.get("id"), str) and bool(value["id"]) and isinstance(value.get("events"), list)
+
+
+def _runs(value: Any) -> Runs:
+    """Return the records of a metadata value, whatever it is, payloads attached."""
+    value = value if isinstance(value, dict) else {}
+    listed, payloads = value.get("runs"), value.get("payloads")
+    payloads = payloads if isinstance(payloads, dict) else {}
+    if not isinstance(listed, dict):
+        return {}
+    return {str(cell): [attach(r, payloads) for r in runs if _sound(r)] for cell, runs in listed.items() if isinstance(runs, list)}
+
+
+def _merged(*sources: Runs) -> Runs:
+    """Return the runs of all sources, each id once (the last source wins), newest first, at most KEPT a cell."""
+    merged: dict[str, dict[str, dict[str, Any]]] = {}
+    for source in sources:
+        for cell, listed in source.items():
+            merged.setdefault(cell, {}).update({r["id"]: r for r in listed})
+    return {cell: sorted(by_id.values(), key=_started, reverse=True)[:KEPT] for cell, by_id in merged.items()}
+
+
+def _started(record: dict[str, Any]) -> float:
+    started = record.get("started")
+    return float(started) if isinstance(started, int | float) else 0.0
+
+
+def _written(runs: Runs, gone: dict[str, int], mine: Any) -> dict[str, Any]:
+    """Return our metadata: the runs, their payloads once, and what else stood there."""
+    payloads: dict[str, Any] = {}
+    stored: Runs = {}
+    for cell, listed in sorted(runs.items()):
+        stored[cell] = []
+        for record in listed:
+            needed = payload_keys(record)
+            bare, own = detach(record)
+            stored[cell].append(bare)
+            payloads |= {k: v for k, v in own.items() if k in needed}
+    kept = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in ("payloads", "gone")}
+    optional = {"payloads": dict(sorted(payloads.items())), "gone": gone}
+    return {**kept, "version": VERSION, "runs": stored, **{k: v for k, v in optional.items() if v}}
+
+
+def _cells(nb: dict[str, Any]) -> list[dict[str, Any]]:
+    return [c for c in nb.get("cells", []) if isinstance(c, dict)]
+
+
+def _outputs(nb: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    for cell in _cells(nb):
+        for output in cell.get("outputs") or []:
+            if isinstance(output, dict):
+                yield cell, output
+
+
+def _unlifted(nb: dict[str, Any], *, index: bool = False) -> Runs:
+    """Return the records that are still in outputs."""
+    found: Runs = {}
+    places = {id(c): f"#{i}" for i, c in enumerate(nb.get("cells", []))}
+    for cell, output in _outputs(nb):
+        key = cell.get("id") or (places[id(cell)] if index else "")
+        value = (output.get("data") or {}).get(MIME)
+        if key and _sound(value):
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def _references(nb: dict[str, Any]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for cell, output in _outputs(nb):
+        value = (output.get("data") or {}).get(MIME)
+        if cell.get("id") and isinstance(value, dict) and isinstance(value.get("ref"), str):
+            found.setdefault(cell["id"], []).append(value["ref"])
+    return found
+
+
+def _gone(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:
+    """Return for how many saves each cell with runs has been gone, this one included. Only saves over a file count."""
+    before = previous if isinstance(previous, dict) else mine if isinstance(mine, dict) else {}
+    counts = before.get("gone")
+    counts = counts if isinstance(counts, dict) else {}
+    step = 1 if isinstance(previous, dict) else 0
+    saves = {cell: counts.get(cell, 0) for cell in runs if cell not in present}
+    return {cell: (n if isinstance(n, int) else 0) + step for cell, n in saves.items() if step or n}
+
+
+def _refer(nb: dict[str, Any], runs: Runs) -> None:
+    """Replace records in outputs by references, where the record has its place in the metadata."""
+    for cell, output in _outputs(nb):
+        value = (output.get("data") or {}).get(MIME)
+        if _sound(value) and any(r["id"] == value["id"] for r in runs.get(cell.get("id", ""), [])):
+            output["data"][MIME] = {"version": VERSION, "ref": value["id"]}

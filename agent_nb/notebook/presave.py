@@ -1,0 +1,52 @@
+"""The Jupyter Server hook: records are lifted into the notebook's metadata whenever a notebook is saved.
+
+Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the file, and a front end that
+sees the file change asks its user which version to keep. The hook changes what is being saved, so there is nothing to ask.
+
+Rules
+- It never raises into the server: a fault is logged and the notebook saved as it came.
+- It looks only at notebooks, and changes only those that hold something of ours, in the model or on disk.
+- jupyter_server is not imported: it hands in what is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..record import KEY
+from .metadata import lift
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    return [{"module": __name__}]
+
+
+def _load_jupyter_server_extension(app: Any) -> None:
+    def hook(model: Any = None, path: str = "", contents_manager: Any = None, **_: Any) -> None:
+        try:
+            before_save(model, path, contents_manager)
+        except Exception:  # the notebook must be saved whatever is wrong with a record
+            app.log.exception("agent_nb: the records of %s stay where they are", path)
+
+    app.contents_manager.register_pre_save_hook(hook)
+
+
+def before_save(model: Any, path: str, manager: Any) -> bool:
+    """Lift the records of a contents model that is about to be saved; return whether it held any."""
+    if not isinstance(model, dict) or model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
+        return False
+    return lift(model["content"], on_disk(manager, path))
+
+
+def on_disk(manager: Any, path: str) -> Any:
+    """Return our metadata as the saved file has it, or None (no file, not a file system, nothing of ours)."""
+    locate = getattr(manager, "_get_os_path", None)  # what file managers have and others do not
+    if locate is None:
+        return None
+    try:
+        data = Path(locate(path)).read_bytes()
+        return json.loads(data).get("metadata", {}).get(KEY) if f'"{KEY}"'.encode() in data else None
+    except (OSError, ValueError, AttributeError):
+        return None

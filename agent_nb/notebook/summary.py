@@ -1,0 +1,49 @@
+"""The few numbers of a run that stand beside its output, also when the record itself is kept out of the file.
+
+Rules: a JSON object of at most a few hundred bytes; it names the run, so that a reader finds the record it belongs to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import events as ev
+from ..run import Run
+
+VERSION = 1
+
+
+def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
+    """Return id, status, model, turns, calls, tokens (in, out), seconds and, after a failure, the error of a run."""
+    start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
+    return {
+        "version": VERSION,
+        "run": run.id,
+        "recorded": recorded,
+        "status": run.status,
+        "model": start.model,
+        "turns": max((e.turn for e in run.log), default=0),
+        "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
+        "tokens": [run.usage.input, run.usage.output],
+        "seconds": round(run.log[-1].ts - run.log[0].ts, 1) if len(run.log) else 0.0,
+        **({"error": run.error} if run.error else {}),
+    }
+
+
+def line(numbers: dict[str, Any]) -> str:
+    """Return a summary as one line for a terminal."""
+    tokens = numbers.get("tokens") or [0, 0]
+    words = (
+        str(numbers.get("status", "?")),
+        str(numbers.get("model", "")),
+        _count(numbers.get("turns", 0), "turn"),
+        _count(numbers.get("calls", 0), "call"),
+        f"{tokens[0]} → {tokens[1]} tokens",
+        f"{numbers.get('seconds', 0)} s",
+        str(numbers.get("error", "")),
+    )
+    return " · ".join(" ".join(w.split()) for w in words if w)
+
+
+def _count(number: Any, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

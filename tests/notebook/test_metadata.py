@@ -1,0 +1,250 @@
+"""Records move from the outputs into the notebook's metadata, and stay there whatever a front end does to the outputs."""
+
+import copy
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from agent_nb.errors import UsageError
+from agent_nb.notebook import presave
+from agent_nb.notebook.metadata import lift, load, records, save, strip, summaries
+
+MIME = "application/vnd.agent-nb.run+json"
+
+
+def run(name, started=1.0, payload=None):
+    record = {"format": 1, "id": name, "started": started, "events": [{"type": "run_start"}, {"type": "end", "status": "ok"}]}
+    if payload:
+        record["events"].insert(1, {"type": "result", "content": {"$payload": payload}})
+        record["payloads"] = {payload: "large"}
+    return record
+
+
+def output(value, **meta):
+    return {"output_type": "display_data", "data": {"text/plain": "hello", MIME: value}, "metadata": meta}
+
+
+def cell(name, *outputs, **more):
+    return {"cell_type": "code", "id": name, "source": "%%agent\nhi", "metadata": {}, "outputs": list(outputs), **more}
+
+
+def notebook(*cells, **meta):
+    return {"cells": list(cells), "metadata": dict(meta), "nbformat": 4, "nbformat_minor": 5}
+
+
+def saved(*cells, over=None, **meta):
+    """Return our metadata after saving a notebook of `cells` over a file whose metadata is `over`."""
+    nb = notebook(*cells, **meta)
+    lift(nb, over)
+    return nb["metadata"].get("agent_nb")
+
+
+def ids(ours):
+    return {name: [r["id"] for r in listed] for name, listed in ours["runs"].items()}
+
+
+def test_a_record_moves_to_the_metadata_and_leaves_a_small_reference():
+    nb = notebook(cell("a", output(run("r1"))))
+    assert lift(nb)
+    assert ids(nb["metadata"]["agent_nb"]) == {"a": ["r1"]}
+    assert nb["cells"][0]["outputs"][0]["data"] == {"text/plain": "hello", MIME: {"version": 1, "ref": "r1"}}
+
+
+def test_lifting_again_changes_nothing():
+    nb = notebook(cell("a", output(run("r1"))), cell("b", output(run("r2", payload="f" * 64))))
+    lift(nb)
+    once = copy.deepcopy(nb)
+    lift(nb)
+    assert nb == once
+    lift(nb, copy.deepcopy(once["metadata"]["agent_nb"]))
+    assert nb == once
+
+
+def test_a_notebook_without_anything_of_ours_is_not_touched():
+    nb = notebook(cell("a", {"output_type": "stream", "name": "stdout", "text": "x"}), {"cell_type": "markdown", "source": "y"})
+    before = copy.deepcopy(nb)
+    assert not lift(nb)
+    assert nb == before
+
+
+def test_clearing_outputs_keeps_the_record_of_the_file():
+    first = saved(cell("a", output(run("r1"))))
+    assert ids(saved(cell("a"), over=first)) == {"a": ["r1"]}
+
+
+def test_a_stale_copy_of_a_front_end_does_not_erase_newer_runs():
+    stale = saved(cell("a", output(run("r1"))))
+    disk = saved(cell("a", output(run("r2", 2.0))), over=stale)
+    assert ids(saved(cell("a"), over=disk, agent_nb=stale)) == {"a": ["r2", "r1"]}
+
+
+def test_the_newest_three_runs_of_a_cell_stay():
+    ours = None
+    for n in range(5):
+        ours = saved(cell("a", output(run(f"r{n}", float(n)))), over=ours)
+    assert ids(ours) == {"a": ["r4", "r3", "r2"]}
+
+
+def test_the_runs_of_a_deleted_cell_go_with_the_second_save():
+    ours = saved(cell("a", output(run("r1"))), cell("b", output(run("r2"))))
+    ours = saved(cell("b"), over=ours)
+    assert ids(ours) == {"a": ["r1"], "b": ["r2"]}
+    ours = saved(cell("b"), over=ours)
+    assert ids(ours) == {"b": ["r2"]}
+    assert "gone" not in ours
+
+
+def test_an_undone_deletion_keeps_its_runs():
+    ours = saved(cell("a", output(run("r1"))), cell("b"))
+    for cells in ([cell("b")], [cell("a"), cell("b")], [cell("b")]):
+        ours = saved(*cells, over=ours)
+    assert ids(ours) == {"a": ["r1"]}
+
+
+def test_a_pasted_cell_gets_a_copy_of_its_run():
+    first = saved(cell("a", output(run("r1"))))
+    pasted = output({"version": 1, "ref": "r1"})
+    assert ids(saved(cell("a"), cell("z", pasted), over=first)) == {"a": ["r1"], "z": ["r1"]}
+
+
+def test_payloads_are_stored_once_and_go_with_their_last_run():
+    key = "0" * 64
+    ours = saved(cell("a", output(run("r1", payload=key))), cell("b", output(run("r2", payload=key))))
+    assert ours["payloads"] == {key: "large"}
+    assert all("payloads" not in r for listed in ours["runs"].values() for r in listed)
+    for _ in range(2):
+        ours = saved(cell("c", output(run("r3"))), over=ours)
+    assert "payloads" not in ours
+
+
+def test_readers_find_records_lifted_or_not_with_their_payloads():
+    key = "0" * 64
+    nb = notebook(cell("a", output(run("r1", payload=key))))
+    before = records(nb)
+    lift(nb)
+    assert records(nb) == before == {"a": [run("r1", payload=key)]}
+
+
+def test_a_cell_without_id_keeps_its_record_in_the_output():
+    nb = notebook({"cell_type": "code", "source": "", "metadata": {}, "outputs": [output(run("r1"))]})
+    assert not lift(nb)
+    assert list(records(nb)) == ["#0"]
+
+
+def test_metadata_of_a_newer_version_is_left_alone():
+    nb = notebook(cell("a", output(run("r1"))), agent_nb={"version": 99, "runs": "new form"})
+    before = copy.deepcopy(nb)
+    assert not lift(nb)
+    assert nb == before
+
+
+JUNK = [None, 7, "x", [], {}, {"runs": 3}, {"runs": {"a": 3}}, {"runs": {"a": [3, {}, {"id": 1}]}}, {"version": "x"}]
+
+
+@pytest.mark.parametrize("junk", JUNK)
+def test_junk_in_the_file_or_the_outputs_hurts_nothing(junk):
+    nb = notebook(cell("a", output(run("r1")), output(junk), {"data": None, "metadata": None}, 3), "no cell", agent_nb=junk)
+    lift(nb, junk)
+    assert ids(nb["metadata"]["agent_nb"])["a"] == ["r1"]
+    assert nb["cells"][0]["outputs"][1]["data"][MIME] == junk
+
+
+def test_what_else_stands_in_our_metadata_is_kept():
+    assert saved(cell("a", output(run("r1"))), agent_nb={"version": 1, "runs": {}, "settings": {"x": 1}})["settings"] == {"x": 1}
+
+
+def test_strip_leaves_no_trace_of_a_record():
+    nb = notebook(cell("a", output(run("r1"), agent_nb={"run": "r1"})))
+    lift(nb)
+    assert strip(nb) == 3
+    assert "agent" not in json.dumps(nb).replace("%%agent", "")
+    assert nb["cells"][0]["outputs"][0]["data"] == {"text/plain": "hello"}
+    assert strip(nb) == 0
+
+
+def test_summaries_are_read_in_the_order_of_the_notebook():
+    nb = notebook(cell("b", output(run("r1"), agent_nb={"run": "r1"})), cell("a", output(run("r2"), agent_nb={"run": "r2"})))
+    assert summaries(nb) == [("b", {"run": "r1"}), ("a", {"run": "r2"})]
+
+
+def test_a_file_is_written_in_its_own_indentation_and_order(tmp_path):
+    path = tmp_path / "n.ipynb"
+    path.write_text('{\n  "nbformat": 4,\n  "cells": [],\n  "metadata": {"ü": "\u2028"}\n}\n', encoding="utf-8")
+    path.chmod(0o640)
+    nb = load(path)
+    save(nb, path)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith('{\n  "nbformat": 4,\n  "cells": []')
+    assert "ü" in text
+    assert text.endswith("}\n")
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [p.name for p in tmp_path.iterdir()] == ["n.ipynb"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 3}', "not json"])
+def test_a_file_that_is_no_notebook_is_refused(tmp_path, text):
+    path = tmp_path / "n.ipynb"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"n\.ipynb"):
+        load(path)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="no file"):
+        load(tmp_path / "n.ipynb")
+
+
+class Manager:
+    """A contents manager over one folder, as far as the hook uses it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.hook = None
+
+    def _get_os_path(self, path):
+        return str(self.folder / path)
+
+    def register_pre_save_hook(self, hook):
+        self.hook = hook
+
+
+@pytest.fixture
+def manager(tmp_path):
+    manager = Manager(tmp_path)
+    log = SimpleNamespace(exception=lambda *a: pytest.fail(f"the hook failed: {a}"))
+    presave._load_jupyter_server_extension(SimpleNamespace(contents_manager=manager, log=log))
+    return manager
+
+
+def model(nb):
+    return {"type": "notebook", "format": "json", "content": nb}
+
+
+def test_the_server_hook_lifts_and_merges_with_the_file(manager, tmp_path):
+    nb = notebook(cell("a", output(run("r1"))))
+    manager.hook(model=model(nb), path="n.ipynb", contents_manager=manager)
+    (tmp_path / "n.ipynb").write_text(json.dumps(nb))
+    cleared = notebook(cell("a"))
+    manager.hook(model=model(cleared), path="n.ipynb", contents_manager=manager)
+    assert ids(cleared["metadata"]["agent_nb"]) == {"a": ["r1"]}
+
+
+@pytest.mark.parametrize("value", [None, {}, {"type": "file", "content": "x"}, {"type": "notebook"}, {"type": "notebook", "content": {}}])
+def test_the_server_hook_ignores_what_is_no_notebook(manager, value):
+    manager.hook(model=value, path="n.ipynb", contents_manager=manager)
+
+
+def test_the_server_hook_never_raises(tmp_path, monkeypatch):
+    manager, logged = Manager(tmp_path), []
+    log = SimpleNamespace(exception=lambda *a: logged.append(a))
+    presave._load_jupyter_server_extension(SimpleNamespace(contents_manager=manager, log=log))
+    monkeypatch.setattr(presave, "lift", lambda *_: 1 / 0)
+    manager.hook(model=model(notebook(cell("a", output(run("r1"))))), path="n.ipynb", contents_manager=manager)
+    assert logged
+
+
+def test_a_manager_without_files_or_with_a_broken_file_has_no_former_records(manager, tmp_path):
+    (tmp_path / "n.ipynb").write_text('{"agent_nb"')
+    assert presave.on_disk(manager, "n.ipynb") is None
+    assert presave.on_disk(object(), "n.ipynb") is None
