@@ -81,8 +81,8 @@ class EventLog(Sequence[Event]):
             pieces.append((len(event.text), ms - self._last[event.block]))
             self._last[event.block] = ms
         return Delta(
-            ts=ts, run=self.run, turn=event.turn, span=event.span, parent=event.parent, origin=event.origin,
-            block=event.block, of=event.of, name=event.name, text=event.text,
+            ts=ts, run=self.run, turn=event.turn, span=event.span, parent=event.parent, path=event.path, origin=event.origin,
+            extra=event.extra, block=event.block, of=event.of, name=event.name, text=event.text,
         )  # fmt: skip
 
     def _stamp(self, event: Event) -> Event:

@@ -1,0 +1,264 @@
+"""The contract of a codec: one format in which a run travels, read into canonical events and written from them.
+
+A codec module offers an instance as `codec`. It is stateless; each stream has a decoder or an encoder of its own.
+
+    decoder = codec.decoder()          encoder = codec.encoder()
+    events  = decoder.feed(chunk)      texts   = encoder.feed(event)
+    events += decoder.close()          texts  += encoder.close()
+
+Rules
+- The events of a stream do not depend on how its bytes are chunked. Live deltas come out among them (`type == "delta"`), and every
+  block is closed by its complete event, so deltas may be left out.
+- Unknown types become `extension` events of the codec's namespace, unknown fields are kept in `extra[codec]`; both come out unchanged.
+- Nothing canonical is hidden in a foreign field: what a format has no word for is lost, and every loss is listed in `lossy`, counted in
+  `losses`, and refused with `strict` (WireError).
+- An encoder gives complete units of text: a JSON line without its newline, or an SSE frame with its blank line.
+- No exception but WireError (strict) escapes, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ..errors import UsageError
+from ..events import TYPES, Delta, Event, Extension, Node, Unknown
+from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
+from .losses import Losses
+
+#: Fields that a reader of any format makes anew; their loss is a detail.
+DETAILS = frozenset({"block", "batch", "index", "chunks", "synthetic", "call_id", "raw_args", "calls"})
+ENVELOPE = ("run", "turn", "ts", "path", "span", "parent")
+REASONS = {
+    "envelope": "the format has no place for it; a reader makes it anew",
+    "field": "the format has no such field",
+    "kind": "the format has no such event",
+    "nested": "the format knows no runs inside a run; what a sub-agent did is left out, its result is there",
+    "extra": "unknown fields of another format",
+    "object": "it is no JSON object",
+}
+
+
+class Decoder(Protocol):
+    """Reads one stream."""
+
+    losses: Losses
+
+    def feed(self, data: bytes | str) -> list[Event]:
+        """Return the events that `data` completes."""
+
+    def read(self, obj: Any) -> list[Event]:
+        """Return the events of one object that somebody else has parsed (an async iterator of dicts)."""
+
+    def close(self) -> list[Event]:
+        """The stream is over: return what was held back; open blocks are closed as incomplete."""
+
+
+class Encoder(Protocol):
+    """Writes one stream."""
+
+    losses: Losses
+    framing: Framing
+
+    def feed(self, event: Event) -> list[str]:
+        """Return the units of text that `event` completes."""
+
+    def close(self) -> list[str]:
+        """Return what was held back."""
+
+    def items(self, event: Event | None) -> list[Item]:
+        """As `feed` (None: as `close`), before framing: for a server that gives frames ids of its own."""
+
+
+class Reader(Protocol):
+    """A format's own half of a decoder: objects in, events out."""
+
+    def read(self, item: Item) -> list[Event]:
+        """Return the events of one object."""
+
+    def close(self) -> list[Event]:
+        """Return what was held back."""
+
+
+class Writer(Protocol):
+    """A format's own half of an encoder: events in, objects out."""
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the objects of one event; one that is lost has been counted before."""
+
+    def close(self) -> list[Item]:
+        """Return what was held back."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a stream is to be written. `form`: one of the codec's forms; `conversation`: its id where the format has one."""
+
+    form: str = ""
+    framing: Framing = "ndjson"
+    conversation: str = ""
+
+
+class Codec(msgspec.Struct, frozen=True, kw_only=True):
+    """One format.
+
+    `carries` maps each kind it can write to the fields it carries; `lossy` gives reasons for kinds (and `kind.field`) it cannot carry.
+    `adds` are kinds that appear when our own runs are read back (nodes and statuses that the format demands). `envelope` are the
+    envelope fields it carries, `nests` says that events of sub-agents have a place in it. `forms` are its variants, the first being
+    the default, written `name:form`.
+    """
+
+    name: str
+    title: str
+    framing: Framing
+    reader: Callable[[Losses], Reader]
+    writer: Callable[[Losses, Options], Writer]
+    score: Callable[[Item], float]
+    carries: Mapping[str, frozenset[str]]
+    lossy: Mapping[str, str]
+    adds: frozenset[str] = frozenset()
+    envelope: frozenset[str] = frozenset()
+    forms: tuple[str, ...] = ("",)
+    nests: bool = False
+    fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
+
+    @property
+    def media_type(self) -> str:
+        """The media type of the format in its own framing."""
+        return MEDIA[self.framing]
+
+    def decoder(self, *, strict: bool = False) -> Decoder:
+        """Return a decoder for one stream, in either framing."""
+        return self.fast[0](strict) if self.fast else StreamDecoder(self, strict)
+
+    def encoder(self, *, strict: bool = False, framing: Framing | None = None, form: str = "", conversation: str = "") -> Encoder:
+        """Return an encoder for one stream. Raises UsageError on an unknown form or framing."""
+        if form and form not in self.forms:
+            raise UsageError(f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}.")
+        if framing is not None and framing not in MEDIA:
+            raise UsageError(f"There is no framing {framing!r}. Known: {', '.join(MEDIA)}.")
+        options = Options(form or self.forms[0], framing or self.framing, conversation)
+        return self.fast[1](strict, options) if self.fast else StreamEncoder(self, strict, options)
+
+    def sniff(self, lines: Sequence[str]) -> float:
+        """Return how likely `lines` (JSON objects or SSE lines) are of this format: 0 to 1."""
+        unframer = Unframer(Losses())
+        items = [*unframer.feed("\n".join(lines) + "\n"), *unframer.close()]
+        scores = [self.score(item) for item in items if isinstance(item.obj, dict)]
+        return sum(scores) / len(scores) if scores else 0.0
+
+
+class StreamDecoder:
+    """A decoder made of the framing and a format's reader."""
+
+    def __init__(self, codec: Codec, strict: bool) -> None:
+        self.losses = Losses(strict=strict)
+        self._unframer = Unframer(self.losses)
+        self._reader = codec.reader(self.losses)
+
+    def feed(self, data: bytes | str) -> list[Event]:
+        """See Decoder."""
+        return self._read(self._unframer.feed(data))
+
+    def read(self, obj: Any) -> list[Event]:
+        """See Decoder."""
+        return self._read([Item(obj)])
+
+    def close(self) -> list[Event]:
+        """See Decoder."""
+        return [*self._read(self._unframer.close()), *self._reader.close()]
+
+    def _read(self, items: Iterable[Item]) -> list[Event]:
+        out: list[Event] = []
+        for item in items:
+            if isinstance(item.obj, dict):
+                out += self._reader.read(item)
+            else:
+                self.losses.add("malformed line", REASONS["object"], raw=dumps(item.obj))
+        return out
+
+
+class StreamEncoder:
+    """An encoder made of a format's writer and the framing; it counts what the format cannot carry."""
+
+    def __init__(self, codec: Codec, strict: bool, options: Options) -> None:
+        self.losses = Losses(strict=strict)
+        self.framing = options.framing
+        self._codec = codec
+        self._writer = codec.writer(self.losses, options)
+        self._missing = {kind: _missing(codec, kind) for kind in TYPES}
+
+    def feed(self, event: Event) -> list[str]:
+        """See Encoder."""
+        return [frame(item, self.framing) for item in self.items(event)]
+
+    def close(self) -> list[str]:
+        """See Encoder."""
+        return [frame(item, self.framing) for item in self.items(None)]
+
+    def items(self, event: Event | None) -> list[Item]:
+        """See Encoder."""
+        if event is None:
+            return self._writer.close()
+        if event.span and type(event) is not Node and not self._codec.nests and note_of(event, self._codec.name) is None:
+            self.losses.add("nested events", REASONS["nested"])
+            return []
+        if type(event) is not Delta and not is_derived(event, self._codec.name):
+            self._count(event)
+        return self._writer.write(event)
+
+    def _count(self, event: Event) -> None:
+        codec, kind = self._codec, event.type
+        if kind not in codec.carries or isinstance(event, Unknown) or not _at_home(event, codec.name):
+            self.losses.add(kind, codec.lossy.get(kind, REASONS["kind"]))
+            return
+        for field, default, reason, detail in self._missing[kind]:
+            if getattr(event, field) != default:
+                self.losses.add(f"{kind}.{field}", reason, detail=detail)
+        for field in ENVELOPE:
+            if field not in codec.envelope and getattr(event, field):
+                self.losses.add(f"envelope.{field}", REASONS["envelope"], detail=True)
+        if event.extra and foreign(event.extra, codec.name):
+            self.losses.add("extra", REASONS["extra"])
+
+
+def _missing(codec: Codec, kind: str) -> list[tuple[str, Any, str, bool]]:
+    """Return (field, default, reason, detail) for each field of `kind` that the codec does not carry."""
+    blank = TYPES[kind]()
+    fields = [f for f in TYPES[kind].__struct_fields__ if f not in Event.__struct_fields__ and f not in codec.carries.get(kind, ())]
+    return [(f, getattr(blank, f), codec.lossy.get(f"{kind}.{f}", REASONS["field"]), f in DETAILS) for f in fields]
+
+
+def _at_home(event: Event, codec: str) -> bool:
+    """False for an extension that belongs to another format."""
+    return not isinstance(event, Extension) or event.namespace == codec
+
+
+def note_of(event: Event, codec: str) -> dict[str, Any] | None:
+    """Return what a reader of `codec` left in the event; None if it was not read from that format."""
+    note = event.extra.get(codec) if event.extra else None
+    return note if isinstance(note, dict) else None
+
+
+def is_derived(event: Event, codec: str) -> bool:
+    """True if the event has no line of its own in `codec`, from which it was read."""
+    note = note_of(event, codec)
+    return note is not None and bool(note.get("derived"))
+
+
+def foreign(extra: Mapping[str, Any], codec: str) -> bool:
+    """True if `extra` holds fields that a stream of `codec` will not show: unknown ones, of ours or of another format."""
+    return any(key != codec and not (isinstance(value, dict) and not _unknown_fields(value)) for key, value in extra.items())
+
+
+def _unknown_fields(note: Mapping[str, Any]) -> bool:
+    fields = note.get("fields")
+    return not (note.keys() <= NOTE_KEYS) or (isinstance(fields, dict) and bool(fields.keys() - KNOWN_FIELDS))
+
+
+#: What a reader may leave in a note, and the foreign envelope fields in it: their absence elsewhere is no loss.
+NOTE_KEYS = frozenset({"fields", "absent", "lines", "derived", "guess", "batch", "form", "held", "implicit"})
+KNOWN_FIELDS = frozenset({"session_id", "node_id", "event_id", "timestamp", "contextId", "taskId", "#id", "id", "run_id"})
+
+__all__ = ["Codec", "Decoder", "Encoder", "Item", "Losses", "Options", "Reader", "Writer", "dumps", "is_derived", "loads", "note_of"]

@@ -1,0 +1,145 @@
+"""The canonical events themselves, one JSON object a line (or SSE frame): what records, journals and our own server speak.
+
+Lossless by definition: every kind and field, unknown types and fields included. Live deltas are written too when they are fed in;
+whoever writes a file leaves them out, because complete events hold them as `chunks`.
+
+Why it has a decoder and an encoder of its own: it is on the way of every recorded run, and a block of lines decodes in one call.
+Rules: a block in which any line is not exactly an event of ours is read again line by line; results never depend on the chunking.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..events import TYPES, AnyEvent, Event, Unknown, decode_event, encode_event, event_from
+from ..wire.lines import LIMIT
+from .base import REASONS, Codec, Options
+from .framing import Framing, Item, Unframer, dumps, loads, sse
+from .losses import Losses
+
+_lines: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_encode = msgspec.json.Encoder().encode
+_OURS = frozenset({"seq", "ts", "run", "origin"})
+
+
+class CanonicalDecoder:
+    """See base.Decoder. NDJSON that begins with `{` takes the fast way."""
+
+    def __init__(self, strict: bool = False) -> None:
+        self.losses = Losses(strict=strict)
+        self._unframer: Unframer | None = None
+        self._begun = False
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes | str) -> list[Event]:
+        """Return the events that `data` completes."""
+        chunk = data.encode("utf-8", "replace") if isinstance(data, str) else data
+        if not self._begun:
+            self._begin(chunk)
+        if self._unframer is not None:
+            return self._items(self._unframer.feed(chunk))
+        cut = chunk.rfind(b"\n") + 1
+        if not cut:
+            return self._hold(chunk)
+        block = b"".join([*self._held, chunk[:cut]]) if self._held else chunk[:cut]
+        self._held, self._size = [], 0
+        return [*self._block(block), *self._hold(chunk[cut:])]
+
+    def read(self, obj: Any) -> list[Event]:
+        """Return the event of a decoded object."""
+        return self._items([Item(obj)])
+
+    def close(self) -> list[Event]:
+        """Return what the last line without a newline holds."""
+        if self._unframer is not None:
+            return self._items(self._unframer.close())
+        rest, self._held, self._size = b"".join(self._held), [], 0
+        return self._block(rest) if rest.strip() else []
+
+    def _begin(self, chunk: bytes) -> None:
+        if not chunk:
+            return
+        self._begun = True
+        if not chunk.startswith(b"{"):
+            self._unframer = Unframer(self.losses)
+
+    def _hold(self, rest: bytes) -> list[Event]:
+        if rest:
+            self._held.append(rest)
+            self._size += len(rest)
+            if self._size > LIMIT:
+                self._held, self._size = [], 0
+                self.losses.add("malformed line", f"it is larger than {LIMIT} bytes")
+        return []
+
+    def _block(self, block: bytes) -> list[Event]:
+        try:
+            events: list[Event] = list(_lines.decode_lines(block))
+        except (msgspec.DecodeError, RecursionError):
+            return self._one_by_one(block)
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        return events if len(events) == lines else self._one_by_one(block)
+
+    def _one_by_one(self, block: bytes) -> list[Event]:
+        out: list[Event] = []
+        for line in block.split(b"\n"):
+            if not line.strip():
+                continue
+            try:
+                out.append(decode_event(line))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+                self.losses.add("malformed line", f"it is no JSON object ({fault})", raw=line.decode("utf-8", "replace"))
+        return out
+
+    def _items(self, items: list[Item]) -> list[Event]:
+        out: list[Event] = []
+        for item in items:
+            if isinstance(item.obj, dict):
+                out.append(event_from(item.obj))
+            else:
+                self.losses.add("malformed line", REASONS["object"], raw=dumps(item.obj))
+        return out
+
+
+class CanonicalEncoder:
+    """See base.Encoder."""
+
+    def __init__(self, strict: bool = False, options: Options | None = None) -> None:
+        self.losses = Losses(strict=strict)
+        self.framing: Framing = (options or Options()).framing
+
+    def feed(self, event: Event) -> list[str]:
+        """Return the line or frame of one event; a frame's id is the event's `seq`."""
+        text = _encode(event) if event.extra is None and type(event) is not Unknown else encode_event(event)
+        if self.framing == "ndjson":
+            return [text.decode()]
+        return [sse(text.decode(), number=str(event.seq) if event.seq else None)]
+
+    def items(self, event: Event | None) -> list[Item]:
+        """Return the object of one event; nothing is ever held back."""
+        return [Item(loads(encode_event(event)), id=str(event.seq) if event.seq else None)] if event is not None else []
+
+    def close(self) -> list[str]:
+        """Nothing is ever held back."""
+        return []
+
+
+def _score(item: Item) -> float:
+    obj = item.obj
+    if obj.get("type") not in TYPES:
+        return 0.3 if obj.keys() >= {"seq", "ts", "run"} else 0.0
+    return 1.0 if _OURS & obj.keys() else 0.3 if obj.keys() <= set(TYPES[obj["type"]].__struct_fields__) | {"type"} else 0.1
+
+
+def _never(*_: Any) -> Any:
+    raise TypeError("the canonical codec has a decoder and an encoder of its own")
+
+
+codec = Codec(
+    name="canonical", title="canonical events", framing="ndjson", reader=_never, writer=_never, score=_score,
+    carries={k: frozenset(t.__struct_fields__) for k, t in TYPES.items()}, lossy={},
+    envelope=frozenset(Event.__struct_fields__), fast=(CanonicalDecoder, CanonicalEncoder),
+)  # fmt: skip

@@ -1,0 +1,289 @@
+"""The event stream of Cogency: ten types, `content` or `payload`, and a timestamp (seed 000 § Event Stream; seed 001 § Parser Events).
+
+Reads all shapes of a result that the system has had: one payload per call, the stored JSON text, plain text, and the array of a batch.
+
+Rules
+- `content` holds no delimiters; a call's content is the JSON text of its name and args.
+- Calls have no ids here. Results come in call order, so each ends the oldest open call.
+- `metric` follows `end` on this wire; `end` is the last event of a canonical run. The reader holds `end` back, the writer the metric.
+- A `user` line begins a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from ..events import Call, End, Error, Event, Execute, Extension, Interrupt, Metric, Respond, Result, ResultStatus, Think, User
+from .base import Codec, Item, Options, is_derived, note_of
+from .cogency_lines import DRAW, NAME, OUTCOMES, STATUS, Obj, batch_line, counts_of, draw, extension_line, parse, read_counts, time_of
+from .correlate import Correlator
+from .losses import Losses
+from .reading import Source, run_id, text_of
+from .residue import diff, restore
+
+_TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respond}
+
+
+class CogencyReader:
+    """Lines to events."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._source = Source(NAME, losses)
+        self._calls = Correlator()
+        self._batch: list[str] = []
+        self._runs = 0
+        self._end: tuple[Obj, float, int] | None = None
+        self._metrics = 0
+
+    def read(self, item: Item) -> list[Event]:
+        """Return the events of one line."""
+        obj = item.obj
+        kind = obj.get("type")
+        handler = self.HANDLERS.get(kind, CogencyReader._unknown) if isinstance(kind, str) else CogencyReader._unknown
+        out: list[Event] = []
+        over = self._end is not None and kind != "metric"
+        if over:
+            out += self._finish()
+        if kind == "user" or over or not self._runs:
+            self._new_run(obj)
+        before = self._metrics
+        out += handler(self, obj)
+        self._metrics = before + 1 if kind == "metric" else 0
+        return out
+
+    def close(self) -> list[Event]:
+        """Return the `end` that was held back."""
+        return self._finish()
+
+    def _new_run(self, obj: Obj) -> None:
+        self._runs += 1
+        self._source.new_run(run_id(NAME, obj, self._runs))
+        self._calls.clear()
+        self._batch = []
+
+    def _finish(self) -> list[Event]:
+        end, self._end = self._end, None
+        if end is None:
+            return []
+        obj, ts, before = end
+        note = {**diff(obj, {"type": "end"}), **({"held": before} if before else {})}
+        return [self._source.make(End, note, ts=ts)]
+
+    def _make(self, cls: type[Any], obj: Obj, form: str = "", **fields: Any) -> Any:
+        """Return the event, with what of `obj` its fields do not say."""
+        event = self._source.make(cls, ts=time_of(obj), **fields)
+        note: Obj = {**({"form": form} if form else {}), **diff(obj, draw(event, form))}
+        return msgspec.structs.replace(event, extra={NAME: note})
+
+    def _text(self, obj: Obj) -> list[Event]:
+        return [self._make(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
+
+    def _call(self, obj: Obj) -> list[Event]:
+        body = parse(obj.get("content"))
+        body = body if isinstance(body, dict) else {}
+        args = body.get("args")
+        name = text_of(body, "name")
+        call_id, _ = self._calls.call(name)
+        self._batch.append(call_id)
+        raw = text_of(obj, "content") if not body else ""
+        fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": args if isinstance(args, dict) else {}}
+        return [self._make(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
+
+    def _execute(self, obj: Obj) -> list[Event]:
+        calls, self._batch = tuple(self._batch), []
+        return [self._make(Execute, obj, calls=calls)]
+
+    def _result(self, obj: Obj) -> list[Event]:
+        payload, content = obj.get("payload"), obj.get("content")
+        parsed = parse(content)
+        items = parsed if isinstance(parsed, list) else content
+        if isinstance(items, list) and items and all(isinstance(i, dict) and "tool" in i for i in items):
+            return self._results(obj, items)
+        if isinstance(payload, dict) and payload.keys() & {"outcome", "content", "error"}:
+            return self._one(obj, "", payload)
+        if isinstance(parsed, dict) and "content" in parsed:
+            return self._one(obj, "stored", parsed)
+        return self._one(obj, "text", {"content": content if isinstance(content, str) else ""})
+
+    def _one(self, obj: Obj, form: str, body: Obj) -> list[Event]:
+        call_id, name, implicit = self._ended("", obj)
+        error, outcome = body.get("error"), body.get("outcome")
+        status: ResultStatus = "error" if error else "ok"
+        if isinstance(outcome, str) and (STATUS.get(outcome, "ok") == "ok") != bool(error):
+            status = STATUS.get(outcome, status)
+        display = {"text/plain": outcome} if isinstance(outcome, str) and outcome != OUTCOMES[status] else None
+        fields: Obj = {"call_id": call_id, "content": body.get("content", ""), "status": status, "display": display}
+        return [*implicit, self._make(Result, obj, form, name=name, **fields)]
+
+    def _results(self, obj: Obj, items: list[Obj]) -> list[Event]:
+        out: list[Event] = []
+        results: list[Result] = []
+        for entry in items:
+            call_id, name, implicit = self._ended(text_of(entry, "tool"), obj)
+            word, outcome = entry.get("status"), entry.get("outcome")
+            status = "ok" if word == "success" else word if word in OUTCOMES and word != "ok" else "error"
+            display = {"text/plain": outcome} if isinstance(outcome, str) else None
+            results.append(
+                self._source.derived(
+                    Result, call_id=call_id, name=name, status=status, content=entry.get("content", ""),
+                    display=display, ts=time_of(obj),
+                )
+            )  # fmt: skip
+            out += [*implicit, results[-1]]
+        note = {"batch": len(results), **diff(obj, batch_line(results))}
+        first = msgspec.structs.replace(results[0], extra={NAME: note})
+        return [first if event is results[0] else event for event in out]
+
+    def _ended(self, name: str, obj: Obj) -> tuple[str, str, list[Event]]:
+        """Return the id and tool of the call that ended, and the call itself where none had been seen."""
+        calls = self._calls
+        if name and calls.is_open(name):
+            return calls.result(name).call_id, name, []
+        if call_id := calls.oldest():
+            name = name or calls.name(call_id)
+            calls.next()
+            return call_id, name, []
+        call_id = calls.result(name).call_id
+        return call_id, name, [self._source.derived(Call, call_id=call_id, synthetic=True, name=name, ts=time_of(obj))]
+
+    def _metric(self, obj: Obj) -> list[Event]:
+        return [self._make(Metric, obj, step=read_counts(obj.get("step")), total=read_counts(obj.get("total")))]
+
+    def _error(self, obj: Obj) -> list[Event]:
+        payload = obj.get("payload")
+        if not isinstance(payload, dict):
+            return [self._make(Error, obj, "text", message=text_of(obj, "content"))]
+        tool = text_of(payload, "tool")
+        call_id = self._calls.news(tool).call_id if self._calls.is_open(tool) else ""
+        return [self._make(Error, obj, message=text_of(payload, "error"), call_id=call_id)]
+
+    def _interrupt(self, obj: Obj) -> list[Event]:
+        return [self._make(Interrupt, obj)]
+
+    def _ended_run(self, obj: Obj) -> list[Event]:
+        self._end = (obj, time_of(obj), self._metrics)
+        return []
+
+    def _unknown(self, obj: Obj) -> list[Event]:
+        payload = {k: v for k, v in obj.items() if k not in ("type", "timestamp")}
+        return [self._make_extension(obj, payload)]
+
+    def _make_extension(self, obj: Obj, payload: Obj) -> Event:
+        event = self._source.make(Extension, ts=time_of(obj), namespace=NAME, name=text_of(obj, "type"), payload=payload)
+        return msgspec.structs.replace(event, extra={NAME: diff(obj, extension_line(event))})
+
+
+    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+        "user": _text,
+        "think": _text,
+        "respond": _text,
+        "call": _call,
+        "execute": _execute,
+        "result": _result,
+        "metric": _metric,
+        "error": _error,
+        "interrupt": _interrupt,
+        "cancelled": _interrupt,
+        "end": _ended_run,
+    }
+
+
+class CogencyWriter:
+    """Events to lines."""
+
+    def __init__(self, losses: Losses, _options: Options) -> None:
+        self._losses = losses
+        self._metrics: list[Item] = []
+        self._results: list[Result] = []
+        self._wanted = 0
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the lines of one event, and those that waited for it."""
+        if self._results and not (isinstance(event, Result) and is_derived(event, NAME)):
+            return [*self._flush(), *self.write(event)]
+        if self._results and isinstance(event, Result):
+            self._results.append(event)
+            return self._flush() if len(self._results) == self._wanted else []
+        handler = DRAW.get(type(event))
+        if handler is None or is_derived(event, NAME) or (isinstance(event, Extension) and event.namespace != NAME):
+            return []
+        self._check(event)
+        if isinstance(event, Metric):
+            self._metrics.append(Item(_line(event)))
+            return []
+        return self._with_metrics(event)
+
+    def close(self) -> list[Item]:
+        """Return what waited."""
+        held, self._metrics = self._metrics, []
+        return [*self._flush(), *held]
+
+    def _with_metrics(self, event: Event) -> list[Item]:
+        held, self._metrics = self._metrics, []
+        note = note_of(event, NAME) or {}
+        if isinstance(event, End):
+            before = note.get("held", 0)
+            first = before if isinstance(before, int) else 0
+            return [*held[:first], Item(_line(event)), *held[first:]]
+        wanted = note.get("batch")
+        if isinstance(event, Result) and isinstance(wanted, int):
+            self._results, self._wanted = [event], wanted
+            return [*held, *(self._flush() if wanted == 1 else [])]
+        return [*held, Item(_line(event))]
+
+    def _flush(self) -> list[Item]:
+        results, self._results = self._results, []
+        return [Item(restore(batch_line(results), note_of(results[0], NAME) or {}))] if results else []
+
+    def _check(self, event: Event) -> None:
+        """Count what of a carried field has no place."""
+        if note_of(event, NAME) is not None:
+            return
+        if isinstance(event, Result):
+            self._check_result(event)
+        if isinstance(event, Metric) and any(c != read_counts(counts_of(c)) for c in (event.step, event.total)):
+            self._losses.add("metric.step", "only input, output and duration are counted here")
+
+    def _check_result(self, event: Result) -> None:
+        shown = event.display or {}
+        text = shown.get("text/plain")
+        if shown and (len(shown) > 1 or not isinstance(text, str) or text in STATUS):
+            self._losses.add("result.display", "only a line of plain text has a place (outcome)")
+        if text is not None and event.status not in ("ok", "error"):
+            self._losses.add("result.status", "the outcome is a text; only success and error are told apart")
+
+
+def _line(event: Event) -> Obj:
+    note = note_of(event, NAME)
+    if note is not None:
+        form = note.get("form")
+        return restore(draw(event, form if isinstance(form, str) else ""), note)
+    return draw(event) | ({"timestamp": event.ts} if event.ts else {})
+
+
+def _score(item: Item) -> float:
+    obj = item.obj
+    if obj.get("type") not in CogencyReader.HANDLERS or "seq" in obj:
+        return 0.0
+    shape = obj.keys() <= {"type", "content", "payload", "step", "total", "timestamp"}
+    return 0.9 if shape and "timestamp" in obj else 0.6 if shape else 0.2
+
+
+codec = Codec(
+    name=NAME, title="Cogency events", framing="ndjson", reader=CogencyReader, writer=CogencyWriter, score=_score,
+    carries={
+        "user": frozenset({"content"}), "think": frozenset({"content"}), "call": frozenset({"name", "args"}), "execute": frozenset(),
+        "result": frozenset({"status", "content", "display", "name"}), "respond": frozenset({"content"}), "end": frozenset(),
+        "metric": frozenset({"step", "total"}), "error": frozenset({"message", "call_id"}), "interrupt": frozenset(),
+        "extension": frozenset({"namespace", "name", "payload"}),
+    },
+    envelope=frozenset({"ts"}),
+    lossy={
+        "run_start": "a run begins with its user message", "approval": "there are no approvals", "started": "a call just has a result",
+        "progress": "tools report only at their end", "node": "there are no nodes", "state": "there is no state",
+        "extension": "it belongs to another format",
+    },
+)  # fmt: skip

@@ -1,0 +1,190 @@
+"""From bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array, told apart by their first characters.
+
+Why one place: a codec maps one object at a time and need not know how objects were parted; every protocol here is met in both framings.
+
+Rules
+- `feed` takes bytes or text in any chunking; `close` gives what the last line without a newline holds.
+- What is no JSON is reported through `losses` and skipped; it never stops the stream (unless strict).
+- An object never spans lines; a JSON array is read whole when it ends.
+- Writing: one object is one unit of text; JSON has no raw newline in it, and names with line breaks never reach an `event:` line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from ..errors import WireError
+from ..wire.lines import LineDecoder
+from ..wire.sse import Frame, SSEDecoder
+from .losses import Losses
+
+T = TypeVar("T")
+Framing = Literal["ndjson", "sse"]
+MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
+_SSE_START = re.compile(r"(data|event|id|retry)\s*:|:")
+_HEAD = 8  # characters that tell the framing
+_UNSAFE = re.compile(r"[\r\n\0]")
+
+loads = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One JSON value and what framed it: the SSE event name ("" for none) and id (None for none)."""
+
+    obj: Any
+    event: str = ""
+    id: str | None = None
+
+
+def dumps(value: Any) -> str:
+    """Return `value` as compact JSON text."""
+    return _encode(value).decode()
+
+
+class Unframer:
+    """Bytes or text in, JSON values out."""
+
+    def __init__(self, losses: Losses) -> None:
+        self.framing: Framing | None = None
+        self._losses = losses
+        self._held = b""
+        self._core: _Core | None = None
+
+    def feed(self, data: bytes | str) -> list[Item]:
+        """Return the values that `data` completes."""
+        chunk = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
+        if self._core is None:
+            chunk = self._begin(chunk, last=False)
+        return self._core.feed(chunk) if self._core is not None else []
+
+    def close(self) -> list[Item]:
+        """Return what is left when the stream is over."""
+        rest = b""
+        if self._core is None:
+            rest = self._begin(b"", last=True)
+        core = self._core
+        return [*core.feed(rest), *core.close()] if core is not None else []
+
+    def _begin(self, chunk: bytes, *, last: bool) -> bytes:
+        self._held += chunk
+        head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+        if not last and (len(head) < _HEAD and b"\n" not in head) and not head.startswith(b"{"):
+            return b""
+        if not head:
+            return b""
+        kind = "array" if head.startswith(b"[") else "sse" if _SSE_START.match(head[:_HEAD].decode("utf-8", "replace")) else "ndjson"
+        self.framing = "sse" if kind == "sse" else "ndjson"
+        self._core = _CORES[kind](self._losses)
+        held, self._held = head, b""
+        return held
+
+
+class _Core:
+    """Base of the three ways: `feed` and `close` of one framing."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+
+    def feed(self, data: bytes) -> list[Item]:
+        raise TypeError("a framing says how it is fed")
+
+    def close(self) -> list[Item]:
+        raise TypeError("a framing says how it is closed")
+
+    def _safe(self, read: Callable[[], list[T]]) -> list[T]:
+        """Call `read`; a line beyond the size limit is a loss, not the end."""
+        try:
+            return read()
+        except WireError as fault:
+            self._losses.add("malformed line", str(fault), raw=fault.raw)
+            return []
+
+    def _items(self, texts: Iterable[tuple[str | bytes, str, str | None]]) -> list[Item]:
+        out = []
+        for text, event, number in texts:
+            try:
+                out.append(Item(loads(text), event, number))
+            except (ValueError, RecursionError) as fault:
+                raw = text if isinstance(text, str) else text.decode("utf-8", "replace")
+                self._losses.add("malformed line", f"it is no JSON ({fault})", raw=raw)
+        return out
+
+
+class _Lines(_Core):
+    def __init__(self, losses: Losses) -> None:
+        super().__init__(losses)
+        self._lines: LineDecoder[bytes] = LineDecoder()
+
+    def feed(self, data: bytes) -> list[Item]:
+        return self._items((line, "", None) for line in self._safe(lambda: self._lines.feed(data)) if line.strip())
+
+    def close(self) -> list[Item]:
+        return self._items((line, "", None) for line in self._safe(self._lines.close) if line.strip())
+
+
+class _Frames(_Core):
+    def __init__(self, losses: Losses) -> None:
+        super().__init__(losses)
+        self._sse = SSEDecoder()
+        self._last: str | None = None
+
+    def feed(self, data: bytes) -> list[Item]:
+        return self._frames(self._safe(lambda: self._sse.feed(data)))
+
+    def close(self) -> list[Item]:
+        return self._frames(self._safe(lambda: self._sse.close(lenient=True)))
+
+    def _frames(self, frames: list[Frame]) -> list[Item]:
+        return self._items((f.data, f.event, self._own(f.id)) for f in frames if f.data != "[DONE]")
+
+    def _own(self, number: str | None) -> str | None:
+        """Return the id if the frame brought it; an id stays in force for later frames, which then have none of their own."""
+        if number == self._last:
+            return None
+        self._last = number
+        return number
+
+
+class _Array(_Core):
+    """A whole JSON array of objects, as `json.dump` writes a list."""
+
+    def __init__(self, losses: Losses) -> None:
+        super().__init__(losses)
+        self._chunks: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[Item]:
+        self._chunks.append(data)
+        return []
+
+    def close(self) -> list[Item]:
+        whole = self._items([(b"".join(self._chunks), "", None)])
+        return [Item(obj) for item in whole for obj in item.obj]
+
+
+_CORES: dict[str, Callable[[Losses], _Core]] = {"ndjson": _Lines, "sse": _Frames, "array": _Array}
+
+
+def frame(item: Item, framing: Framing) -> str:
+    """Write one item as text: a JSON line without its newline, or a complete SSE frame with its blank line."""
+    if framing == "ndjson":
+        return dumps(item.obj)
+    return sse(dumps(item.obj), item.event, item.id)
+
+
+def sse(data: str, event: str = "", number: str | None = None) -> str:
+    """Write one SSE frame. Raises ValueError if the event name or the id holds a line break."""
+    if _UNSAFE.search(event) or (number and _UNSAFE.search(number)):
+        raise ValueError("an SSE event name or id cannot hold a line break")
+    head = f"id: {number}\n" if number is not None else ""
+    kind = f"event: {event}\n" if event else ""
+    return f"{head}{kind}data: {data}\n\n"
+
+
+def sse_safe(text: str) -> bool:
+    """True if `text` can stand on an `event:` or `id:` line."""
+    return not _UNSAFE.search(text)

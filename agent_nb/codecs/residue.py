@@ -1,0 +1,79 @@
+"""The difference between a foreign object as it came and as we would write it, so that it comes out again unchanged.
+
+Why: a foreign object is decoded into canonical fields. What those do not determine (unknown fields, an envelope, null for absent) is
+kept beside them in `extra[codec]`, and nothing else is: the canonical fields stay the only home of what they carry.
+
+Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions; `restore(drawn, diff(obj, drawn)) == obj` for all
+JSON objects; 1, 1.0 and true are three different values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+Shift = Callable[[Any, int, int], Any]  # (value on the first line, lines since, milliseconds since) -> value
+
+_encode = msgspec.json.Encoder().encode
+
+
+def same(a: Any, b: Any) -> bool:
+    """True if two JSON values are written alike."""
+    if type(a) is not type(b) or a != b:
+        return False
+    return not isinstance(a, dict | list) or _encode(a) == _encode(b)
+
+
+def diff(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what must be known beside `drawn` to write `obj` again; {} when they are the same."""
+    note: dict[str, Any] = {}
+    fields = {k: v for k, v in obj.items() if k not in drawn or not same(v, drawn[k])}
+    absent = [k for k in drawn if k not in obj]
+    if fields:
+        note["fields"] = fields
+    if absent:
+        note["absent"] = absent
+    return note
+
+
+def restore(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object of which `note` is the difference from `drawn`. A note that is not of our form is ignored as far as it is not."""
+    obj = dict(drawn)
+    absent, fields = note.get("absent"), note.get("fields")
+    for key in absent if isinstance(absent, list) else ():
+        obj.pop(key, None)
+    return {**obj, **fields} if isinstance(fields, dict) else obj
+
+
+def shifted(note: Mapping[str, Any], shifts: Mapping[str, Shift], lines: int, ms: int) -> dict[str, Any]:
+    """Return the note expected of a line of a block, `lines` lines and `ms` milliseconds after one whose note is `note`.
+
+    `shifts` says which fields count on (a sequence number, a time); a value of another type is left as it is.
+    """
+    fields = note.get("fields")
+    if not isinstance(fields, dict) or not lines:
+        return dict(note)
+    return {**note, "fields": {k: shifts[k](v, lines, ms) if k in shifts else v for k, v in fields.items()}}
+
+
+def line_notes(note: Mapping[str, Any], shifts: Mapping[str, Shift], gaps: Iterable[int]) -> Iterator[Mapping[str, Any]]:
+    """Yield the note of each line of a block: that of the first counts on until `note["lines"]` has one of its own, and so forth.
+
+    `gaps` are the milliseconds before each line.
+    """
+    given = note.get("lines")
+    own = given if isinstance(given, dict) else {}
+    base, lines, ms = note, 0, 0
+    for number, gap in enumerate(gaps):
+        lines, ms = lines + 1, ms + gap
+        mark = own.get(str(number))
+        if not number or isinstance(mark, dict):
+            base, lines, ms = mark if isinstance(mark, dict) else note, 0, 0
+        yield shifted(base, shifts, lines, ms)
+
+
+def count_on(value: Any, lines: int, _ms: int) -> Any:
+    """Shift of a field that counts lines."""
+    return value + lines if type(value) is int else value

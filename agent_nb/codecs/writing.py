@@ -1,0 +1,73 @@
+"""What every writer of a foreign stream shares: the pieces of a block, and which blocks have been written live already.
+
+Rules
+- A block whose deltas came through is not written again when it closes; one that comes only complete is written in the pieces that its
+  `chunks` tell, or whole if it has none.
+- A text that its chunks do not add up to (somebody edited it) is written whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..chunks import decode_chunks
+from ..events import Call, Delta, Event, Respond, Think
+from .residue import Shift, line_notes
+
+Block = Think | Respond | Call
+
+
+def as_text(value: Any) -> str:
+    """Return a result's content as the text that a model reads: a string as it is, other values as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def text_of_block(event: Block) -> str:
+    """Return the text that the deltas of a block add up to."""
+    return event.raw_args if isinstance(event, Call) else event.content
+
+
+def pieces(event: Block) -> list[tuple[str, int]]:
+    """Return (text, milliseconds before it) for each delta of a block; the whole text if it was never in pieces."""
+    text, at, out = text_of_block(event), 0, []
+    try:
+        lengths = list(decode_chunks(event.chunks))
+    except ValueError:
+        lengths = []
+    if not lengths or sum(n for n, _ in lengths) != len(text):
+        return [(text, 0)]
+    for length, gap in lengths:
+        out.append((text[at : at + length], gap))
+        at += length
+    return out
+
+
+def noted_pieces(event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shift]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (text, note of its line) for each delta of an imported block."""
+    parts = pieces(event)
+    return zip((text for text, _ in parts), line_notes(note, shifts, (gap for _, gap in parts)), strict=True)
+
+
+class Live:
+    """The blocks whose deltas have been written and that are still open."""
+
+    def __init__(self) -> None:
+        self._blocks: set[tuple[str, str]] = set()
+
+    def add(self, delta: Delta) -> bool:
+        """Note a delta that is written; return True if it is the first of its block."""
+        key = (delta.run, delta.block)
+        first = key not in self._blocks
+        self._blocks.add(key)
+        return first
+
+    def take(self, event: Event) -> bool:
+        """True if the deltas of this block have been written; it is closed now."""
+        key = (event.run, getattr(event, "block", ""))
+        if key in self._blocks:
+            self._blocks.discard(key)
+            return True
+        return False
