@@ -4,16 +4,25 @@ Why: a streamed block is stored once, as a whole; the lengths and times of its d
 form (a JSON list takes 5 to 10), and the delta stream can be regenerated exactly, pace included.
 
 Form: base64-VLQ numbers (5 bits a digit, bit 6 says that more follow, least significant first) in pairs: code points of the delta,
-milliseconds since the delta before (the first: since the run's start). Rules: no negative number; pure functions.
+milliseconds since the delta before (the first: since the run's start). In a record long strings are packed: `~` and base85 of the
+deflated numbers, lengths first, which takes 0.2 to 0.4 bytes a byte of text; `decode_chunks` reads both forms.
+
+Rules: no negative number; pure functions; a packed string that would unfold to more than `LARGEST` bytes is refused.
 """
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterable, Iterator
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _VALUE = {c: i for i, c in enumerate(ALPHABET)}
 _MORE = 32
+_BYTE_MORE = 128
+PACKED = "~"
+LARGEST = 1 << 26  # bytes
+_LONGEST = 64  # bits of a number
 
 
 def _digits(n: int) -> str:
@@ -38,8 +47,64 @@ def encode_chunks(pairs: Iterable[tuple[int, int]]) -> str:
     return "".join(out)
 
 
+def pack_chunks(text: str) -> str:
+    """Return the packed form of an encoded string, or the string itself where that is not shorter. Raises as `decode_chunks`."""
+    if text.startswith(PACKED):
+        return text
+    pairs = list(decode_chunks(text))
+    numbers = b"".join(_bytes(n) for column in zip(*pairs, strict=True) for n in column)
+    packed = PACKED + base64.b85encode(zlib.compress(numbers, 9)).decode()
+    return packed if len(packed) < len(text) else text
+
+
+def unpack_chunks(text: str) -> str:
+    """Return the plain form of a string that `pack_chunks` returned. Raises as `decode_chunks`."""
+    return encode_chunks(_unpacked(text)) if text.startswith(PACKED) else text
+
+
+def _bytes(n: int) -> bytes:
+    out = bytearray()
+    while n >= _BYTE_MORE:
+        out.append(_BYTE_MORE | (n & 127))
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def _unpacked(text: str) -> Iterator[tuple[int, int]]:
+    try:
+        unfold = zlib.decompressobj()
+        data = unfold.decompress(base64.b85decode(text[len(PACKED) :]), LARGEST)
+    except zlib.error as fault:
+        raise ValueError(f"packed chunks cannot be unfolded: {fault}") from None
+    if not unfold.eof:
+        raise ValueError("packed chunks are cut off or too large")
+    numbers = list(_byte_numbers(data))
+    if len(numbers) % 2:
+        raise ValueError("chunks end in the middle of a pair")
+    half = len(numbers) // 2
+    return zip(numbers[:half], numbers[half:], strict=True)
+
+
+def _byte_numbers(data: bytes) -> Iterator[int]:
+    n = shift = 0
+    for byte in data:
+        n |= (byte & 127) << shift
+        shift += 7
+        if byte < _BYTE_MORE:
+            yield n
+            n = shift = 0
+        elif shift > _LONGEST:
+            raise ValueError("chunks hold a number that is too large")
+    if shift:
+        raise ValueError("chunks end in the middle of a number")
+
+
 def decode_chunks(text: str) -> Iterator[tuple[int, int]]:
     """Yield the pairs of `encode_chunks`. Raises ValueError on a character or length that it cannot have written."""
+    if text.startswith(PACKED):
+        yield from _unpacked(text)
+        return
     numbers = _numbers(text)
     for length in numbers:
         gap = next(numbers, None)
@@ -59,5 +124,7 @@ def _numbers(text: str) -> Iterator[int]:
         if digit < _MORE:
             yield n
             n = shift = 0
+        elif shift > _LONGEST:
+            raise ValueError("chunks hold a number that is too large")
     if shift:
         raise ValueError("chunks end in the middle of a number")

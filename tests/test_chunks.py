@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.chunks import decode_chunks, encode_chunks
+from agent_nb.chunks import PACKED, decode_chunks, encode_chunks, pack_chunks, unpack_chunks
 
 PAIRS = st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**9)))
 
@@ -31,3 +31,30 @@ def test_what_cannot_have_been_written_is_a_value_error(text):
 def test_negative_numbers_are_refused():
     with pytest.raises(ValueError, match="not negative"):
         encode_chunks([(1, -1)])
+
+
+@given(PAIRS)
+def test_packing_gives_the_pairs_and_the_string_back(pairs):
+    text = encode_chunks(pairs)
+    assert list(decode_chunks(pack_chunks(text))) == pairs
+    assert unpack_chunks(pack_chunks(text)) == text
+
+
+def test_a_long_string_becomes_shorter():
+    text = encode_chunks([(n % 7 + 1, 40 + n % 5) for n in range(1000)])
+    packed = pack_chunks(text)
+    assert packed.startswith(PACKED)
+    assert len(packed) < len(text) / 2
+    assert pack_chunks(packed) == packed
+
+
+@pytest.mark.parametrize("text", ["~", "~abc", "~" + "a" * 50, "~é", "g" * 100])
+def test_what_cannot_have_been_packed_is_a_value_error(text):
+    with pytest.raises(ValueError):
+        list(decode_chunks(text))
+
+
+def test_a_packed_string_cut_short_is_a_value_error():
+    packed = pack_chunks(encode_chunks([(n % 7, n) for n in range(1000)]))
+    with pytest.raises(ValueError):
+        list(decode_chunks(packed[:-10]))

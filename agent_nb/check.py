@@ -1,0 +1,99 @@
+"""What is wrong with a record, in words: its shape, its hash, its payloads, its signature, and secrets that should not be in it.
+
+Rules
+- Nothing raises, whatever is given; an empty list means that nothing was found.
+- Problems of shape do not keep a record from being read (`record.events_of`), but they are said.
+- Secrets are the caller's patterns: this file only says where one was found, never what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from .events import Unknown
+from .portable import payload_key
+from .record import FORMAT, VERSION, Record, events_of, payload_keys
+from .signing import intact, signed_by
+
+FindSecrets = Callable[[str], list[str]]  # text -> names of what was found
+
+
+def check(record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes | None = None) -> list[str]:
+    """Return the problems of one record. With a `key`, a missing or foreign signature is one too."""
+    if not isinstance(record, Mapping):
+        return [f"a record is a JSON object, not {type(record).__name__}"]
+    found = [*_shape(record), *_payloads(record, payloads or {}), *_events(record, payloads)]
+    if not intact(record):
+        found.append("the content was changed after it was recorded: it does not have the hash it names")
+    elif key is not None and not signed_by(record, key):
+        found.append("not signed by this user" if record.get("signature") else "not signed")
+    return found
+
+
+def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
+    """Return the problems of `nb.metadata["agent_nb"]`, each with its cell and run."""
+    if not isinstance(metadata, Mapping):
+        return [f"metadata.agent_nb is a JSON object, not {type(metadata).__name__}"]
+    found = []
+    if metadata.get("version") != VERSION:
+        found.append(f"version {metadata.get('version')!r} is not {VERSION}: it is read as far as it can be")
+    runs, payloads = metadata.get("runs"), metadata.get("payloads")
+    if not isinstance(runs, Mapping):
+        return [*found, "`runs` is missing or no object"]
+    payloads = payloads if isinstance(payloads, Mapping) else {}
+    for cell, records in runs.items():
+        for record in records if isinstance(records, list) else [records]:
+            name = record.get("id", "?") if isinstance(record, Mapping) else "?"
+            found += [f"cell {cell}, run {name}: {problem}" for problem in check(record, payloads, key=key)]
+    return found
+
+
+def _shape(record: Mapping[str, Any]) -> Iterator[str]:
+    if record.get("format") != FORMAT:
+        yield f"format {record.get('format')!r} is not {FORMAT}: it is read as far as it can be"
+    try:
+        msgspec.convert(dict(record), Record)
+    except (msgspec.ValidationError, TypeError, RecursionError) as fault:
+        yield f"not a record: {fault}"
+
+
+def _payloads(record: Mapping[str, Any], payloads: Mapping[str, Any]) -> Iterator[str]:
+    own = record.get("payloads")
+    known = {**payloads, **(own if isinstance(own, dict) else {})}
+    for key in sorted(payload_keys(record, payloads)):
+        if key not in known:
+            yield f"the payload {key[:12]}… is missing"
+        elif payload_key(known[key]) != key:
+            yield f"the payload {key[:12]}… was changed"
+
+
+def _events(record: Mapping[str, Any], payloads: Mapping[str, Any] | None) -> Iterator[str]:
+    stored = record.get("events")
+    stored = stored if isinstance(stored, list) else []
+    objects = [o for o in stored if isinstance(o, dict)]
+    if len(objects) < len(stored):
+        yield f"{len(stored) - len(objects)} of its events are no objects"
+    found = events_of(record, payloads)
+    known = found[: len(objects)]
+    if len(found) > len(objects):
+        yield "the run has no end: it is read as interrupted"
+    for event, obj in zip(known, objects, strict=False):
+        if obj.get("seq", event.seq) != event.seq:
+            yield f"event {event.seq} calls itself {obj.get('seq')!r}"
+        if isinstance(event, Unknown):
+            yield f"event {event.seq} is of an unknown type or shape: {event.kind or 'no type'}"
+    for event in known[:-1]:
+        if event.type == "end" and not event.span:
+            yield f"event {event.seq} ends the run, but others follow"
+
+
+def secrets_in(record: Any, payloads: Mapping[str, Any] | None, find: FindSecrets) -> list[str]:
+    """Return where a record holds what `find` takes for a secret, as `event 7 (result): name`."""
+    found = []
+    for event in events_of(record, payloads):
+        text = msgspec.json.encode(event, enc_hook=str).decode("utf-8", "replace")
+        found += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
+    return found

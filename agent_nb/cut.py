@@ -1,0 +1,110 @@
+"""The size limit of a record: what is taken away from a run that is too large, and the mark that says so.
+
+Rules
+- The words of the user and the model, the calls and the ends go last; tool output, displays and payloads of progress go first,
+  within each kind the largest first.
+- What was cut is visible in place ("[… cut from the record …]") and listed in the record's `cut`.
+- Works on packed events in place; a record with cuts is still a valid one, its calls of cut arguments are never run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from .portable import canonical, references
+
+CAP = 4 << 20  # bytes of JSON
+HEAD = 1000  # characters that are kept of a cut text
+SMALL = 2 * HEAD
+# what is cut first comes first: (event type, field)
+ORDER = (
+    ("progress", "data"), ("progress", "text"), ("result", "display"), ("extension", "payload"), ("state", "payload"),
+    ("node", "data"), ("result", "content"), ("user", "attachments"), ("think", "opaque"), ("error", "raw"),
+    ("think", "content"), ("call", "raw_args"), ("call", "args"), ("approval", "args"), ("respond", "content"), ("user", "content"),
+)  # fmt: skip
+_OBJECTS = frozenset({("result", "display"), ("node", "data"), ("call", "args"), ("approval", "args")})
+_LISTS = frozenset({("user", "attachments")})
+DROPPED = ("progress", "metric", "node", "state", "extension", "started", "approval", "think", "error", "execute", "result", "call")
+
+
+class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One thing that was taken away: a `field` of the event `seq` (`bytes` of its JSON), or `events` whole events of type `kind`."""
+
+    kind: str
+    seq: int = 0
+    field: str = ""
+    bytes: int = 0
+    events: int = 0
+
+
+def size(value: Any) -> int:
+    """Return the bytes of a value's canonical JSON."""
+    return len(canonical(value).encode("utf-8", "replace"))
+
+
+def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:
+    """Cut packed events in place until they and their payloads take at most about `cap` bytes; return what was cut."""
+    weights = {key: size(value) for key, value in payloads.items()}
+    excess = size(packed) + sum(weights[k] for k in _used(packed, payloads)) - cap
+    marked: list[tuple[dict[str, Any], str, int]] = []
+    for kind, field in ORDER:
+        for weight, obj in _candidates(packed, kind, field, weights) if excess > 0 else ():
+            if excess > 0:
+                excess -= weight - _replace(obj, kind, field, weight, payloads)
+                marked.append((obj, field, weight))
+    dropped = list(_drop(packed, excess))
+    seqs = {id(obj): place for place, obj in enumerate(packed, 1)}
+    cuts = [Cut(kind=o["type"], seq=seqs[id(o)], field=field, bytes=weight) for o, field, weight in marked if id(o) in seqs]
+    return sorted(cuts, key=lambda c: (c.seq, c.field)) + dropped
+
+
+def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
+    used = references(value)
+    return used | {k for key in used if key in payloads for k in references(payloads[key])}
+
+
+def _candidates(
+    packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
+) -> list[tuple[int, dict[str, Any]]]:
+    """Return (weight in bytes, event) of the large values of a field, the heaviest first."""
+    found = []
+    for obj in packed:
+        if obj.get("type") == kind and field in obj:
+            weight = size(obj[field]) + sum(weights.get(k, 0) for k in references(obj[field]))
+            if weight > SMALL:
+                found.append((weight, obj))
+    return sorted(found, key=lambda pair: -pair[0])
+
+
+def _replace(obj: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]) -> int:
+    """Put a mark in the place of a value; return the bytes that now stand there."""
+    value = obj[field]
+    if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):
+        value = payloads[value["$payload"]]
+    mark = f"[{weight:,} bytes cut from the record]"
+    new: Any = f"{value[:HEAD]}\n{mark}" if isinstance(value, str) else mark
+    if (kind, field) in _OBJECTS:
+        new = {"text/plain": mark}
+    obj[field] = [] if (kind, field) in _LISTS else new
+    if field in ("content", "raw_args"):
+        obj.pop("chunks", None)
+    if field == "raw_args" and obj.get("args") == {"$raw": True}:
+        obj["args"] = {"text/plain": mark}
+    return size(obj[field])
+
+
+def _drop(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
+    """Take whole events out, in the order of `DROPPED`, until `excess` bytes are gone."""
+    for kind in DROPPED:
+        if excess <= 0:
+            return
+        gone = 0
+        for place in range(len(packed) - 1, -1, -1):
+            if packed[place].get("type") == kind and excess > 0:
+                excess -= size(packed.pop(place)) + 1
+                gone += 1
+        if gone:
+            yield Cut(kind=kind, events=gone)

@@ -1,0 +1,235 @@
+"""JSON values in a form that survives every reader and says nothing of the machine: how values stand in a record.
+
+Why: a notebook is read and written by JavaScript, where 1.0 becomes 1, an integer beyond 2**53 loses digits and NaN does not exist;
+it is shared, so it must not name the writer's home; and a large value that occurs twice should be stored once.
+
+    {"$int": "9007199254740993"}   an integer that JavaScript cannot hold
+    {"$float": "nan"}              nan, inf or -inf
+    {"$payload": "<sha256>"}       a value kept in `payloads`
+    {"$literal": {…}}              an object that would otherwise look like one of these
+    ⌂~                             the home folder (⌂\\ with doubled backslashes, ⌂= the sign itself)
+
+Rules
+- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and what is no JSON value becomes text.
+- Text of the record is the reader's: another reader's home stands where the writer's stood.
+- `canonical` is what hashes are made of: sorted keys, no spaces, numbers as the rules above leave them.
+- Nothing of a hostile value raises or unfolds without end: what is too deep, too large or missing becomes words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
+DEEPEST = 200
+BUDGET = 1 << 28  # bytes that the payloads of one record may add up to, counted at each use
+SAFE = 2**53 - 1
+SIGN = "⌂"
+MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
+_SHORTEST_HOME = 3
+_DECIMAL = 10_000  # bits; longer integers are written in hexadecimal, which takes linear time
+_MARKED = re.compile(SIGN + r"([~=\\])")
+
+
+def canonical(value: Any) -> str:
+    """Return a JSON value as canonical text. Raises ValueError for what is no JSON."""
+    return json.dumps(_numbers(value, DEEPEST * 2), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(text: str) -> str:
+    """Return the SHA-256 of a text as 64 hexadecimal digits; lone surrogates count as U+FFFD."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def payload_key(packed: Any) -> str:
+    """Return the key of a packed payload ("" when it is no JSON)."""
+    try:
+        return sha256(canonical(packed))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def digest(value: Any, length: int = 16) -> str:
+    """Return the first `length` hexadecimal digits of the SHA-256 of a value's canonical text."""
+    return sha256(canonical(value))[:length]
+
+
+def _numbers(value: Any, depth: int) -> Any:
+    if isinstance(value, str | bool) or value is None:
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= SAFE else value
+    if isinstance(value, int):
+        return value if abs(value) <= SAFE else float(value)
+    if not depth:
+        raise ValueError("the value is nested too deeply")
+    if isinstance(value, dict):
+        return {str(k): _numbers(v, depth - 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers(v, depth - 1) for v in value]
+    raise ValueError(f"{type(value).__name__} is no JSON value")
+
+
+class Home:
+    """Hides one home folder in texts and puts it back. An empty or very short `path` hides nothing."""
+
+    def __init__(self, path: str) -> None:
+        path = path.rstrip("/\\")
+        forms = {path: "~", path.replace("\\", "\\\\"): "\\"} if len(path) >= _SHORTEST_HOME else {}
+        self._hidden = {form: SIGN + mark for form, mark in reversed(forms.items())} | ({path: SIGN + "~"} if forms else {})
+        self._shown = {"~": path or "~", "\\": path.replace("\\", "\\\\") or "~", "=": SIGN}
+        longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
+        self._find = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])") if forms else None
+
+    def hide(self, text: str) -> str:
+        """Return `text` without the home folder."""
+        if SIGN in text:
+            text = text.replace(SIGN, SIGN + "=")
+        return text if self._find is None else self._find.sub(lambda m: self._hidden[m[0]], text)
+
+    def show(self, text: str) -> str:
+        """Return what `hide` was given, with this home."""
+        return _MARKED.sub(lambda m: self._shown[m[1]], text) if SIGN in text else text
+
+
+class Packer:
+    """Packs values; large ones gather in `payloads`, by the SHA-256 of their canonical text."""
+
+    def __init__(self, home: Home, large: int = LARGE) -> None:
+        self.payloads: dict[str, Any] = {}
+        self._home = home
+        self._large = large
+
+    def pack(self, value: Any) -> Any:
+        """Return the packed form of a field's value."""
+        packed = self._pack(value, DEEPEST)
+        if isinstance(packed, dict | list) and len(canonical(packed)) > self._large:
+            return self._keep(packed)
+        return packed
+
+    def _keep(self, packed: Any) -> dict[str, str]:
+        key = payload_key(packed)
+        self.payloads[key] = packed
+        return {"$payload": key}
+
+    def _pack(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            text = self._home.hide(value)
+            return self._keep(text) if len(text.encode("utf-8", "replace")) > self._large else text
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return _int(value)
+        if isinstance(value, float):
+            return _float(value)
+        if not depth and isinstance(value, Mapping | list | tuple):
+            return "(nested too deeply to keep)"
+        if isinstance(value, Mapping):
+            items = {self._home.hide(str(k)): self._pack(v, depth - 1) for k, v in value.items()}
+            return {"$literal": items} if len(items) == 1 and MARKS & items.keys() else items
+        if isinstance(value, list | tuple):
+            return [self._pack(v, depth - 1) for v in value]
+        return self._home.hide(str(value))
+
+
+def _int(value: int) -> Any:
+    if abs(value) <= SAFE:
+        return int(value)
+    return {"$int": str(value) if value.bit_length() < _DECIMAL else hex(value)}
+
+
+def _float(value: float) -> Any:
+    if not math.isfinite(value):
+        return {"$float": str(float(value))}
+    return int(value) if value.is_integer() and abs(value) <= SAFE else float(value)
+
+
+class Unpacker:
+    """Unpacks the values of one record with its `payloads` and the reader's home."""
+
+    def __init__(self, payloads: Mapping[str, Any], home: Home) -> None:
+        self._payloads = payloads
+        self._home = home
+        self._left = BUDGET
+        self._checked: dict[str, bool] = {}
+
+    def unpack(self, value: Any) -> Any:
+        """Return the value that `Packer.pack` was given."""
+        return self._unpack(value, DEEPEST + 2)
+
+    def _unpack(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._home.show(value)
+        if not isinstance(value, dict | list):
+            return value
+        if not depth:
+            return "(nested too deeply to keep)"
+        if isinstance(value, list):
+            return [self._unpack(v, depth - 1) for v in value]
+        if len(value) == 1 and next(iter(value)) in _UNPACK:
+            mark, inner = next(iter(value.items()))
+            return _UNPACK[mark](self, inner, depth - 1)
+        return self.literal(value, depth)
+
+    def literal(self, value: Any, depth: int) -> Any:
+        """Return an object whose only key is no mark."""
+        if not isinstance(value, dict):
+            return value
+        return {self._home.show(str(k)): self._unpack(v, depth - 1) for k, v in value.items()}
+
+    def payload(self, key: Any, depth: int) -> Any:
+        """Return the payload `key`, or words that say why not."""
+        if not isinstance(key, str) or key not in self._payloads:
+            return f"[a payload of this record is missing: {key}]"
+        packed = self._payloads[key]
+        if not self._sound(key, packed):
+            return f"[a payload of this record was changed: {key}]"
+        self._left -= len(packed) if isinstance(packed, str) else LARGE
+        if self._left < 0:
+            return f"[a payload of this record is left out, they are too large together: {key}]"
+        return self._unpack(packed, depth)
+
+    def _sound(self, key: str, packed: Any) -> bool:
+        if key not in self._checked:
+            self._checked[key] = payload_key(packed) == key
+        return self._checked[key]
+
+    def integer(self, value: Any, _: int) -> Any:
+        """Return an integer of many digits."""
+        try:
+            return int(value, 0)
+        except (TypeError, ValueError):
+            return str(value)
+
+    def special(self, value: Any, _: int) -> Any:
+        """Return nan, inf or -inf."""
+        return float(value) if value in ("nan", "inf", "-inf") else str(value)
+
+
+_UNPACK = {
+    "$int": Unpacker.integer,
+    "$float": Unpacker.special,
+    "$payload": Unpacker.payload,
+    "$literal": Unpacker.literal,
+}
+
+
+def references(value: Any) -> set[str]:
+    """Return the payload keys that a packed value refers to."""
+    found: set[str] = set()
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            key = item.get("$payload")
+            if len(item) == 1 and isinstance(key, str):
+                found.add(key)
+            todo.extend(item.values())
+        elif isinstance(item, list):
+            todo.extend(item)
+    return found

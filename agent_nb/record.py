@@ -1,0 +1,245 @@
+"""One run as it stands in a notebook: events to a JSON object and back.
+
+    nb.metadata["agent_nb"] = {"version": 1, "runs": {cell id: [record, …]}, "payloads": {sha256: value}}
+
+In a cell's output a record carries its own `payloads`; `lift` moves them beside the runs (`detach`, `attach`).
+
+Rules
+- What the position of an event says is not stored (`seq`, `run`); arguments that are exactly what `raw_args` says are `{"$raw": true}`;
+  long `chunks` are packed; all values are packed as `portable` says. `events_of` undoes all of it.
+- `hash` covers everything but `hash`, `signature` and the bodies of payloads, which their keys name by SHA-256.
+- A record is never changed after it was made; a record of another version is read as far as it can be, and nothing in it raises.
+- A run without `end` is closed as interrupted when it is read: every call has one result, `end` is the last event.
+- Pure: the home folder and the time come in, or default to the user's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from . import events
+from .chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
+from .cut import CAP, Cut, shorten
+from .events import Call, Event, Respond, Think, event_from, to_builtins
+from .log import EventLog, block_text
+from .portable import Home, Packer, Unpacker, canonical, references, sha256
+
+FORMAT = 1
+VERSION = 1  # of nb.metadata["agent_nb"]
+KEY = "agent_nb"
+MIME = "application/vnd.agent-nb.run+json"
+WORTH = 64  # characters from which on arguments and chunks are packed
+OUTSIDE = ("hash", "signature", "payloads")
+LOST = "The recording stops here: the kernel or the page ended before the run did."
+
+
+class Record(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The fields of a record. `events` are packed events, `started` epoch seconds, `cut` what the size limit took away.
+
+    `cell` is the id of the cell it was made in, `source` the SHA-256 of that cell's text and `occurrence` its number among cells of
+    equal text; `conversation` and `fresh` say where the run belongs.
+    """
+
+    format: int = FORMAT
+    id: str = ""
+    cell: str = ""
+    source: str = ""
+    occurrence: int = 1
+    conversation: str = "main"
+    fresh: bool = False
+    started: float = 0.0
+    status: str = ""
+    events: list[dict[str, Any]] = []
+    cut: list[Cut] = []
+    payloads: dict[str, Any] = {}
+    hash: str = ""
+    signature: str = ""
+
+
+def run_record(
+    log: Sequence[Event],
+    *,
+    cell: str = "",
+    source: str = "",
+    occurrence: int = 1,
+    conversation: str = "main",
+    fresh: bool = False,
+    home: str | None = None,
+    cap: int = CAP,
+) -> dict[str, Any]:
+    """Return the record of a run as a JSON object, with its hash and without a signature (`signing.sign` adds it).
+
+    `home` is the folder to hide (default: the user's), `cap` the largest size in bytes of its JSON, payloads included.
+    """
+    packer = Packer(Home(_home(home)))
+    run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
+    packed = [_packed(event, place, run, packer) for place, event in enumerate(closed(log), 1)]
+    cuts = shorten(packed, packer.payloads, cap)
+    record = Record(
+        id=run, cell=cell, source=source, occurrence=occurrence, conversation=conversation, fresh=fresh,
+        started=log[0].ts if len(log) else 0.0, status=status_of(log), events=packed, cut=cuts,
+        payloads={key: packer.payloads[key] for key in sorted(_reachable(packed, packer.payloads))},
+    )  # fmt: skip
+    made: dict[str, Any] = {"format": FORMAT, **msgspec.to_builtins(record)}
+    return {**made, "hash": record_hash(made)}
+
+
+def record_hash(record: Mapping[str, Any]) -> str:
+    """Return the content hash of a record ("" when it is no JSON)."""
+    try:
+        return "sha256:" + sha256(canonical({k: v for k, v in record.items() if k not in OUTSIDE}))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def status_of(log: Sequence[Event]) -> str:
+    """Return the status of a run's `end`, or `interrupted` when it has none."""
+    last = log[-1] if len(log) else None
+    return last.status if isinstance(last, events.End) and not last.span else "interrupted"
+
+
+def events_of(record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None) -> list[Event]:
+    """Return the events of a record, closed, with `seq` and `run`; what is no event in it is left out. Raises nothing.
+
+    `payloads` are those beside the runs; the record's own count too.
+    """
+    if not isinstance(record, Mapping):
+        return []
+    own = record.get("payloads")
+    unpacker = Unpacker({**(payloads or {}), **(own if isinstance(own, dict) else {})}, Home(_home(home)))
+    run = str(record.get("id", ""))
+    stored = record.get("events")
+    objects = [o for o in stored if isinstance(o, dict)] if isinstance(stored, list) else []
+    return closed([_restored(o, place, run, unpacker) for place, o in enumerate(objects, 1)])
+
+
+def log_of(record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None) -> EventLog:
+    """Return the log of a record; see `events_of`."""
+    return EventLog.of_events(events_of(record, payloads, home=home))
+
+
+def _home(path: str | None) -> str:
+    return os.path.expanduser("~") if path is None else path
+
+
+def _packed(event: Event, place: int, run: str, packer: Packer) -> dict[str, Any]:
+    obj = to_builtins(event)
+    if obj.get("run") == run:
+        del obj["run"]
+    if obj.get("seq") == place:
+        del obj["seq"]
+    same = isinstance(event, Call) and len(event.raw_args) >= WORTH and _says(event.raw_args, event.args)
+    packed = {k: packer.pack(v) for k, v in obj.items() if not (same and k == "args")}
+    if same:
+        packed["args"] = {"$raw": True}
+    if isinstance(event, Think | Respond | Call) and len(event.chunks) >= WORTH:
+        packed["chunks"] = _quiet(pack_chunks, event.chunks)
+    return packed
+
+
+def _says(raw: str, args: dict[str, Any]) -> bool:
+    """Return whether `raw` is JSON text of exactly `args`."""
+    found = _json(raw)
+    return isinstance(found, dict) and found == args and repr(found) == repr(args)
+
+
+def _json(raw: Any) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, TypeError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def _quiet(work: Any, text: str) -> str:
+    """Return `text` as `work` makes it, or as it is when it is no chunk string."""
+    try:
+        return str(work(text))
+    except ValueError:
+        return text
+
+
+def _restored(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) -> Event:
+    raw = obj.get("args") == {"$raw": True}
+    fields = {k: unpacker.unpack(v) for k, v in obj.items() if not (raw and k == "args")}
+    if raw:
+        found = _json(fields.get("raw_args"))
+        fields["args"] = found if isinstance(found, dict) else {}
+    chunks = fields.get("chunks")
+    if isinstance(chunks, str) and chunks:
+        fields["chunks"] = _quiet(unpack_chunks, chunks)
+    event = event_from({**({"run": run} if run else {}), **fields, "seq": place})
+    return _fitted(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
+
+
+def _fitted(event: Think | Respond | Call) -> Event:
+    """Make `chunks` add up to the text, whose length changes when another reader's home stands in it; faulty chunks are dropped."""
+    text = block_text(event)
+    try:
+        pairs = list(decode_chunks(event.chunks))
+    except ValueError:
+        return msgspec.structs.replace(event, chunks="")
+    if sum(n for n, _ in pairs) == len(text):
+        return event
+    fitted, left = [], len(text)
+    for n, gap in pairs:
+        fitted.append((min(n, left), gap))
+        left -= fitted[-1][0]
+    fitted[-1] = (fitted[-1][0] + left, fitted[-1][1])
+    return msgspec.structs.replace(event, chunks=encode_chunks(fitted))
+
+
+def closed(log: Sequence[Event]) -> list[Event]:
+    """Return the events of a run, with what is missing to a valid end: a result for every call, `interrupt` and `end`."""
+    found = list(log)
+    if not found or (isinstance(found[-1], events.End) and not found[-1].span):
+        return found
+    return [*found, *_ending(found)]
+
+
+def _ending(found: list[Event]) -> Iterator[Event]:
+    place: dict[str, Any] = {"ts": found[-1].ts, "run": found[0].run}
+    seq = len(found)
+    answered = {e.call_id for e in found if isinstance(e, events.Result)}
+    for call in (e for e in found if isinstance(e, Call) and e.call_id not in answered):
+        seq += 1
+        yield events.Result(
+            seq=seq, call_id=call.call_id, name=call.name, status="cancelled", content="Not finished: the recording stops here.",
+            turn=call.turn, span=call.span, parent=call.parent, **place,
+        )  # fmt: skip
+    yield events.Interrupt(seq=seq + 1, reason="user", detail=LOST, turn=found[-1].turn, **place)
+    yield events.End(seq=seq + 2, status="interrupted", finish_reason="lost", **place)
+
+
+def _reachable(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
+    """Return the keys of all payloads that are referred to, from other payloads too."""
+    found: set[str] = set()
+    todo = references(packed)
+    while todo:
+        found |= todo
+        todo = {key for have in todo if have in payloads for key in references(payloads[have])} - found
+    return found
+
+
+def payload_keys(record: Any, payloads: Mapping[str, Any] | None = None) -> set[str]:
+    """Return the keys of the payloads that a record needs, those that other payloads need included."""
+    own = record.get("payloads") if isinstance(record, Mapping) else None
+    known = {**(payloads or {}), **(own if isinstance(own, dict) else {})}
+    return _reachable(record.get("events"), known) if isinstance(record, Mapping) else set()
+
+
+def detach(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a record without its payloads, and the payloads, for storing them beside the runs."""
+    own = record.get("payloads")
+    return {k: v for k, v in record.items() if k != "payloads"}, dict(own) if isinstance(own, dict) else {}
+
+
+def attach(record: Mapping[str, Any], payloads: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record that carries the payloads it needs; the inverse of `detach`."""
+    needed = sorted(payload_keys(record, payloads) & ({*payloads} | {*(record.get("payloads") or {})}))
+    known = {**payloads, **(record.get("payloads") or {})}
+    whole, _ = detach(record)
+    return {**whole, "payloads": {key: known[key] for key in needed}} if needed else whole

@@ -1,0 +1,77 @@
+"""Who made a record: signed with the user's own Jupyter notebook secret.
+
+Why this secret: it is the one with which Jupyter itself decides whether a notebook's outputs may be trusted, it exists once per user,
+and it never leaves the machine. Code in a record runs again on replay only if this user made the record (or says so).
+
+Rules
+- HMAC-SHA256 over a prefix of our own and the content hash; comparing takes constant time.
+- An empty key signs nothing and verifies nothing.
+- Only `user_key` touches the disk; it makes the secret when there is none, as Jupyter does, and returns b"" when it cannot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from base64 import encodebytes
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .record import record_hash
+
+SCHEME = "hmac-sha256:"
+_PREFIX = b"agent_nb record 1\n"
+
+
+def sign(record: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+    """Return the record with its hash and, if there is a key, its signature."""
+    unsigned = {k: v for k, v in record.items() if k != "signature"}
+    content = record_hash(unsigned)
+    signed = {**unsigned, "hash": content}
+    return {**signed, "signature": _signature(content, key)} if key and content else signed
+
+
+def intact(record: Mapping[str, Any]) -> bool:
+    """Return whether the content of a record is what its hash says."""
+    content = record_hash(record)
+    return bool(content) and record.get("hash") == content
+
+
+def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
+    """Return whether the holder of `key` signed exactly this content."""
+    signature = record.get("signature")
+    content = record_hash(record)
+    if not key or not content or not isinstance(signature, str):
+        return False
+    return hmac.compare_digest(signature.encode(), _signature(content, key).encode())
+
+
+def _signature(content: str, key: bytes) -> str:
+    return SCHEME + hmac.new(key, _PREFIX + content.encode(), hashlib.sha256).hexdigest()
+
+
+def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
+    """Return the secret that Jupyter signs notebooks with (`notebook_secret` in its data folder, or in `folder`)."""
+    with suppress(OSError):
+        path = Path(folder if folder is not None else _data_folder()) / "notebook_secret"
+        if path.exists():
+            return path.read_bytes()
+        return _made(path)
+    return b""
+
+
+def _data_folder() -> str:
+    from jupyter_core.paths import jupyter_data_dir
+
+    return str(jupyter_data_dir())
+
+
+def _made(path: Path) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    secret = encodebytes(os.urandom(1024))
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(secret)
+    return secret

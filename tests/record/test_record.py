@@ -1,0 +1,238 @@
+"""A run goes into its record and comes back."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_nb import events as e
+from agent_nb.check import check, check_metadata, secrets_in
+from agent_nb.events import decode_event, event_from, to_builtins
+from agent_nb.log import EventLog
+from agent_nb.portable import LARGE
+from agent_nb.record import attach, closed, detach, events_of, log_of, payload_keys, record_hash, run_record
+from agent_nb.schema import build, load
+
+TEXT = st.text(max_size=20)
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda v: st.lists(v, max_size=3) | st.dictionaries(TEXT, v))
+FIELDS = st.dictionaries(st.sampled_from(["content", "args", "chunks", "turn", "note", "raw_args", "display"]), JSON, max_size=4)
+
+
+def saved(record):
+    """What a front end makes of a record: JSON, keys sorted, integral floats as integers."""
+    text = json.dumps(record, sort_keys=True, indent=1, ensure_ascii=False)
+    return json.loads(text, parse_float=lambda s: int(float(s)) if float(s).is_integer() else float(s))
+
+
+def test_the_events_come_back_exactly(log):
+    assert events_of(saved(run_record(log))) == list(log)
+
+
+def test_the_deltas_come_back_with_their_times(log):
+    assert list(log_of(saved(run_record(log))).deltas()) == list(log.deltas())
+
+
+def test_ndjson_is_the_same_byte_for_byte(log):
+    assert log_of(saved(run_record(log))).to_ndjson() == log.to_ndjson()
+
+
+def test_a_record_is_the_same_each_time(log):
+    assert run_record(log) == run_record(log)
+
+
+def test_saving_does_not_change_the_hash(log):
+    record = run_record(log)
+    assert record_hash(saved(record)) == record["hash"]
+
+
+def test_any_changed_character_changes_the_hash(log):
+    record = run_record(log)
+    changed = json.loads(json.dumps(record).replace("base + 2", "base + 3"))
+    assert record_hash(changed) != record["hash"]
+
+
+@given(st.lists(st.tuples(st.sampled_from([*e.TYPES, "novel"]), FIELDS), max_size=6))
+def test_any_events_come_back(objects):
+    events = EventLog.of_events(event_from({"type": t, **f}) for t, f in objects if t not in ("delta", "end"))
+    back = events_of(saved(run_record([*events, e.End(seq=len(events) + 1)], home="")))
+    want = [{**to_builtins(x), "chunks": None} for x in events]
+    assert [{**to_builtins(x), "chunks": None} for x in back[:-1]] == want
+
+
+@given(JSON)
+def test_nothing_in_a_foreign_record_raises(value):
+    for record in (value, {"events": value}, {"events": [value, {"type": value}]}, {"id": value, "format": value, "cut": value}):
+        events_of(record)
+        check(record)
+        check_metadata(value)
+        check_metadata({"version": 1, "runs": {"c": value}, "payloads": value})
+        check_metadata({"version": 1, "runs": value})
+
+
+def test_a_record_of_a_later_version_is_read():
+    record = {"format": 9, "id": "r", "events": [{"type": "user", "content": "hi", "mood": "new"}, {"type": "novel", "x": 1}]}
+    user, novel, *_ = events_of(record)
+    assert (user.content, user.extra) == ("hi", {"mood": "new"})
+    assert (novel.kind, novel.payload["x"]) == ("novel", 1)
+
+
+def test_a_run_without_end_is_closed_as_interrupted(new_log):
+    open_log = new_log(end=False)[:6]
+    assert open_log[-1].type == "execute"
+    *_, result, interrupt, end = closed(open_log)
+    assert (result.type, result.call_id, result.status) == ("result", "call_1_1", "cancelled")
+    assert (interrupt.type, end.status) == ("interrupt", "interrupted")
+    assert [x.seq for x in closed(open_log)] == list(range(1, 10))
+
+
+def test_arguments_are_not_stored_twice(log):
+    text = json.dumps(run_record(log))
+    assert text.count("that makes this longer") == 1
+
+
+def test_arguments_that_differ_from_their_text_are_stored_as_they_are():
+    raw = '{"code": "' + "x" * 80 + '", "code": "y"}'
+    call = e.Call(seq=1, call_id="c", raw_args=raw, args={"code": "z"})
+    assert events_of(run_record([call, e.End(seq=2)]))[0] == call
+
+
+def test_large_payloads_are_stored_once_beside_the_run(new_log):
+    record = run_record(new_log(turns=4, result="y" * (LARGE + 1)))
+    bare, payloads = detach(record)
+    assert len(payloads) == 1
+    assert len(json.dumps(bare)) < 20_000
+    assert events_of(bare, payloads) == list(new_log(turns=4, result="y" * (LARGE + 1)))
+
+
+def test_attach_undoes_detach_and_takes_only_what_is_needed(new_log):
+    record = run_record(new_log(result="y" * (LARGE + 1)))
+    bare, payloads = detach(record)
+    assert attach(bare, {**payloads, "f" * 64: "of another run"}) == record
+
+
+def test_a_payload_inside_a_payload_is_kept():
+    value = [["x" * (LARGE + 1)], *range(40_000)]
+    record = run_record([e.State(seq=1, payload=value), e.End(seq=2)])
+    assert len(payload_keys(record)) == 2
+    assert events_of(record)[0].payload == value
+
+
+def test_the_home_folder_is_not_recorded_and_comes_back(new_log, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ann")
+    log = new_log(result="Traceback: /home/ann/nb/x.py")
+    record = run_record(log)
+    assert "/home/ann" not in json.dumps(record)
+    assert events_of(record) == list(log)
+
+
+def test_deltas_stay_whole_under_another_home():
+    log = EventLog("r")
+    text = "see /home/ann/x"
+    for at in range(0, len(text), 5):
+        log.append(e.Delta(block="1", of="respond", text=text[at : at + 5]))
+    log.append(e.Respond(block="1", content=text))
+    log.append(e.End())
+    other = log_of(run_record(log, home="/home/ann"), home="/Users/bob-the-builder")
+    assert "".join(d.text for d in other.deltas()) == "see /Users/bob-the-builder/x"
+
+
+@pytest.mark.parametrize("field", ["result", "user", "respond", "progress"])
+def test_a_run_beyond_the_size_limit_is_cut_and_says_so(field):
+    big = "w" * 300_000
+    events = {
+        "result": e.Result(call_id="c", content=big), "user": e.User(content=big),
+        "respond": e.Respond(content=big), "progress": e.Progress(call_id="c", data=[big, 1]),
+    }  # fmt: skip
+    log = EventLog.of_events([e.User(content="q"), events[field], e.End()])
+    record = run_record(log, cap=10_000)
+    assert len(json.dumps(record)) < 12_000
+    assert [(c["kind"], c["seq"]) for c in record["cut"]] == [(field, 2)]
+    assert "cut from the record" in json.dumps([to_builtins(x) for x in events_of(record)])
+
+
+def test_tool_output_is_cut_before_the_words_of_the_model():
+    log = EventLog.of_events([e.Respond(content="a" * 5000), e.Progress(call_id="c", text="p" * 6000), e.End()])
+    record = run_record(log, cap=7000)
+    assert [c["kind"] for c in record["cut"]] == ["progress"]
+
+
+def test_too_many_small_events_are_dropped_and_counted():
+    log = EventLog.of_events([e.User(content="q"), *(e.Progress(call_id="c", text="line") for _ in range(2000)), e.End()])
+    record = run_record(log, cap=20_000)
+    back = events_of(record)
+    assert record["cut"][0]["events"] == 2000 - len(back) + 2
+    assert (back[0].type, back[-1].type) == ("user", "end")
+    assert check(record) == []
+
+
+def test_a_sound_record_has_no_problems(log):
+    assert check(saved(run_record(log, cell="c1"))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda r: r.update(events=[]), "changed after"),
+        (lambda r: r.update(format=7), "format 7"),
+        (lambda r: r["events"].pop(), "no end"),
+        (lambda r: r["events"].insert(1, 5), "no objects"),
+        (lambda r: r["events"].insert(1, {"type": "novel"}), "unknown type"),
+        (lambda r: r["events"].append({"type": "user"}), "others follow"),
+        (lambda r: r["events"][0].update(seq=5), "calls itself 5"),
+        (lambda r: r.update(cut="x"), "not a record"),
+    ],
+)
+def test_check_says_what_is_wrong(log, change, words):
+    record = saved(run_record(log))
+    change(record)
+    assert any(words in problem for problem in check(record))
+
+
+def test_check_says_when_a_payload_is_missing_or_changed(new_log):
+    bare, payloads = detach(run_record(new_log(result="y" * (LARGE + 1))))
+    (key,) = payloads
+    assert any("missing" in p for p in check(bare))
+    assert any("was changed" in p for p in check(bare, {key: "z"}))
+    assert check(bare, payloads) == []
+
+
+def test_secrets_are_found_by_place_and_not_repeated(log):
+    found = secrets_in(run_record(log), None, lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else [])
+    assert found == ["event 2 (user): OPENAI_API_KEY"]
+
+
+def test_the_schema_file_is_what_the_event_types_say():
+    assert load() == build(), "the event types have changed: run python -m agent_nb.schema"
+
+
+def test_the_schema_accepts_a_record(new_log):
+    jsonschema = pytest.importorskip("jsonschema")
+    bare, payloads = detach(saved(run_record(new_log(result="y" * (LARGE + 1)), cell="c1")))
+    jsonschema.Draft202012Validator(load()).validate({"version": 1, "runs": {"c1": [bare]}, "payloads": payloads})
+
+
+@pytest.mark.parametrize(
+    "event", [{"type": "call", "index": "one"}, {"type": "end", "status": "perhaps"}, {"type": "user", "content": {"x": 1}}, {}]
+)
+def test_the_schema_refuses_what_the_event_types_refuse(log, event):
+    jsonschema = pytest.importorskip("jsonschema")
+    record = saved(run_record(log))
+    record["events"][1] = event
+    assert not jsonschema.Draft202012Validator(load()).is_valid({"version": 1, "runs": {"c1": [record]}})
+
+
+def test_every_event_type_but_delta_is_in_the_schema():
+    assert {n.removeprefix("event.") for n in load()["$defs"] if n.startswith("event.")} == set(e.TYPES) - {"delta"}
+
+
+def test_the_record_is_small(new_log):
+    log = new_log(turns=3, words=2000)
+    text = sum(len(getattr(x, "content", "").encode()) + len(getattr(x, "raw_args", "").encode()) for x in log)
+    assert len(json.dumps(run_record(log), indent=1, ensure_ascii=False).encode()) <= 1.5 * text
+
+
+def test_decoding_one_stored_event_needs_no_record(log):
+    stored = run_record(log)["events"][3]
+    assert decode_event(msgspec.json.encode(stored)).content == log[3].content

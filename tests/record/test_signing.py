@@ -1,0 +1,62 @@
+"""Signatures: who made a record."""
+
+import os
+import stat
+
+import pytest
+
+from agent_nb.record import run_record
+from agent_nb.signing import intact, sign, signed_by, user_key
+
+KEY = b"one user's secret"
+
+
+def test_a_signed_record_is_recognised_by_its_signer(log):
+    assert signed_by(sign(run_record(log), KEY), KEY)
+
+
+def test_another_user_does_not_recognise_it(log):
+    assert not signed_by(sign(run_record(log), KEY), b"another secret")
+
+
+def test_a_changed_record_is_not_signed_any_more_even_with_a_new_hash(log):
+    record = sign(run_record(log), KEY)
+    changed = sign({**record, "cell": "another"}, b"")
+    assert intact(changed)
+    assert not signed_by({**changed, "signature": record["signature"]}, KEY)
+
+
+def test_intact_compares_content_and_hash(log):
+    record = run_record(log)
+    assert intact(record)
+    assert not intact({**record, "status": "error"})
+
+
+def test_an_empty_key_signs_and_recognises_nothing(log):
+    record = sign(run_record(log), b"")
+    assert "signature" not in record
+    assert not signed_by({**record, "signature": sign(record, KEY)["signature"]}, b"")
+
+
+@pytest.mark.parametrize("signature", [None, 5, "", "hmac-sha256:00", "ü"])
+def test_a_faulty_signature_is_none(log, signature):
+    assert not signed_by({**run_record(log), "signature": signature}, KEY)
+
+
+def test_the_secret_is_the_one_jupyter_signs_notebooks_with(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    (tmp_path / "notebook_secret").write_bytes(KEY)
+    assert user_key() == KEY
+
+
+def test_a_missing_secret_is_made_once_and_readable_by_its_user_only(tmp_path):
+    first = user_key(tmp_path / "data")
+    assert first
+    assert user_key(tmp_path / "data") == first
+    if os.name == "posix":
+        assert stat.S_IMODE((tmp_path / "data" / "notebook_secret").stat().st_mode) == 0o600
+
+
+def test_a_folder_that_cannot_be_written_gives_no_key(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert user_key(tmp_path / "file") == b""
