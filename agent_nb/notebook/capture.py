@@ -13,41 +13,41 @@ Rules
 
 from __future__ import annotations
 
-import base64
 import contextvars
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..tools.capture import captured
+from ..tools.display import bundle
+
 WIDGET = "application/vnd.jupyter.widget-view+json"
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar("agent_nb_capture", default=None)
 
 
 class Capture:
-    """The output of one job: `on_text` gets text at once, `value` is the last expression's value if `has_value`."""
+    """The output of one job: `on_text` gets text at once, `value` is the last expression's value (None: there was none)."""
 
     def __init__(self, shell: Any, on_text: Callable[[str], None]) -> None:
         self.on_text = on_text
         self.value: Any = None
-        self.has_value = False
         self.open = True
         self._shell = shell
 
     def show(self, value: Any) -> None:
         """Take the value of an expression, as `sys.displayhook` would."""
         if value is not None:
-            self.value, self.has_value = value, True
+            self.value = value
 
     def bundle(self) -> dict[str, Any]:
-        """Return the value as a JSON mime bundle ({} when there is none). A widget is displayed in the cell instead."""
-        if not self.has_value:
+        """Return the value as a bounded mime bundle ({} when there is none). A widget is also displayed in the cell."""
+        if self.value is None:
             return {}
         data, metadata = self._shell.display_formatter.format(self.value)
         if WIDGET in data:
             self._shell.display_pub.publish(data=data, metadata=metadata)
-            data = {k: v for k, v in data.items() if k != WIDGET}
-        return {k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in data.items()}
+        return bundle(data)
 
 
 def _active() -> Capture | None:
@@ -56,54 +56,31 @@ def _active() -> Capture | None:
     return capture if capture is not None and capture.open else None
 
 
-class Tee:
-    """Stands in for `sys.stdout` or `sys.stderr`: the job's text goes to its capture, everything else to the original."""
-
-    def __init__(self, original: Any, after: Callable[[], None]) -> None:
-        self.original = original
-        self._after = after
-
-    def write(self, text: str) -> int:
-        """Write `text`; raises KeyboardInterrupt if the kernel was interrupted meanwhile."""
-        capture = _active()
-        if capture is None:
-            return int(self.original.write(text) or 0)
-        if text:
-            capture.on_text(text)
-        self._after()
-        return len(text)
-
-    def writelines(self, lines: Any) -> None:
-        """Write each of `lines`."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.original, name)
-
-
 @contextmanager
 def capturing(shell: Any, on_text: Callable[[str], None], after: Callable[[], None]) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread; `after` is called after each write."""
+
+    def write(text: str) -> None:
+        on_text(text)
+        after()
+
     capture = Capture(shell, on_text)
     token = _current.set(capture)
-    shell.display_trap.__enter__()  # IPython sets its own display hook on the first entry only
-    undo = [
-        _swap(sys, "stdout", Tee(sys.stdout, after)),
-        _swap(sys, "stderr", Tee(sys.stderr, after)),
-        _swap(sys, "displayhook", _displayhook(sys.displayhook)),
-        _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (the hook IPython documents for it)
-    ]
-    if hasattr(shell, "kernel"):
-        undo.append(_swap(shell.display_pub, "publish", _telling(shell.display_pub.publish)))
-    try:
-        yield capture
-    finally:
-        capture.open = False
-        _current.reset(token)
-        for put_back in reversed(undo):
-            put_back()
-        shell.display_trap.__exit__(None, None, None)
+    # IPython sets its own display hook on the first entry only: ours is put above it.
+    with captured(write), shell.display_trap:
+        undo = [
+            _swap(sys, "displayhook", _displayhook(sys.displayhook)),
+            _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (the hook IPython documents for it)
+        ]
+        if hasattr(shell, "kernel"):
+            undo.append(_swap(shell.display_pub, "publish", _telling(shell.display_pub.publish)))
+        try:
+            yield capture
+        finally:
+            capture.open = False
+            _current.reset(token)
+            for put_back in reversed(undo):
+                put_back()
 
 
 def _swap(owner: Any, name: str, new: Any) -> Callable[[], None]:

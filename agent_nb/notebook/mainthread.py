@@ -23,8 +23,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import Cancelled, ToolError
 from ..tools.base import Outcome
+from ..tools.results import NOTHING, failure, success
+from ..tools.values import Collector, encoded
 from .capture import capturing
 from .interrupts import Interrupts
 
@@ -89,22 +93,27 @@ class MainThread:
     async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
         """Run `code` as a cell of the user's namespace; top-level await works.
 
-        `on_output` is called on the caller's loop with stdout and stderr as they come. The content of the outcome is the text
-        of the last expression's value, or a short traceback; its display the value's mime bundle.
+        `on_output` is called on the caller's loop with stdout and stderr as they come. The content of the outcome is, bounded,
+        what was printed and then the value of the last expression, or a short traceback; its display the value's mime bundle.
         """
+        said = Collector()
+
+        def take(text: str) -> None:
+            said.add(text)
+            on_output(text)
+
         loop = asyncio.get_running_loop()
-        start = time.perf_counter()
 
         async def work(job: Job) -> tuple[Any, Fault]:
-            return await self._interrupts.guard_async(job, self._cell(code, _hop(loop, on_output)))
+            return await self._interrupts.guard_async(job, self._cell(code, _hop(loop, take)))
 
-        value, fault = await self._submit(work)
-        duration = round(time.perf_counter() - start, 3)
+        start = time.perf_counter()
+        outcome, fault = await self._submit(work)
         if fault is not None:
-            return Outcome("cancelled" if _stops(fault) else "error", self._explain(fault), duration=duration)
-        return Outcome("ok", value.get("text/plain", ""), display=value or None, duration=duration)
+            outcome = failure(fault) if _stops(fault) else Outcome("error", self._explain(fault))
+        return _joined(said.text, outcome, round(time.perf_counter() - start, 3))
 
-    async def _cell(self, code: str, on_text: Callable[[str], None]) -> dict[str, Any]:
+    async def _cell(self, code: str, on_text: Callable[[str], None]) -> Outcome:
         shell = self._shell
         with capturing(shell, on_text, self._interrupts.checkpoint) as capture:
             transformed = shell.transform_cell(code)
@@ -118,7 +127,8 @@ class MainThread:
             fault = result.error_before_exec or result.error_in_exec
             if fault is not None:
                 raise fault
-            return capture.bundle()
+            outcome, shown = success(capture.value), capture.bundle()
+            return msgspec.structs.replace(outcome, display=shown) if shown.keys() - {"text/plain"} else outcome
 
     async def _submit(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> tuple[Any, Fault]:
         job = Job(work)
@@ -204,6 +214,15 @@ def _outward(fault: BaseException) -> BaseException:
     if _stops(fault):
         return Cancelled("user", "interrupted")
     return fault if isinstance(fault, Exception) else ToolError(f"the tool tried to end the kernel: {fault!r}")
+
+
+def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
+    """Return the outcome with what was printed before it."""
+    content = outcome.content
+    if said:
+        text = content if isinstance(content, str) else encoded(content)
+        content = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{text}"
+    return msgspec.structs.replace(outcome, content=content, duration=duration)
 
 
 def _hop(loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]) -> Callable[[str], None]:

@@ -98,12 +98,12 @@ def test_a_function_that_exits_does_not_end_the_kernel(drive):
 def test_code_runs_in_the_users_namespace(drive, shell):
     shell.user_ns["x"] = 20
     _, outcome = drive(cell("y = x + 1\ny * 2"))
-    assert (outcome.status, outcome.content) == ("ok", "42")
+    assert (outcome.status, outcome.content) == ("ok", 42)
     assert shell.user_ns["y"] == 21
 
 
 def test_top_level_await_works_in_code(drive):
-    assert drive(cell("import asyncio\nawait asyncio.sleep(0, 'slept')"))[1].content == "'slept'"
+    assert drive(cell("import asyncio\nawait asyncio.sleep(0, 'slept')"))[1].content == "slept"
 
 
 def test_output_goes_to_the_tool_and_not_to_the_cell(drive, capsys):
@@ -111,6 +111,12 @@ def test_output_goes_to_the_tool_and_not_to_the_cell(drive, capsys):
     drive(cell("import sys\nprint('out')\nprint('err', file=sys.stderr)", seen))
     assert "".join(seen) == "out\nerr\n"
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_was_printed_comes_before_the_value_in_what_the_model_reads(drive):
+    assert drive(cell("print('out')\n42"))[1].content == "out\n42"
+    assert drive(cell("print('out')"))[1].content == "out\n"
+    assert drive(cell("print('out')\n1/0"))[1].content.startswith("out\nTraceback")
 
 
 def test_output_of_other_code_still_goes_to_the_cell(drive, capsys):
@@ -195,7 +201,7 @@ def test_a_tool_that_gives_up_waiting_breaks_its_blocking_code(drive, shell):
         return await host.run_cell("'next'", print)
 
     driver, outcome = drive(work)
-    assert outcome.content == "'next'"
+    assert outcome.content == "next"
     assert driver.interrupts.presses == 0
 
 
