@@ -41,7 +41,7 @@ LAST_TURN = "This is your last turn: answer the user now with what you know, wit
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a run is made of. `start` holds the fields of its `run_start` event."""
+    """Everything a run is made of. `start` holds the fields of its `run_start` event, `notes` remarks on its conversation."""
 
     model: Model
     dialect: Dialect
@@ -54,6 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     system: str = ""
     settings: Mapping[str, Any] = {}
     start: Mapping[str, Any] = {}
+    notes: Sequence[str] = ()
 
 
 class Loop:
@@ -83,6 +84,8 @@ class Loop:
         """Run to the end. Raises nothing: what went wrong is in the log."""
         self._log.append(events.RunStart(**self._plan.start))
         self._log.append(self._user)
+        for note in self._plan.notes:
+            self._log.append(events.State(kind="conversation", payload={"note": note}))
         status: events.EndStatus = "error"
         reason = ""
         seconds = self._plan.limits.seconds
