@@ -118,6 +118,8 @@ class ToolRunner:
             call.finish(await self._settle(call, slots))
         except asyncio.CancelledError:
             call.finish(call.last_words or _STOPPED)
+        finally:
+            call.over.set()  # the next in order must not wait for ever, even if the report has raised
 
     async def _settle(self, call: _Call, slots: asyncio.Semaphore) -> Outcome:
         """Take one call from the model's words to its outcome."""

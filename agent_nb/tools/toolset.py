@@ -34,7 +34,7 @@ class Toolset:
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
-            if self._tools.setdefault(tool.name, tool) != tool:
+            if not _same(self._tools.setdefault(tool.name, tool), tool):
                 raise UsageError(f"Two tools are named {tool.name!r}. Rename one: @tool(name=…), or Toolset.rename.")
 
     def __iter__(self) -> Iterator[Tool]:
@@ -139,6 +139,11 @@ def _plugin(name: str) -> Iterable[Tool]:
         return _tools(plugins.load(ROOM, name))
     except Exception:  # a missing extra, or whatever somebody's entry point raises
         return ()
+
+
+def _same(one: Tool, other: Tool) -> bool:
+    """Return True for two tools made of the same function in the same way."""
+    return one.spec == other.spec and inspect.unwrap(one.invoke) == inspect.unwrap(other.invoke)
 
 
 def _named(tool: Tool, name: str) -> Tool:
