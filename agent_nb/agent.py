@@ -65,7 +65,8 @@ class Agent:
     ) -> None:
         from .tools.toolset import resolve
 
-        self.model, self.source = _model(model)
+        self.folder = os.fspath(folder)
+        self.model, self.source = _model(model, namespace or {}, self.folder)
         self.tools = resolve(tools, namespace or {})
         self.system = system or ""
         self.dialect = plugins.load("dialects", dialect or self.model.dialect)
@@ -73,23 +74,30 @@ class Agent:
         self.limits = limits_from(limits)
         self.settings = dict(settings or {})
         self.name = name
-        self.folder = os.fspath(folder)
         self.host = host
         self.ask = ask
         self.trace_id = trace_id
         self.secrets = dict(environment_secrets(os.environ) if secrets is None else secrets)
 
-    def __call__(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> Stream:
+    def __call__(
+        self,
+        prompt: str,
+        *,
+        attachments: Sequence[Any] = (),
+        history: Sequence[Sequence[Event]] = (),
+        notes: Sequence[str] = (),
+    ) -> Stream:
         """Return the stream of a new run. Nothing happens before it is started, iterated or awaited.
 
-        `history` are the events of earlier runs of the conversation, oldest first. Raises UsageError on an empty prompt.
+        `history` are the events of earlier runs of the conversation, oldest first; `notes` are remarks on it for the log.
+        Raises UsageError on an empty prompt.
         """
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")
         log = EventLog()
         redaction = Redaction(partial(Redactor, self.secrets), partial(redact_value, secrets=self.secrets))
         user = events.User(content=redaction.value(prompt), attachments=_images(attachments), origin="user")
-        return Stream(self._plan(log, redaction, user.content), log, user, history)
+        return Stream(self._plan(log, redaction, user.content, notes), log, user, history)
 
     def run_sync(self, prompt: str, **options: Any) -> Run:
         """Run to the end and return the run; for scripts. Raises UsageError inside a running event loop: `await agent(prompt)` there."""
@@ -102,20 +110,20 @@ class Agent:
     async def _finish(self, prompt: str, options: dict[str, Any]) -> Run:
         return await self(prompt, **options)
 
-    def _plan(self, log: EventLog, redaction: Redaction, prompt: str) -> Plan:
+    def _plan(self, log: EventLog, redaction: Redaction, prompt: str, notes: Sequence[str]) -> Plan:
         from .models.retry import delays
         from .tools.approval import approver
         from .tools.runner import ToolRunner
 
         start = getattr(self.model, "start", None)
         runner = ToolRunner(
-            self.tools, approver=approver(self.approve, self.ask), host=self.host, folder=self.folder, trace_id=self.trace_id or log.run
+            self.tools, approver=approver(self.approve, self.ask, self.folder), host=self.host, folder=self.folder, trace_id=self.trace_id or log.run
         )
         thinking = plugins.load("dialects", "thinking").over
         return Plan(
             model=start() if start else self.model, dialect=thinking(self.dialect), fallback=thinking(plugins.load("dialects", FALLBACK)),
             tools=self.tools.specs, runner=runner, limits=self.limits, redaction=redaction, retry_delay=delays,
-            system=self.system, settings=self.settings, start=self._start(redaction, prompt),
+            system=self.system, settings=self.settings, start=self._start(redaction, prompt), notes=tuple(notes),
         )  # fmt: skip
 
     def _start(self, redaction: Redaction, prompt: str) -> dict[str, Any]:
@@ -193,12 +201,13 @@ class Stream:
             detach()
 
 
-def _model(model: Model | str | None) -> tuple[Model, str]:
-    if model is None or isinstance(model, str):
-        from .models.choose import choose
+def _model(model: Model | str | None, namespace: Mapping[str, Any], folder: str) -> tuple[Model, str]:
+    """Return the model and where the choice came from; a name may also be that of a model object in the namespace."""
+    from .models.choose import resolve
 
-        return choose(model)
-    return model, "given"
+    if isinstance(model, str) and hasattr(namespace.get(model), "stream"):
+        return namespace[model], f"the variable {model}"
+    return resolve(model, folder=folder)
 
 
 def _images(attachments: Sequence[Any]) -> tuple[dict[str, Any], ...]:

@@ -19,6 +19,7 @@ from contextlib import aclosing
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from . import context, events
@@ -122,6 +123,7 @@ class Loop:
 
     async def _turns(self) -> tuple[events.EndStatus, str]:
         while True:
+            await anyio.lowlevel.checkpoint()  # a stop that came before, or during code that never waits, counts here
             if words := self._meter.hit():
                 raise Cancelled("limit", words)
             turn = await self._model_turn()

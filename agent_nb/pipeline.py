@@ -46,7 +46,6 @@ class Pipeline:
         self._filters: dict[tuple[type[parts.Part], str | int], Filter] = {}
         self._passing: tuple[type[parts.Part], str | int] | None = None
         self._sample: parts.Part = parts.Text("")
-        self._text_block = ""
 
     @property
     def stopped(self) -> bool:
@@ -75,7 +74,7 @@ class Pipeline:
         out: list[parts.Part] = []
         self._release(out)
         if not self._parser.stopped:
-            out.extend(self._parser.close())
+            out.extend(_cut(self._parser.close()) if incomplete else self._parser.close())
         out.extend(self._calls.close(incomplete=incomplete))
         stored = self.turn.feed(out)
         stored += self.turn.close(incomplete=incomplete)
@@ -112,8 +111,6 @@ class Pipeline:
 
     def _plain(self, part: parts.Part, out: list[parts.Part]) -> None:
         if isinstance(part, parts.Text):
-            if part.block != self._text_block:
-                self._text_block = part.block
             if part.text:
                 parsed = self._parser.feed(part.text)
                 out.extend(parsed if not part.block else _placed(parsed, part.block))
@@ -127,6 +124,11 @@ class Pipeline:
         if isinstance(part, parts.Call):
             self._calls.drop(part.index)
         out.append(part)
+
+
+def _cut(closing: Sequence[parts.Part]) -> Iterable[parts.Part]:
+    """Mark what a parser closes at its end as incomplete: the stream broke off there."""
+    return [msgspec.structs.replace(p, incomplete=True) if isinstance(p, parts.Close) else p for p in closing]
 
 
 def _placed(parsed: Sequence[parts.Part], block: str) -> Iterable[parts.Part]:

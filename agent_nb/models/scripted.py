@@ -118,7 +118,7 @@ class Scripted:
         for batch in _batches(turn):
             if delay:
                 await anyio.sleep(delay)
-            yield ([Head(status=200, model=self.name), *batch] if first else batch)
+            yield ([Head(status=200, model=self.name), *_usage(turn), *batch] if first else batch)
             first = False
         if not turn.cut:
             return
@@ -151,10 +151,12 @@ def _batches(turn: Turn) -> list[list[Part]]:
             batches.append([CallDelta(piece, index=call.index, call_id=call.call_id, name=call.name)])
     if turn.cut:
         return batches
-    end: list[Part] = [Finish(turn.finish or ("tool_calls" if calls else "stop"))]
-    if turn.usage:
-        end.append(Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage)))
-    return [*batches, [*calls, *end]]
+    return [*batches, [*calls, Finish(turn.finish or ("tool_calls" if calls else "stop"))]]
+
+
+def _usage(turn: Turn) -> list[Part]:
+    """Return the usage, told with the first piece: a text dialect stops reading before the end of a stream."""
+    return [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))] if turn.usage else []
 
 
 def _split(text: str, size: int) -> list[str]:

@@ -1,0 +1,122 @@
+"""An agent as a tool of another agent (seed 003 §7).
+
+Why the child's events travel: a delegated task that is a black box cannot be followed, stopped, paid for or recorded; here the child's
+whole run is part of the parent's log, as a node below the call.
+
+Rules
+- Every event of the child is told as it happens, with `span` = the call's id (and the child's own span below it), its block and call ids
+  prefixed by it, so that nothing in one log collides.
+- The child's `trace_id` is the parent's; its limits are its own, bounded by what the parent has left; its usage counts in the parent's.
+- Cancelling the call cancels the child, which ends properly before the call does.
+- The result is the child's answer; a run that did not end `ok` is a ToolError that says why.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from . import events
+from .errors import ToolError, UsageError
+from .events import Event
+from .limits import Limits
+from .messages import ToolSpec
+from .tools.base import Tool, ToolContext
+from .tools.decorator import clean_name
+
+if TYPE_CHECKING:
+    from .agent import Agent, Stream
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"prompt": {"type": "string", "description": "What the agent should do, with all it needs to know."}},
+    "required": ["prompt"],
+    "additionalProperties": False,
+}
+
+
+def as_tool(agent: Agent, name: str = "", description: str = "") -> Tool:
+    """Return a tool that gives `agent` a prompt and returns its answer. Raises UsageError without a usable name."""
+    name = clean_name(name or agent.name)
+    if not name:
+        raise UsageError("A sub-agent needs a name: Agent(…, name='researcher') or as_tool(name='researcher').")
+
+    async def ask(prompt: str, context: ToolContext) -> str:
+        return await _delegate(agent, name, prompt, context)
+
+    return Tool(
+        spec=ToolSpec(name, description or f"Ask the agent {name} to do a task and return its answer.", SCHEMA),
+        invoke=ask, validate=_validate, context_parameter="context", thread="loop", icon="agent", timeout=float("inf"),
+    )  # fmt: skip
+
+
+def _validate(args: dict[str, Any]) -> dict[str, Any]:
+    prompt = args.get("prompt")
+    if not isinstance(prompt, str) or not prompt.strip() or len(args) != 1:
+        raise ToolError("The one argument is `prompt`, a text that is not empty.")
+    return args
+
+
+async def _delegate(agent: Agent, name: str, prompt: str, context: ToolContext) -> str:
+    child = bounded(agent, context)
+    stream = child(prompt)
+    enter = events.Node(name=name, phase="enter", span=context.call_id, data={"agent": name, "run": stream.log.run})
+    context.relay(enter)
+    status = "cancelled"
+    stream.log.subscribe(lambda event: context.relay(below(event, context.call_id)))
+    try:
+        run = await stream
+        status = run.status
+    finally:
+        await _closed(stream)
+        context.relay(events.Node(name=name, phase="exit", span=context.call_id, result=status))
+    if run.status != "ok":
+        raise ToolError(f"The agent {name} ended with status {run.status}: {run.error or _why(stream)}")
+    return run.answer
+
+
+async def _closed(stream: Stream) -> None:
+    """See the child's run to its end, also when we are being cancelled."""
+    with anyio.CancelScope(shield=True):
+        await stream.aclose()
+
+
+def _why(stream: Stream) -> str:
+    found = [e.detail for e in stream.log if isinstance(e, events.Interrupt)]
+    return found[-1] if found else "it gave no reason"
+
+
+def bounded(agent: Agent, context: ToolContext) -> Agent:
+    """Return a copy of `agent` for one call: the parent's trace, host and asker, and limits within what the parent has left."""
+    child = copy.copy(agent)
+    child.trace_id = context.trace_id
+    child.host = agent.host or context.host
+    child.ask = agent.ask or context.ask
+    child.limits = tighter(agent.limits, context.remaining())
+    return child
+
+
+def tighter(limits: Limits, left: Mapping[str, float]) -> Limits:
+    """Return `limits` with each one at most what is left (names without a bound are absent from `left`)."""
+    current = msgspec.structs.asdict(limits)
+    changes = {k: type(current[k] or v)(min(current[k] or v, v)) for k, v in left.items()}
+    return msgspec.structs.replace(limits, **changes)
+
+
+def below(event: Event, call_id: str) -> Event:
+    """Return a child's event as it stands in the parent's log, below the call `call_id`."""
+    changes: dict[str, Any] = {"seq": 0, "run": "", "span": f"{call_id}/{event.span}" if event.span else call_id}
+    changes["parent"] = f"{call_id}/{event.parent}" if event.parent else call_id
+    fields = type(event).__struct_fields__
+    for name in ("block", "call_id", "batch"):
+        if name in fields and getattr(event, name):
+            changes[name] = f"{call_id}/{getattr(event, name)}"
+    if isinstance(event, events.Execute):
+        changes["calls"] = tuple(f"{call_id}/{c}" for c in event.calls)
+    if "chunks" in fields:
+        changes["chunks"] = ""
+    return msgspec.structs.replace(event, **changes)
