@@ -1,0 +1,213 @@
+"""The journal: nothing that was logged is lost, whatever kills the process."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb import journal
+from agent_nb.journal import Journal, fold, forget, recover, recoverable, tidy
+from agent_nb.log import EventLog
+
+KILLS = 50
+
+# Forks a writer, kills it at a random moment, fifty times; says how many characters each writer had logged 100 ms earlier.
+DRIVER = """
+import json, os, random, select, signal, struct, sys, time
+from pathlib import Path
+from agent_nb import events as e
+from agent_nb.journal import Journal
+from agent_nb.log import EventLog
+
+def write(folder, pipe, kill):
+    log = EventLog(f"run{kill}")
+    log.subscribe(Journal(log.run, where=folder, clean=False))
+    log.append(e.RunStart(model="m"))
+    log.append(e.User(content="go"))
+    characters = 0
+    for block in range(10_000):
+        kind = ("think", "respond")[block % 2]
+        for piece in range(7):
+            log.append(e.Delta(block=str(block), of=kind, text="x" * (piece + 1)))
+            characters += piece + 1
+            os.write(pipe, struct.pack("dq", time.monotonic(), characters))
+            time.sleep(0.0003)
+        text = "x" * 28
+        log.append(e.Think(block=str(block), content=text) if kind == "think" else e.Respond(block=str(block), content=text))
+
+folder, kills = Path(sys.argv[1]), int(sys.argv[2])
+chance = random.Random(7)
+for kill in range(kills):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        write(folder, writer, kill)
+        os._exit(0)
+    os.close(writer)
+    data = os.read(reader, 16)
+    time.sleep(chance.uniform(0, 0.12))
+    os.kill(child, signal.SIGKILL)
+    died = time.monotonic()
+    os.waitpid(child, 0)
+    while select.select([reader], [], [], 0)[0] and (more := os.read(reader, 1 << 16)):
+        data += more
+    os.close(reader)
+    said = [struct.unpack_from("dq", data, at) for at in range(0, len(data) - 15, 16)]
+    print(json.dumps({"run": f"run{kill}", "logged": max((n for t, n in said if t < died), default=0)}), flush=True)
+"""
+
+
+def written(log, where, **options):
+    """Put a log and its deltas through a journal; return the journal."""
+    writer = Journal(log.run, where=where, **options)
+    deltas = {}
+    for delta in log.deltas():
+        deltas.setdefault(delta.block, []).append(delta)
+    for event in log:
+        for delta in deltas.get(getattr(event, "block", ""), ()):
+            writer(delta)
+        writer(event)
+    return writer
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(tmp_path), str(KILLS)], capture_output=True, text=True, check=True, timeout=100
+    )
+    said = {s["run"]: s["logged"] for s in map(json.loads, done.stdout.splitlines())}
+    assert len(said) == KILLS
+    for found in recoverable(where=tmp_path):
+        log = recover(found.path)
+        assert sum(len(x.content) for x in log if x.type in ("think", "respond")) >= said.pop(found.header.run)
+        assert (found.status, found.prompt) == ("lost", "go")
+        assert [x.type for x in log[-2:]] == ["interrupt", "end"]
+        assert [x.seq for x in log] == list(range(1, len(log) + 1))
+    assert not said
+
+
+def test_a_finished_run_is_recovered_as_it_was(log, tmp_path):
+    writer = written(log, tmp_path)
+    writer.close()
+    assert list(recover(writer.path)) == list(log)
+
+
+def test_recovered_deltas_are_those_that_came(new_log, tmp_path):
+    log = new_log()
+    lines = []
+    with_deltas = EventLog(log.run)
+    with_deltas.subscribe(lines.append)
+    for event in (e.RunStart(), e.Delta(block="1", of="respond", text="Hel"), e.Delta(block="1", of="respond", text="lo")):
+        with_deltas.append(event)
+    recovered = EventLog.of_events(fold(lines))
+    assert recovered[1].incomplete
+    assert list(recovered.deltas()) == lines[1:]
+
+
+def test_a_call_cut_off_in_its_arguments_is_recovered_and_cancelled(tmp_path):
+    writer = Journal("r", where=tmp_path)
+    for event in (
+        e.User(seq=1, run="r"), e.Delta(run="r", block="1.2", of="call", name="python", text='{"co'), e.Delta(run="r", block="1.2", of="call", text="d"),
+    ):  # fmt: skip
+        writer(event)
+    writer.close()
+    _, call, result, _, _ = recover(writer.path)
+    assert (call.name, call.raw_args, call.incomplete) == ("python", '{"cod', True)
+    assert (result.call_id, result.status) == (call.call_id, "cancelled")
+
+
+def test_a_torn_last_line_and_foreign_lines_do_not_matter(log, tmp_path):
+    writer = written(EventLog.of_events(log[:4]), tmp_path)
+    writer.close()
+    with writer.path.open("ab") as file:
+        file.write(b'not json\n[1]\n{"type": "end", "stat')
+    assert list(recover(writer.path))[:4] == log[:4]
+    assert recover(writer.path)[-1].status == "interrupted"
+
+
+def test_an_empty_journal_gives_an_empty_log(tmp_path):
+    (tmp_path / "1-x.ndjson").write_bytes(b"")
+    assert list(recover(tmp_path / "1-x.ndjson")) == []
+    assert recoverable(where=tmp_path)[0].status == "lost"
+
+
+def test_only_its_user_can_read_a_journal(tmp_path):
+    writer = Journal("r", where=tmp_path / "new")
+    assert stat.S_IMODE(writer.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    writer.close()
+
+
+def test_a_journal_names_its_cell_and_no_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ann")
+    Journal("r", cell="c1", notebook="/home/ann/nb/x.ipynb", conversation="main", where=tmp_path).close()
+    (found,) = recoverable(where=tmp_path)
+    assert (found.header.cell, found.header.conversation) == ("c1", "main")
+    assert "ann" not in found.header.notebook
+
+
+def test_known_runs_are_not_offered(log, tmp_path):
+    written(log, tmp_path).close()
+    assert recoverable([log.run], where=tmp_path) == []
+
+
+def test_a_run_that_ended_says_how(log, tmp_path):
+    written(log, tmp_path).close()
+    assert recoverable(where=tmp_path)[0].status == "ok"
+
+
+def test_a_journal_that_is_being_written_is_running_and_stays(tmp_path):
+    writer = Journal("r", where=tmp_path)
+    writer(e.User(seq=1))
+    assert recoverable(where=tmp_path)[0].status == "running"
+    assert tidy(tmp_path, max_age=-1) == 0
+    assert forget("r", where=tmp_path) == 0
+    writer.close()
+    assert forget("r", where=tmp_path) == 1
+
+
+def test_old_journals_go(tmp_path):
+    for run in ("a", "b"):
+        Journal(run, where=tmp_path).close()
+    old, new = journal.journals(tmp_path)
+    os.utime(old, (1000, 1000))
+    assert tidy(tmp_path, max_age=3600) == 1
+    assert journal.journals(tmp_path) == [new]
+
+
+def test_the_oldest_journals_go_when_all_are_too_large(tmp_path):
+    for name in ("1-a", "2-b", "3-c"):
+        (tmp_path / f"{name}.ndjson").write_bytes(b"x" * 100)
+    assert tidy(tmp_path, max_bytes=250) == 1
+    assert [p.name for p in journal.journals(tmp_path)] == ["2-b.ndjson", "3-c.ndjson"]
+
+
+def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
+    (tmp_path / "file").write_text("")
+    writer = Journal("r", where=tmp_path / "file")
+    writer(e.User(seq=1))
+    assert "No journal" in writer.warning
+    assert recoverable(where=tmp_path / "file") == []
+
+
+def test_a_discarded_journal_is_gone(tmp_path):
+    writer = Journal("r", where=tmp_path)
+    writer.close(discard=True)
+    assert journal.journals(tmp_path) == []
+
+
+def test_run_ids_of_others_cannot_leave_the_folder(tmp_path):
+    writer = Journal("../../evil", where=tmp_path)
+    assert writer.path.parent == tmp_path
+    writer.close()
+
+
+def test_the_folder_is_the_users_state_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert journal.folder().name == "journals"
+    assert sys.platform != "linux" or tmp_path in Path(journal.folder()).parents
