@@ -46,8 +46,6 @@ async def perform(tool: Tool, values: dict[str, Any], context: ToolContext, limi
         if isinstance(caught.value, Outcome):
             return caught.value
         return await _resolve(caught.value, context, finish)
-    except GeneratorExit:  # the event loop is gone and the coroutine is being torn down
-        raise
     except BaseException as error:  # a KeyboardInterrupt that leaves a task would end the event loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
             raise

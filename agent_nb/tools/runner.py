@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import anyio
 import msgspec
@@ -82,23 +82,28 @@ class ToolRunner:
         When cancelled it reports an outcome for every call and lets the cancellation pass, within `3 * GRACE` seconds.
         """
         batch = [self._call(Job(*call), report) for call in calls]
-        slots = asyncio.Semaphore(self.limit)
-        before: asyncio.Event | None = None
-        tasks = []
-        for call in batch:
-            call.before = before if call.in_order else None
-            before = call.over if call.in_order else before
-            tasks.append(asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}"))
+        tasks: list[asyncio.Task[None]] = []
         try:
+            await asyncio.sleep(0)  # a stop that came before must come before the tools
+            tasks += self._start(batch)
             if tasks:
                 await asyncio.wait(tasks)
         finally:
             await _wind_up(tasks)
             for call in batch:
                 call.finish(_STOPPED)
-        for task in tasks:
-            task.result()
+        faults = [task.exception() for task in tasks if not task.cancelled()]
+        for fault in filter(None, faults):
+            raise fault
         return [call.outcome for call in batch if call.outcome is not None]
+
+    def _start(self, batch: Sequence[_Call]) -> list[asyncio.Task[None]]:
+        slots = asyncio.Semaphore(self.limit)
+        before: asyncio.Event | None = None
+        for call in batch:
+            if call.in_order:
+                call.before, before = before, call.over
+        return [asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}") for call in batch]
 
     def _call(self, job: Job, report: Report) -> _Call:
         call = _Call(job, self.toolset.get(job.name), report)
@@ -117,7 +122,7 @@ class ToolRunner:
         try:
             call.finish(await self._settle(call, slots))
         except asyncio.CancelledError:
-            call.finish(call.last_words or _STOPPED)
+            call.finish(_stopped(call.last_words, "cancelled", ""))
         finally:
             call.over.set()  # the next in order must not wait for ever, even if the report has raised
 
@@ -158,7 +163,8 @@ class ToolRunner:
             call.last_words = await self._stop(work, tool, call.context)
             raise
         if not work.done():
-            return _late(await self._stop(work, tool, call.context), tool.name, seconds)
+            late = f"{tool.name} was stopped: it took longer than {seconds:g} seconds."
+            return _stopped(await self._stop(work, tool, call.context), "timeout", late)
         return _STOPPED if work.cancelled() else work.result()
 
     async def _stop(self, work: asyncio.Task[Outcome], tool: Tool, context: ToolContext) -> Outcome | None:
@@ -236,15 +242,13 @@ class _Call:
                 self.report.update(self.job.call_id, update)
 
 
-def _late(returned: Outcome | None, name: str, seconds: float) -> Outcome:
-    """Return the outcome of a call whose time was over: what the tool had until then, if it said."""
-    if returned is not None and returned.status != "cancelled":
-        return returned
-    message = f"{name} was stopped: it took longer than {seconds:g} seconds."
-    if returned is None or returned.content == _STOPPED.content:
-        return Outcome("timeout", message)
+def _stopped(returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str) -> Outcome:
+    """Return the outcome of a call that was asked to stop: what the tool still returned, if that says anything, and why."""
+    empty = (results.NOTHING, _STOPPED.content)
+    if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
+        return Outcome(status, why or _STOPPED.content)
     kept = returned.content if isinstance(returned.content, str) else encoded(returned.content)
-    return msgspec.structs.replace(returned, status="timeout", content=f"{kept}\n[{message}]")
+    return msgspec.structs.replace(returned, status=status, content=f"{kept}\n[{why}]" if why else returned.content)
 
 
 def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:

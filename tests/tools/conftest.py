@@ -135,7 +135,7 @@ def host() -> MainThread:
 def asker() -> Callable[..., Any]:
     """Make an asker that gives the answers one after another and keeps the questions in `.questions`."""
 
-    def make(*answers: Decision | None | Exception) -> Any:
+    def make(*answers: Decision | Exception | None) -> Any:
         left = list(answers)
 
         async def ask(question: Question) -> Decision | None:

@@ -254,6 +254,7 @@ def test_a_function_without_a_readable_signature_is_a_usage_error() -> None:
 
 
 def test_pydantic_is_not_imported_before_a_tool_is_made() -> None:
-    code = "import sys, agent_nb.tools.decorator, agent_nb.tools.runner, agent_nb.tools.toolset; print('pydantic' in sys.modules, 'yaml' in sys.modules)"
+    modules = "agent_nb.tools.decorator, agent_nb.tools.runner, agent_nb.tools.toolset, agent_nb.tools.approval"
+    code = f"import sys, {modules}; print('pydantic' in sys.modules, 'yaml' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["False", "False"]

@@ -1,0 +1,239 @@
+"""The gate: who is asked about what, what an answer means, and what happens when nobody is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_nb.errors import ToolError, UsageError
+from agent_nb.tools.approval import Approver, approver
+from agent_nb.tools.base import Decision, Question, ToolContext
+from agent_nb.tools.decorator import tool
+from agent_nb.tools.policy import parse
+from agent_nb.tools.runner import Job, ToolRunner
+from agent_nb.tools.toolset import resolve
+
+Run = Callable[..., Any]
+
+
+def look() -> str:
+    """Without effects."""
+    return "seen"
+
+
+@tool(effect="outside", preview=lambda args, context: f"would send {args['text']} from {context.folder}")
+def send(text: str, times: int = 1) -> str:
+    return f"sent {text} {times}"
+
+
+@tool(effect="kernel")
+def change() -> str:
+    return "changed"
+
+
+TOOLS = [look, send, change]
+
+
+@pytest.mark.parametrize(
+    ("mode", "statuses"),
+    [
+        ("ask", ["ok", "denied", "denied"]),
+        ("auto", ["ok", "ok", "ok"]),
+        ("deny", ["ok", "denied", "denied"]),
+    ],
+)
+def test_the_modes_without_anybody_to_ask(run: Run, mode: str, statuses: list[str]) -> None:
+    outcomes, _ = run(TOOLS, ("look", {}), ("send", {"text": "x"}), ("change", {}), approver=approver(mode))
+    assert [o.status for o in outcomes] == statuses
+
+
+def test_nobody_to_ask_is_a_denial_that_says_how_to_allow(run: Run) -> None:
+    outcomes, record = run(TOOLS, ("send", {"text": "x"}), approver=approver("ask"))
+    assert "--approve auto" in outcomes[0].content
+    assert "--approve POLICY.yaml" in outcomes[0].content
+    assert record.kinds("c1") == ["requested", "decided", "end"]
+    assert record.of("decided")[0]["decision"] == "deny"
+
+
+def test_the_question_holds_the_checked_arguments_and_the_preview(run: Run, asker: Any) -> None:
+    ask = asker(Decision(True, by="click"))
+    outcomes, record = run(TOOLS, ("send", {"text": "x", "times": "2"}), approver=approver("ask", ask), folder="F")
+    assert ask.questions == [Question("c1", "send", {"text": "x", "times": 2}, "outside", "would send x from F")]
+    assert outcomes[0].content == "sent x 2"
+    assert record.kinds("c1") == ["requested", "decided", "started", "end"]
+    assert record.of("requested")[0] == {
+        "stage": "requested", "args": {"text": "x", "times": 2}, "extra": {"preview": "would send x from F"},
+    }  # fmt: skip
+    assert record.of("decided")[0] == {
+        "stage": "decided", "args": {"text": "x", "times": 2}, "decision": "allow", "scope": "once", "by": "click", "reason": "",
+    }  # fmt: skip
+
+
+def test_tools_without_effects_are_neither_asked_about_nor_reported(run: Run, asker: Any) -> None:
+    ask = asker()
+    _, record = run(TOOLS, ("look", {}), approver=approver("ask", ask))
+    assert ask.questions == []
+    assert record.kinds("c1") == ["started", "end"]
+
+
+def test_a_refusal_and_its_reason_go_to_the_model(run: Run, asker: Any) -> None:
+    ask = asker(Decision(False, by="click", reason="not today"), Decision(False, by="click"))
+    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=approver("ask", ask))
+    assert [(o.status, o.content) for o in outcomes] == [("denied", "Not run: not today."), ("denied", "Not run: the user said no.")]
+
+
+def test_edited_arguments_are_validated_and_used(run: Run, asker: Any) -> None:
+    ask = asker(Decision(True, args={"text": "better", "times": "3"}, by="click"))
+    outcomes, record = run(TOOLS, ("send", {"text": "x"}), approver=approver("ask", ask))
+    assert outcomes[0].content == "sent better 3"
+    assert record.of("decided")[0]["args"] == {"text": "better", "times": "3"}
+
+
+def test_edited_arguments_that_do_not_fit_are_an_error_and_nothing_runs(run: Run, asker: Any) -> None:
+    ask = asker(Decision(True, args={"txt": "better"}, by="click"))
+    outcomes, record = run(TOOLS, ("send", {"text": "x"}), approver=approver("ask", ask))
+    assert outcomes[0].status == "error"
+    assert "txt: is not a parameter" in outcomes[0].content
+    assert record.of("started") == []
+
+
+@pytest.mark.parametrize(("scope", "asked"), [("once", 3), ("tool", 2), ("run", 1)])
+@pytest.mark.parametrize("allow", [True, False])
+def test_an_answer_holds_for_its_scope(run: Run, asker: Any, scope: Any, asked: int, allow: bool) -> None:
+    answers = [Decision(allow, scope=scope, by="click")] + [Decision(allow, by="click")] * 2
+    ask = asker(*answers)
+    calls = [("send", {"text": "x"}), ("send", {"text": "y"}), ("change", {})]
+    outcomes, record = run(TOOLS, *calls, approver=approver("ask", ask))
+    assert len(ask.questions) == asked
+    assert {o.status for o in outcomes} == {"ok" if allow else "denied"}
+    assert len(record.of("requested")) == asked
+    assert len(record.of("decided")) == 3
+    assert {d["by"] for d in record.of("decided")} == {"click"}
+
+
+def test_edited_arguments_are_not_carried_over_to_later_calls(run: Run, asker: Any) -> None:
+    ask = asker(Decision(True, args={"text": "edited"}, scope="tool", by="click"))
+    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=approver("ask", ask))
+    assert [o.content for o in outcomes] == ["sent edited 1", "sent y 1"]
+
+
+def test_questions_are_asked_one_at_a_time(run: Run) -> None:
+    open_: list[str] = []
+    most: list[int] = []
+
+    async def ask(question: Question) -> Decision:
+        open_.append(question.call_id)
+        most.append(len(open_))
+        await asyncio.sleep(0)
+        open_.remove(question.call_id)
+        return Decision(True, by="click")
+
+    outcomes, _ = run(TOOLS, *[("send", {"text": str(n)}) for n in range(5)], approver=approver("ask", ask))
+    assert most == [1] * 5
+    assert [o.status for o in outcomes] == ["ok"] * 5
+
+
+def test_other_calls_run_while_a_question_is_open(run: Run, record: Any) -> None:
+    kept: list[Any] = []
+
+    async def ask(question: Question) -> Decision:
+        await kept[0].seen("end")
+        return Decision(True, by="click")
+
+    async def main() -> None:
+        kept.append(record())
+        runner = ToolRunner(resolve(TOOLS), approver=approver("ask", ask), limit=1)
+        await runner.run([Job("1", "send", {"text": "x"}), Job("2", "look", {})], kept[0])
+
+    anyio.run(main)
+    assert [c for k, c, _ in kept[0].all if k == "end"] == ["2", "1"]
+
+
+def test_an_asker_that_fails_is_a_denial(run: Run, asker: Any) -> None:
+    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), approver=approver("ask", asker(RuntimeError("no front end"))))
+    assert outcomes[0].status == "denied"
+    assert "RuntimeError: no front end" in outcomes[0].content
+
+
+def test_an_open_question_ends_when_the_run_is_stopped(record: Any) -> None:
+    closed: list[str] = []
+
+    async def ask(question: Question) -> Decision | None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closed.append(question.call_id)
+        return None
+
+    async def main() -> Any:
+        kept = record()
+        runner = ToolRunner(resolve(TOOLS), approver=approver("ask", ask))
+        jobs = [Job("1", "send", {"text": "x"}), Job("2", "send", {"text": "y"})]
+        task = asyncio.create_task(runner.run(jobs, kept))
+        await kept.seen("requested")
+        task.cancel()
+        await asyncio.wait([task])
+        return kept
+
+    kept = anyio.run(main)
+    assert closed == ["1"]
+    assert [o.status for o in kept.of("end")] == ["cancelled", "cancelled"]
+
+
+def test_a_preview_that_finds_the_call_impossible_is_its_result_and_nobody_is_asked(run: Run, asker: Any) -> None:
+    def preview(args: dict[str, Any], context: ToolContext) -> str:
+        raise ToolError("There is no such file.")
+
+    @tool(effect="outside", preview=preview)
+    def edit() -> None: ...
+
+    ask = asker()
+    outcomes, _ = run([edit], ("edit", {}), approver=approver("ask", ask))
+    assert (outcomes[0].status, outcomes[0].content) == ("error", "There is no such file.")
+    assert ask.questions == []
+
+
+def test_a_preview_that_breaks_does_not_prevent_the_question(run: Run, asker: Any) -> None:
+    @tool(effect="outside", preview=lambda args, context: args["missing"])
+    def edit() -> str:
+        return "edited"
+
+    ask = asker(Decision(True, by="click"))
+    assert run([edit], ("edit", {}), approver=approver("ask", ask))[0][0].content == "edited"
+    assert ask.questions[0].preview == "(no preview: KeyError: 'missing')"
+
+
+def test_the_decision_of_a_mode_or_a_rule_is_reported_with_its_reason(run: Run) -> None:
+    _, auto = run(TOOLS, ("send", {"text": "x"}), approver=approver("auto"))
+    assert (auto.of("decided")[0]["by"], auto.of("decided")[0]["reason"]) == ("policy", "--approve auto")
+    rules = parse("rules:\n- deny: look\n  reason: nothing to see\n", "p.yaml")
+    outcomes, ruled = run(TOOLS, ("look", {}), approver=Approver(rules))
+    assert ruled.of("decided")[0]["reason"] == "nothing to see; p.yaml, line 2"
+    assert outcomes[0].content == "Not run: nothing to see; p.yaml, line 2."
+
+
+def test_a_policys_denial_stands_above_an_answer_for_the_run(run: Run, asker: Any) -> None:
+    rules = parse('rules:\n- deny: send\n  args: {text: "secret*"}\n')
+    ask = asker(Decision(True, scope="run", by="click"))
+    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "secret 1"}), ("change", {}), approver=Approver(rules, ask))
+    assert [o.status for o in outcomes] == ["ok", "denied", "ok"]
+
+
+def test_a_rule_can_ask_about_a_tool_without_effects(run: Run, asker: Any) -> None:
+    ask = asker(Decision(True, by="click"))
+    run(TOOLS, ("look", {}), approver=Approver(parse("rules: [{ask: look}]"), ask))
+    assert [q.name for q in ask.questions] == ["look"]
+
+
+def test_a_policy_file_is_found_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("default: deny\n")
+    assert isinstance(approver("p.yaml", None, str(tmp_path)), Approver)
+    with pytest.raises(UsageError, match="choose ask, auto or deny"):
+        approver("sometimes")
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        approver("other.yaml", None, str(tmp_path))
