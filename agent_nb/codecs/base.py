@@ -210,6 +210,8 @@ class StreamEncoder:
 
     def _count(self, event: Event) -> None:
         codec, kind = self._codec, event.type
+        if note_of(event, codec.name) is not None:
+            return  # it came from this format, and its note holds what the fields do not
         if kind not in codec.carries or isinstance(event, Unknown) or not _at_home(event, codec.name):
             self.losses.add(kind, codec.lossy.get(kind, REASONS["kind"]))
             return

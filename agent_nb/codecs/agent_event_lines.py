@@ -1,0 +1,86 @@
+"""How AgentEvents look on the wire (seed 003 § 3.1, § 5), one function a kind.
+
+Rules: pure functions; a tool's name and call id are put on by the writer, and kept in the note by the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from ..events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
+from .framing import dumps, loads
+from .residue import Shift, count_on
+from .writing import as_text
+
+NAME = "agent-event"
+Obj = dict[str, Any]
+SHIFTS: dict[str, Shift] = {"seq": count_on}
+
+
+def _tool_call(event: Call) -> Obj:
+    return {"type": "tool_call", "toolName": event.name, "toolArgs": event.raw_args or dumps(event.args)}
+
+
+def _tool_result(event: Result) -> Obj:
+    drawn = {"type": "tool_result", "toolName": event.name, "output": as_text(event.content)}
+    return drawn if event.status == "ok" else {**drawn, "isError": True}
+
+
+def progress_data(event: Progress) -> Any:
+    """Return the `data` of a progress event."""
+    message = {"message": event.message} if event.message else {}
+    if event.text:
+        return {"subtype": "stdout_chunk", "content": event.text, **message} if message else event.text
+    if event.fraction is not None:
+        return {"percent": _times(event.fraction, 100), **message}
+    return event.data if event.data is not None or not message else message
+
+
+def read_data(data: Any) -> Obj:
+    """Return the fields of a progress event from its `data`."""
+    if isinstance(data, str):
+        return {"text": data}
+    if not isinstance(data, dict):
+        return {"data": data}
+    message, percent = data.get("message", ""), data.get("percent")
+    said = {"message": message} if isinstance(message, str) and message else {}
+    if data.get("subtype") in ("stdout_chunk", "stderr_chunk") and isinstance(data.get("content"), str):
+        return {"text": data["content"], **said}
+    if isinstance(percent, int | float) and not isinstance(percent, bool) and 0 <= percent <= 100:
+        return {"fraction": float(_times(percent, 0.01)), **said}
+    return said if said and len(data) == 1 else {"data": data}
+
+
+def _times(value: float, factor: float) -> float:
+    """Shift the decimal point, so that 0.07 becomes 7 and not 7.000000000000001."""
+    moved = float(Decimal(repr(value)) * Decimal(repr(factor)))
+    return int(moved) if moved.is_integer() and factor > 1 else moved
+
+
+DRAW: dict[type[Event], Callable[[Any], Obj]] = {
+    Think: lambda e: {"type": "thought", "content": e.content},
+    Call: _tool_call,
+    Progress: lambda e: {"type": "tool_progress", "data": progress_data(e)},
+    Result: _tool_result,
+    Error: lambda e: {"type": "error", "error": e.message},
+    End: lambda _: {"type": "final"},
+    RunStart: lambda _: {"type": "start"},
+    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+}
+
+
+def draw_stream(text: str) -> Obj:
+    """Draw a piece of the answer."""
+    return {"type": "stream", "content": text}
+
+
+def parsed(value: Any) -> Any:
+    """Return the JSON value of a text (None if it is none), and any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return loads(value)
+    except (ValueError, RecursionError):
+        return None

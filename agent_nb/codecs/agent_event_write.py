@@ -1,0 +1,157 @@
+"""Our events to AgentEvents (seed 003).
+
+Rules
+- What was read from this wire goes back as it came; see residue.
+- Errors wait: only the one that ended the run is written, because an error is terminal here.
+- A tool's name is taken from its call; a sub-agent's answer becomes progress of the call that runs it (§ 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from ..events import Call, Delta, End, Error, Event, Extension, Interrupt, Node, Progress, Respond, Result, Think
+from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data, read_data
+from .base import Item, Options, note_of
+from .losses import Losses
+from .residue import restore
+from .writing import Live, noted_pieces, pieces
+
+
+class AgentEventWriter:
+    """Our events to those of the wire."""
+
+    def __init__(self, losses: Losses, options: Options) -> None:
+        self._losses = losses
+        self._ids = options.form == "ids"
+        self._live = Live()
+        self._errors: list[Error] = []
+        self._why = ""
+        self._names: dict[str, str] = {}
+        self._children: dict[str, tuple[str, str]] = {}
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the objects of one event."""
+        note = note_of(event, NAME)
+        if note is not None:
+            return [Item(obj) for obj in self._imported(event, note)]
+        if event.span:
+            return [Item(obj) for obj in self._nested(event)]
+        handler = self.HANDLERS.get(type(event))
+        return [Item(obj) for obj in handler(self, event)] if handler else []
+
+    def close(self) -> list[Item]:
+        """Nothing is held back that has a place."""
+        self._drop_errors(self._errors)
+        return []
+
+    def _imported(self, event: Event, note: Obj) -> list[Obj]:
+        if note.get("derived"):
+            return []
+        if isinstance(event, Delta):
+            self._live.add(event)
+            return [restore(draw_stream(event.text), note)]
+        if isinstance(event, Respond):
+            return [] if self._live.take(event) else [restore(draw_stream(t), n) for t, n in noted_pieces(event, note, SHIFTS)]
+        draw = DRAW.get(type(event))
+        return [restore(draw(event), note)] if draw else []
+
+    def _tool(self, call_id: str, name: str = "") -> Obj:
+        return {"toolName": name or self._names.get(call_id, ""), **({"callId": call_id} if self._ids else {})}
+
+    def _nested(self, event: Event) -> list[Obj]:
+        """A sub-agent speaks: its answer is progress of the call that runs it."""
+        if isinstance(event, Node):
+            call_id = (event.data or {}).get("call_id")
+            if event.phase == "enter" and isinstance(call_id, str):
+                self._children[event.span] = (call_id, self._names.get(call_id, ""))
+            elif event.phase == "exit":
+                self._children.pop(event.span, None)
+            return []
+        call_id, name = self._children.get(event.span, ("", ""))
+        text = event.text if isinstance(event, Delta) and event.of == "respond" else event.content if isinstance(event, Respond) else ""
+        if isinstance(event, Delta):
+            self._live.add(event)
+        elif self._live.take(event):
+            return []
+        if not call_id or not text:
+            if not isinstance(event, Delta):
+                self._losses.add("nested events", "of a sub-agent only the answer travels, as progress of its call")
+            return []
+        return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
+
+    def _thought(self, event: Think) -> list[Obj]:
+        return [DRAW[Think](event)]
+
+    def _delta(self, event: Delta) -> list[Obj]:
+        if event.of != "respond":
+            return []
+        self._live.add(event)
+        return [draw_stream(event.text)]
+
+    def _respond(self, event: Respond) -> list[Obj]:
+        return [] if self._live.take(event) else [draw_stream(text) for text, _ in pieces(event)]
+
+    def _call(self, event: Call) -> list[Obj]:
+        self._names[event.call_id] = event.name
+        raw = event.raw_args if parsed(event.raw_args) == event.args or not event.args else ""
+        return [{**DRAW[Call](msgspec.structs.replace(event, raw_args=raw)), **self._tool(event.call_id, event.name)}]
+
+    def _progress(self, event: Progress) -> list[Obj]:
+        data = progress_data(event)
+        if event.data is not None and read_data(data) != {"data": event.data}:
+            self._losses.add("progress.data", "receivers take this shape of data for text or a fraction")
+        return [{"type": "tool_progress", **self._tool(event.call_id), "data": data}]
+
+    def _result(self, event: Result) -> list[Obj]:
+        if event.status not in ("ok", "error"):
+            self._losses.add("result.status", "only ok and error are told apart")
+        if not isinstance(event.content, str):
+            self._losses.add("result.content", "an output is text: the value is written as JSON text")
+        drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}
+        self._names.pop(event.call_id, None)
+        return [drawn]
+
+    def _error(self, event: Error) -> list[Obj]:
+        self._errors.append(event)
+        return []
+
+    def _interrupt(self, event: Interrupt) -> list[Obj]:
+        self._why = event.detail or event.reason
+        return []
+
+    def _end(self, event: End) -> list[Obj]:
+        errors, self._errors = self._errors, []
+        why, self._why = self._why, ""
+        if event.status == "ok":
+            self._drop_errors(errors)
+            return [{"type": "final"}]
+        if event.status == "error":
+            self._drop_errors(errors[:-1])
+            return [{"type": "error", "error": errors[-1].message if errors else event.finish_reason or "the run failed"}]
+        self._drop_errors(errors)
+        self._losses.add("end.status", "a run is either final or ends in an error")
+        return [{"type": "error", "error": f"{event.status}: {why}" if why else event.status}]
+
+    def _drop_errors(self, errors: list[Error]) -> None:
+        for _ in errors:
+            self._losses.add("error", "an error is terminal here; this one did not end the run")
+
+    def _extension(self, event: Extension) -> list[Obj]:
+        return [DRAW[Extension](event)] if event.namespace == NAME else []
+
+    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+        Think: _thought,
+        Delta: _delta,
+        Respond: _respond,
+        Call: _call,
+        Progress: _progress,
+        Result: _result,
+        Error: _error,
+        Interrupt: _interrupt,
+        End: _end,
+        Extension: _extension,
+    }

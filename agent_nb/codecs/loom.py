@@ -1,0 +1,110 @@
+"""Loom's frames: an envelope (session, node run, sequence) around 24 event types and the reply (seed 002).
+
+Reads frames with the envelope, legacy frames without it, the single-key form (§ 6), and frames wrapped for a socket; interleaved
+sessions are parted, repeats dropped and frames brought in order (`loom_order`). Forms to write: `frames`, `bare` (no envelope), `export`.
+
+Rules
+- A session is a run; after its reply the next frame begins another. The reply is the run's `end`, and its answer if none was streamed.
+- `node_id` is the path of everything in a node run; a node's own span is unique even where `node_id` repeats (§ 2). In `got_expand`
+  it belongs to the payload.
+- Tree and graph of thought, custom and unknown types are extensions of namespace `loom`, their payload as it came.
+"""
+
+from __future__ import annotations
+
+from ..events import Event
+from .base import Codec, Item
+from .loom_lines import ENVELOPE, NAME, SINGLE_KEYS, Obj, from_export
+from .loom_order import Order
+from .loom_read import Session
+from .loom_write import LoomWriter
+from .losses import Losses
+from .reading import text_of
+
+
+class LoomReader:
+    """Frames of any number of sessions to events."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._sessions: dict[str, tuple[Order, Session]] = {}
+
+    def read(self, item: Item) -> list[Event]:
+        """Return the events of one object, and of those that waited for it."""
+        out: list[Event] = []
+        for frame in _frames(item.obj):
+            key = text_of(frame, "session_id")
+            if key not in self._sessions:
+                self._sessions[key] = (Order(self._losses), Session(self._losses))
+            order, session = self._sessions[key]
+            for due in order.take(frame):
+                out += session.read(due)
+        return out
+
+    def close(self) -> list[Event]:
+        """Return what waited, and close what is open."""
+        out: list[Event] = []
+        for order, session in self._sessions.values():
+            for due in order.flush():
+                out += session.read(due)
+            out += session.close()
+        return out
+
+
+def _frames(obj: Obj) -> list[Obj]:
+    """Return the frames in one object of the wire."""
+    if obj.get("type") == "run_stream_event" and isinstance(obj.get("event"), dict):
+        return [{**inner, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}} for inner in _frames(obj["event"])]
+    if len(obj) == 1 and SINGLE_KEYS & obj.keys():
+        return [from_export(obj)]
+    if isinstance(obj.get("events"), list) and "type" not in obj:
+        return _whole(obj)
+    return [obj]
+
+
+def _whole(obj: Obj) -> list[Obj]:
+    """Return the frames of a run that was printed as one object."""
+    frames = [f for e in obj["events"] if isinstance(e, dict) for f in _frames(e)]
+    reply = obj.get("reply")
+    if isinstance(reply, dict):
+        frames.append({**reply, **({"stop_reason": obj["stop_reason"]} if "stop_reason" in obj else {})})
+    session = {"session_id": obj["session_id"]} if isinstance(obj.get("session_id"), str) else {}
+    return [{**session, **f} for f in frames]
+
+
+_OWN = frozenset({"node_enter", "node_exit", "tool_call_chunk", "tool_start", "tool_output", "tool_end", "checkpoint", "updates"})
+_SHARED = frozenset({"usage", "error", "values", "custom", "tool_call", "run_start", "message_chunk"})
+
+
+def _score(item: Item) -> float:
+    obj = item.obj
+    if len(obj) == 1 and SINGLE_KEYS & obj.keys():
+        return 1.0
+    if "reply" in obj:
+        return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2
+    kind = obj.get("type")
+    known = kind in _OWN or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))
+    if known or kind in _SHARED:
+        return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if known else 0.6
+    return 0.3 if {"session_id", "event_id"} <= obj.keys() else 0.0
+
+
+codec = Codec(
+    name=NAME, title="Loom frames", framing="ndjson", reader=LoomReader, writer=LoomWriter, score=_score,
+    forms=("frames", "bare", "export"), nests=True, adds=frozenset({"node"}),
+    carries={
+        "run_start": frozenset({"agent"}), "user": frozenset({"content"}), "think": frozenset({"content"}),
+        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}), "approval": frozenset({"call_id", "args", "stage"}),
+        "started": frozenset({"call_id", "name"}), "progress": frozenset({"call_id", "text"}),
+        "result": frozenset({"call_id", "name", "status", "content"}), "respond": frozenset({"content"}),
+        "metric": frozenset({"step", "total"}), "node": frozenset({"name", "phase", "result"}), "state": frozenset({"kind", "payload"}),
+        "extension": frozenset({"namespace", "name", "payload"}), "error": frozenset({"message"}),
+        "end": frozenset({"status", "finish_reason"}),
+    },
+    envelope=frozenset({"run", "span", "path"}),
+    lossy={
+        "execute": "the act node stands for it", "interrupt": "only the stop reason of the reply tells of it",
+        "extension": "it belongs to another format", "user.attachments": "a message is text",
+        "progress.fraction": "a tool's output is text", "progress.data": "a tool's output is text",
+    },
+)  # fmt: skip

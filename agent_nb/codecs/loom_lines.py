@@ -1,0 +1,197 @@
+"""How the frames of Loom look (seed 002 § 4.2, § 5), and the single-key form of the same events (§ 6).
+
+An event is drawn as a frame without its envelope. The single-key form is a mapping of frames, in both directions.
+
+Rules
+- Names that begin with `#` are notes between reader and writer and never reach the wire: `#export` (how a single-key object differed
+  from its frame), `#ws` (the id of the message that wrapped the frame).
+- `from_export(to_export(frame))` and the reverse are the identity for every object of the forms listed here.
+- In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a `namespace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..events import (
+    Approval,
+    Call,
+    Error,
+    Event,
+    Extension,
+    Metric,
+    Node,
+    Progress,
+    Result,
+    RunStart,
+    Started,
+    State,
+)
+from .residue import count_on, diff, restore, same
+from .writing import as_text
+
+NAME = "loom"
+Obj = dict[str, Any]
+ENVELOPE = ("session_id", "node_id", "event_id")
+SHIFTS = {"event_id": count_on}
+CHUNK = {"respond": "message_chunk", "think": "thought_chunk"}
+
+
+def draw_chunk(of: str, text: str) -> Obj:
+    """Draw a delta of a block of type `of`."""
+    if of == "call":
+        return {"type": "tool_call_chunk", "arguments_delta": text}
+    return {"type": CHUNK[of], "content": text}
+
+
+def _run_start(event: RunStart) -> Obj:
+    return {"type": "run_start", **({"agent": event.agent} if event.agent else {})}
+
+
+def _node(event: Node) -> Obj:
+    if event.phase == "enter":
+        return {"type": "node_enter", "id": event.name}
+    fine = event.result in ("", "ok")
+    return {"type": "node_exit", "id": event.name, "result": "Ok" if fine else {"Err": event.result.removeprefix("error: ")}}
+
+
+def _metric(event: Metric) -> Obj:
+    step = event.step
+    more = {"cached_tokens": step.cached} if step.cached else {}
+    counts = {"prompt_tokens": step.input, "completion_tokens": step.output, "total_tokens": step.input + step.output}
+    return {"type": "usage", **counts, **more}
+
+
+def _state(event: State) -> Obj:
+    if event.kind == "checkpoint" and isinstance(event.payload, dict):
+        return {"type": "checkpoint", **event.payload}
+    return {"type": event.kind, "state": event.payload}
+
+
+def _extension(event: Extension) -> Obj:
+    if event.name == "custom":
+        return {"type": "custom", "value": event.payload}
+    return {"type": event.name, **(event.payload if isinstance(event.payload, dict) else {})}
+
+
+def _call(event: Call) -> Obj:
+    return {"type": "tool_call", "call_id": event.call_id, "name": event.name, "arguments": event.args}
+
+
+def _result(event: Result) -> Obj:
+    texts = {"result": as_text(event.content), "is_error": event.status != "ok"}
+    return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts}
+
+
+DRAW: dict[type[Event], Callable[[Any], Obj]] = {
+    RunStart: _run_start,
+    Node: _node,
+    Metric: _metric,
+    State: _state,
+    Extension: _extension,
+    Call: _call,
+    Result: _result,
+    Started: lambda e: {"type": "tool_start", "call_id": e.call_id, "name": e.name},
+    Progress: lambda e: {"type": "tool_output", "call_id": e.call_id, "content": e.text},
+    Approval: lambda e: {"type": "tool_approval", "call_id": e.call_id, "arguments": e.args or {}},
+    Error: lambda e: {"type": "error", "error": e.message},
+}
+
+
+def draw(event: Event) -> Obj:
+    """Draw an event that is no block and no end."""
+    return DRAW[type(event)](event)
+
+
+def bare(frame: Mapping[str, Any]) -> Obj:
+    """Return the payload of a frame: without type, envelope and notes."""
+    return {k: v for k, v in frame.items() if k not in ENVELOPE and k != "type" and not k.startswith("#")}
+
+
+# The single-key form.
+
+_NODE = {"id": "node_id"}
+KEYS: dict[str, tuple[str, dict[str, str]]] = {
+    "run_start": ("RunStart", {}), "node_enter": ("TaskStart", _NODE), "node_exit": ("TaskEnd", _NODE),
+    "usage": ("Usage", {}), "updates": ("Updates", _NODE), "checkpoint": ("Checkpoint", {}),
+    "tot_expand": ("TotExpand", {}), "tot_evaluate": ("TotEvaluate", {}), "tot_backtrack": ("TotBacktrack", {}),
+    "got_plan": ("GotPlan", {}), "got_node_start": ("GotNodeStart", _NODE), "got_node_complete": ("GotNodeComplete", _NODE),
+    "got_node_failed": ("GotNodeFailed", _NODE), "got_expand": ("GotExpand", {}), "tool_call_chunk": ("ToolCallChunk", {}),
+    "tool_call": ("ToolCall", {}), "tool_start": ("ToolStart", {}), "tool_output": ("ToolOutput", {}), "tool_end": ("ToolEnd", {}),
+    "tool_approval": ("ToolApproval", {}),
+}  # fmt: skip
+_TYPES = {key: (kind, {v: k for k, v in names.items()}) for kind, (key, names) in KEYS.items()}
+_NAMESPACED = frozenset({"node_enter", "node_exit", "updates"})
+_NAMED = frozenset({"tool_call_chunk", "tool_call", "tool_start", "tool_output", "tool_end", "tool_approval"})
+_BARE = {"values": ("Values", "state"), "custom": ("Custom", "value")}
+_KINDS = {"message_chunk": "Message", "thought_chunk": "Thinking"}
+SINGLE_KEYS = frozenset({*_TYPES, "Values", "Custom", "Messages"})
+
+
+def to_export(frame: Obj) -> Obj:
+    """Return the single-key object of a frame; a reply or an unknown type stays as it is."""
+    key, body = _exported(frame)
+    if not key:
+        return {k: v for k, v in frame.items() if not k.startswith("#")}
+    note = frame.get("#export")
+    if not isinstance(note, dict):
+        return {key: body}
+    return {key: note["body"] if "body" in note else restore(body, note) if isinstance(body, dict) else body}
+
+
+def _exported(frame: Obj) -> tuple[str, Any]:
+    kind = frame.get("type")
+    fields: Obj = {k: v for k, v in frame.items() if k != "type" and not k.startswith("#")}
+    fields = {k: v for k, v in fields.items() if k not in ENVELOPE or (k == "node_id" and kind == "got_expand")}
+    if not isinstance(kind, str):
+        return "", None
+    if kind in _BARE:
+        key, field = _BARE[kind]
+        return key, fields.get(field)
+    if kind in _KINDS:
+        return "Messages", _message(fields, _KINDS[kind])
+    if kind not in KEYS:
+        return "", None
+    key, names = KEYS[kind]
+    body = {names.get(k, k): v for k, v in fields.items()}
+    ids: Obj = {"call_id": None} if kind in _NAMED and "call_id" not in body else {}
+    space: Obj = {"namespace": None} if kind in _NAMESPACED and "namespace" not in body else {}
+    return key, {**ids, **body, **space}
+
+
+def _message(fields: Obj, kind: str) -> Obj:
+    chunk = {"content": fields.get("content", ""), "kind": kind}
+    return {"chunk": chunk, "metadata": {"loom_node": fields.get("id", ""), "namespace": fields.get("namespace")}}
+
+
+def from_export(obj: Obj) -> Obj:
+    """Return the frame of a single-key object of `SINGLE_KEYS`."""
+    ((key, body),) = obj.items()
+    frame = _frame(key, body)
+    back = _exported(frame)[1]
+    if not same(body, back):
+        frame["#export"] = diff(body, back) if isinstance(body, dict) and isinstance(back, dict) else {"body": body}
+    return frame
+
+
+def _frame(key: str, body: Any) -> Obj:
+    for bare_kind, (name, field) in _BARE.items():
+        if key == name:
+            return {"type": bare_kind, field: body}
+    fields: Obj = body if isinstance(body, dict) else {}
+    if key == "Messages":
+        return _chunk_frame(fields)
+    kind, names = _TYPES[key]
+    return {"type": kind, **{names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None}}
+
+
+def _chunk_frame(fields: Obj) -> Obj:
+    chunk, metadata = _dict(fields.get("chunk")), _dict(fields.get("metadata"))
+    kind = "thought_chunk" if chunk.get("kind") == "Thinking" else "message_chunk"
+    space = {"namespace": metadata["namespace"]} if metadata.get("namespace") is not None else {}
+    return {"type": kind, "content": chunk.get("content", ""), "id": metadata.get("loom_node", ""), **space}
+
+
+def _dict(value: Any) -> Obj:
+    return value if isinstance(value, dict) else {}

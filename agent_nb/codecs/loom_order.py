@@ -1,0 +1,105 @@
+"""The frames of one Loom session in the order of their `event_id`s, each once (seed 002 § 2, § 7.2, § 7.3).
+
+Rules
+- A frame without an id is passed on where it stands; legacy streams have no others.
+- A repeat (same id, same content) is dropped; the same id with other content is a fault of the sender: dropped and counted as a loss.
+- A frame that is early waits, at most `WINDOW` frames long; ids that never come are counted, not waited for.
+- A reply does not use up its id: the next run of the session may begin with it, or with the next, or anew at 0 or 1.
+- What is remembered is bounded, whatever the length of the stream.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from .framing import dumps
+from .losses import Losses
+
+WINDOW = 64
+REMEMBERED = 4096
+Obj = dict[str, Any]
+
+
+class Order:
+    """The order of one session."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._next: int | None = None
+        self._held: dict[int, Obj] = {}
+        self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()
+        self._replied = False
+
+    def take(self, frame: Obj) -> list[Obj]:
+        """Return the frames that are due now that `frame` has come."""
+        number = frame.get("event_id")
+        if type(number) is not int:
+            return [*self.flush(), frame]
+        reply = "reply" in frame
+        if number in (0, 1) and (self._replied or self._restarts(number, reply, frame)):
+            return [*self.flush(), *self._begin(number, reply, frame)]
+        if self._is_repeat(number, reply, frame):
+            return []
+        return self._place(number, reply, frame)
+
+    def flush(self) -> list[Obj]:
+        """Give up waiting: return what is held, in order."""
+        held = [self._held[n] for n in sorted(self._held)]
+        if held:
+            missing = max(self._held) + 1 - (self._next or 0) - len(held) if self._next is not None else 0
+            self._next = max(self._held) + 1
+            if missing > 0:
+                self._losses.add("missing event_id", "the sender skipped ids, or frames were lost on the way", detail=True)
+        self._held.clear()
+        return held
+
+    def _begin(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
+        self._seen.clear()
+        self._remember(number, reply, frame)
+        self._replied = reply
+        self._next = number + 1
+        return [frame]
+
+    def _restarts(self, number: int, reply: bool, frame: Obj) -> bool:
+        """True if the sender counts anew: a first id comes again with other content."""
+        before = self._seen.get((number, reply))
+        return self._next is not None and self._next > number + 1 and before is not None and before != hash(dumps(frame))
+
+    def _is_repeat(self, number: int, reply: bool, frame: Obj) -> bool:
+        before = self._seen.get((number, reply))
+        if before is None:
+            self._remember(number, reply, frame)
+            return False
+        if before == hash(dumps(frame)):
+            self._losses.add("repeated frame", "its event_id and content had come before", detail=True)
+        else:
+            self._losses.add("conflicting frame", "its event_id had come before with other content", raw=dumps(frame))
+        return True
+
+    def _remember(self, number: int, reply: bool, frame: Obj) -> None:
+        self._seen[number, reply] = hash(dumps(frame))
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+
+    def _place(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
+        due = self._next is None and number in (0, 1)
+        due = due or (self._next is not None and (number == self._next or (self._replied and number == self._next + 1)))
+        if due:
+            self._next = number if reply else number + 1
+            self._replied = reply
+            return [frame, *self._ready()]
+        if self._next is not None and number < self._next:
+            self._losses.add("late frame", "frames with later ids had been passed on", detail=True)
+            return [frame]
+        self._held[number] = frame
+        return self.flush() if len(self._held) > WINDOW else []
+
+    def _ready(self) -> list[Obj]:
+        out = []
+        while self._next in self._held:
+            frame = self._held.pop(self._next)
+            out.append(frame)
+            self._replied = "reply" in frame
+            self._next += not self._replied
+        return out

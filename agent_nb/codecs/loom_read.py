@@ -1,0 +1,278 @@
+"""The frames of one Loom session, in order, to events (seed 002 § 4.2, § 5, § 7.2).
+
+Rules
+- What the canonical fields do not say of a frame, its envelope included, stays in the event's note (see residue).
+- A text block ends where anything but its next piece comes; arguments that come in chunks wait for their `tool_call`, and become a call
+  on their own when the tool starts, ends, or the node exits without one.
+- An approval, output or end of a call that nobody made opens an implicit one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from ..events import (
+    Approval,
+    Call,
+    Counts,
+    End,
+    Error,
+    Event,
+    Extension,
+    Metric,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    RunStart,
+    Started,
+    State,
+    User,
+)
+from .correlate import GUESS, Correlator, Match
+from .loom_lines import NAME, SHIFTS, Obj, bare, draw, draw_chunk
+from .loom_write import STOPS
+from .losses import Losses
+from .reading import OpenBlock, Source, Spans, run_id, text_of
+from .residue import diff
+
+_STATUS = {word: status for status, word in STOPS.items()}
+_STREAMED = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
+
+
+def _count(frame: Obj, key: str) -> int:
+    value = frame.get(key)
+    return value if type(value) is int and value >= 0 else 0
+
+
+class Session:
+    """The frames of one session, in order, to events."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._source = Source(NAME, losses, SHIFTS)
+        self._calls = Correlator()
+        self._spans = Spans()
+        self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of the open ones
+        self._last = ("", "")  # node_id and span of the newest
+        self._entered = 0
+        self._runs = 0
+        self._base = ""
+        self._begun = False
+        self._total = Counts()
+        self._answer = ""
+
+    def read(self, frame: Obj) -> list[Event]:
+        """Return the events of one frame."""
+        kind = frame.get("type")
+        out: list[Event] = []
+        if not self._begun or (kind == "run_start" and self._entered):
+            out += self.close()
+            self._begin(frame)
+        if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
+            return [*out, *self._reply(frame)]
+        if kind not in _STREAMED:
+            out += self._closed()
+        handler = self.HANDLERS.get(kind, Session._unknown) if isinstance(kind, str) else Session._unknown
+        return [*out, *handler(self, frame)]
+
+    def close(self) -> list[Event]:
+        """Close what is open, as cut off."""
+        return [*self._closed(incomplete=True), *self._pending_calls()]
+
+    def _begin(self, frame: Obj) -> None:
+        self._runs += 1
+        self._base = self._base or text_of(frame, "session_id") or text_of(frame, "run_id") or run_id(NAME, frame, self._runs)
+        self._source.new_run(self._base if self._runs == 1 else f"{self._base}#{self._runs}")
+        self._calls.clear()
+        self._spans, self._nodes, self._last, self._entered = Spans(), [], ("", ""), 0
+        self._total, self._answer, self._begun = Counts(), "", True
+
+    def _closed(self, *, incomplete: bool = False) -> list[Event]:
+        events = self._source.close(incomplete=incomplete)
+        for event in events:
+            if isinstance(event, Respond):
+                self._answer = event.content
+        return events
+
+    def _make(self, cls: type[Any], frame: Obj, note: Obj | None = None, **fields: Any) -> Any:
+        event = self._source.make(cls, path=fields.pop("path", self._path(frame)), **fields)
+        return msgspec.structs.replace(event, extra={NAME: {**(note or {}), **diff(frame, draw(event))}})
+
+    def _path(self, frame: Obj) -> str:
+        """Return the span of the node run that the frame says it belongs to; without envelope, of the open node."""
+        wire = frame.get("node_id")
+        if isinstance(wire, str) and frame.get("type") != "got_expand":
+            return self._last[1] if wire == self._last[0] else wire
+        return self._nodes[-1][1] if self._nodes else ""
+
+    # The run and its nodes.
+
+    def _run_start(self, frame: Obj) -> list[Event]:
+        out: list[Event] = [self._make(RunStart, frame, agent=text_of(frame, "agent"))]
+        if isinstance(frame.get("message"), str):
+            out.append(self._source.derived(User, content=frame["message"]))
+        return out
+
+    def _enter(self, frame: Obj) -> list[Event]:
+        name = text_of(frame, "id")
+        wire = text_of(frame, "node_id") or f"run-{name}-{self._entered}"
+        self._entered += 1
+        span = self._spans.take(wire)
+        parent = self._nodes[-1][1] if self._nodes else ""
+        self._nodes.append((name, span, wire))
+        self._last = (wire, span)
+        return [self._make(Node, frame, name=name, phase="enter", span=span, parent=parent, path=parent)]
+
+    def _exit(self, frame: Obj) -> list[Event]:
+        name, result = text_of(frame, "id"), frame.get("result")
+        found = next((n for n in reversed(self._nodes) if n[0] == name), None)
+        if found:
+            self._nodes.remove(found)
+        span = found[1] if found else text_of(frame, "node_id") or f"run-{name}"
+        parent = self._nodes[-1][1] if self._nodes else ""
+        said = result.get("Err") if isinstance(result, dict) else None
+        text = f"error: {said}" if isinstance(said, str) else "ok"
+        fields: Obj = {"name": name, "phase": "exit", "span": span, "parent": parent, "path": parent, "result": text}
+        return [*self._pending_calls(), self._make(Node, frame, **fields)]
+
+    def _reply(self, frame: Obj) -> list[Event]:
+        out: list[Event] = [*self._closed(), *self._pending_calls()]
+        text, stop = frame["reply"], frame.get("stop_reason")
+        if text and text != self._answer:
+            out.append(self._source.derived(Respond, content=text))
+        status = _STATUS.get(stop, "ok") if isinstance(stop, str) else "ok"
+        reason = stop if isinstance(stop, str) and status == "ok" else ""
+        note = diff(frame, {"reply": text or self._answer, **({"stop_reason": stop} if isinstance(stop, str) else {})})
+        out.append(self._source.make(End, note, status=status, finish_reason=reason))
+        self._begun = False
+        return out
+
+    # Text.
+
+    def _message(self, frame: Obj) -> list[Event]:
+        of = "respond" if frame["type"] == "message_chunk" else "think"
+        text = frame.get("content")
+        if not isinstance(text, str):
+            return [*self._closed(), *self._unknown(frame)]
+        out = self._source.delta(of, text, frame, draw_chunk(of, text), key=text_of(frame, "id"), path=self._path(frame))
+        for event in out:
+            if isinstance(event, Respond):
+                self._answer = event.content
+        return out
+
+    # Tools.
+
+    def _chunk(self, frame: Obj) -> list[Event]:
+        text = frame.get("arguments_delta")
+        if not isinstance(text, str):
+            return [*self._closed(), *self._unknown(frame)]
+        before = self._closed()
+        name, key = text_of(frame, "name"), text_of(frame, "call_id")
+        open_calls = self._source.open_calls()
+        key = key or (f"name:{name}" if name or not open_calls else open_calls[-1].key)
+        return [*before, *self._source.call_delta(key, name, text, frame, draw_chunk("call", text), path=self._path(frame))]
+
+    def _call(self, frame: Obj) -> list[Event]:
+        name, given, args = text_of(frame, "name"), text_of(frame, "call_id"), frame.get("arguments")
+        block = self._source.take_call(given) if given else None
+        block = block or self._source.take_call(f"name:{name}")
+        call_id, synthetic = self._calls.call(name, given)
+        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args if isinstance(args, dict) else {}}
+        if block is None:
+            return [self._make(Call, frame, **fields)]
+        event = self._source.complete_call(block, **fields)
+        note = {**(event.extra or {}).get(NAME, {}), "call": diff(frame, draw(event))}
+        return [msgspec.structs.replace(event, extra={NAME: note})]
+
+    def _pending_calls(self, name: str = "", call_id: str = "") -> list[Event]:
+        """Return the calls whose arguments came in chunks but were never given whole; one of them if a name or id is given."""
+        wanted = {call_id, f"name:{name}"} if name or call_id else None
+        blocks = [b for b in self._source.open_calls() if wanted is None or b.key in wanted]
+        return [self._from_chunks(b) for b in blocks]
+
+    def _from_chunks(self, block: OpenBlock) -> Event:
+        self._source.take_call(block.key)
+        given = "" if block.key.startswith("name:") else block.key
+        call_id, synthetic = self._calls.call(block.name, given)
+        try:
+            args = msgspec.json.decode(block.text)
+        except (ValueError, RecursionError):
+            args = None
+        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": block.name, "args": args if isinstance(args, dict) else {}}
+        return self._source.complete_call(block, {"form": "chunks"}, incomplete=args is None, **fields)
+
+    def _news(self, frame: Obj, match: Match, args: Any = None) -> tuple[list[Event], Obj]:
+        """Return the call that had not been seen, if so, and the note that says what is guessed."""
+        implicit: list[Event] = []
+        if match.implicit:
+            fields: Obj = {"name": text_of(frame, "name"), "args": args if isinstance(args, dict) else {}}
+            synthetic = not text_of(frame, "call_id")
+            implicit = [self._source.derived(Call, call_id=match.call_id, synthetic=synthetic, path=self._path(frame), **fields)]
+        return implicit, {"guess": GUESS} if match.guess else {}
+
+    def _started(self, frame: Obj) -> list[Event]:
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        out = self._pending_calls(name, given)
+        match = self._calls.news(name, given)
+        implicit, note = self._news(frame, match)
+        return [*out, *implicit, self._make(Started, frame, note, call_id=match.call_id, name=name)]
+
+    def _output(self, frame: Obj) -> list[Event]:
+        if not isinstance(frame.get("content"), str):
+            return self._unknown(frame)
+        match = self._calls.news(text_of(frame, "name"), text_of(frame, "call_id"))
+        implicit, note = self._news(frame, match)
+        return [*implicit, self._make(Progress, frame, note, call_id=match.call_id, text=frame["content"])]
+
+    def _ended(self, frame: Obj) -> list[Event]:
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        out = self._pending_calls(name, given)
+        match = self._calls.result(name, given)
+        implicit, note = self._news(frame, match)
+        status = "error" if frame.get("is_error") is True else "ok"
+        fields: Obj = {"call_id": match.call_id, "name": name, "content": frame.get("result", ""), "status": status}
+        return [*out, *implicit, self._make(Result, frame, note, **fields)]
+
+    def _approval(self, frame: Obj) -> list[Event]:
+        name, args = text_of(frame, "name"), frame.get("arguments")
+        match = self._calls.news(name, text_of(frame, "call_id"))
+        implicit, note = self._news(frame, match, args)
+        return [*implicit, self._make(Approval, frame, note, call_id=match.call_id, args=args if isinstance(args, dict) else {})]
+
+    # The rest.
+
+    def _usage(self, frame: Obj) -> list[Event]:
+        tokens = [_count(frame, key) for key in ("prompt_tokens", "completion_tokens", "cached_tokens")]
+        step = Counts(input=tokens[0], output=tokens[1], cached=tokens[2])
+        before = self._total
+        self._total = Counts(input=before.input + step.input, output=before.output + step.output, cached=before.cached + step.cached)
+        return [self._make(Metric, frame, step=step, total=self._total)]
+
+    def _state(self, frame: Obj) -> list[Event]:
+        return [self._make(State, frame, kind=frame["type"], payload=frame.get("state"))]
+
+    def _checkpoint(self, frame: Obj) -> list[Event]:
+        return [self._make(State, frame, kind="checkpoint", payload=bare(frame))]
+
+    def _custom(self, frame: Obj) -> list[Event]:
+        return [self._make(Extension, frame, namespace=NAME, name="custom", payload=frame.get("value"))]
+
+    def _error(self, frame: Obj) -> list[Event]:
+        if not isinstance(frame.get("error"), str):
+            return self._unknown(frame)
+        return [self._make(Error, frame, message=frame["error"])]
+
+    def _unknown(self, frame: Obj) -> list[Event]:
+        payload = bare(frame)
+        if frame.get("type") == "got_expand" and "node_id" in frame:
+            payload = {"node_id": frame["node_id"], **payload}
+        return [self._make(Extension, frame, namespace=NAME, name=text_of(frame, "type"), payload=payload)]
+
+    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+        "run_start": _run_start, "node_enter": _enter, "node_exit": _exit, "message_chunk": _message, "thought_chunk": _message,
+        "usage": _usage, "values": _state, "updates": _state, "custom": _custom, "checkpoint": _checkpoint, "tool_call_chunk": _chunk,
+        "tool_call": _call, "tool_start": _started, "tool_output": _output, "tool_end": _ended, "tool_approval": _approval, "error": _error,
+    }  # fmt: skip

@@ -1,0 +1,289 @@
+"""Events to Loom frames (seed 002 § 7.1): imported ones as they came, our own runs with `think` and `act` nodes.
+
+Rules
+- An event that was read from Loom is drawn and gets back what its note holds, envelope included or not, as it was.
+- In a run of ours the words of the model stand in a `think` node and the tools in an `act` node; a model request of ours is its think
+  node, other nodes keep their names. The envelope counts `event_id` from 1; `node_id` is `run-{name}-{n}`, n from 0 over all nodes,
+  and stays on the frames after a node's exit until the next one begins.
+- The run's reply, its whole answer, is the last frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ..events import (
+    Approval,
+    Call,
+    Delta,
+    End,
+    EndStatus,
+    Error,
+    Event,
+    Extension,
+    Metric,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    RunStart,
+    Started,
+    State,
+    Think,
+    User,
+)
+from .base import REASONS, Item, Options, note_of
+from .loom_lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
+from .losses import Losses
+from .residue import restore
+from .writing import Block, Live, noted_pieces, pieces
+
+#: The stop reason that tells of an end that was not ok.
+STOPS: dict[EndStatus, str] = {"interrupted": "cancelled", "error": "error", "limit": "limit", "awaiting": "awaiting"}
+_STATES = ("values", "updates", "checkpoint")
+
+
+class LoomWriter:
+    """Events of any number of runs to frames."""
+
+    def __init__(self, losses: Losses, options: Options) -> None:
+        self._form = options.form
+        self._session = options.conversation
+        self._losses = losses
+        self._runs: dict[str, _Run] = {}
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the frames of one event."""
+        run = self._runs.get(event.run)
+        if run is None:
+            run = self._runs[event.run] = _Run(self._losses, event.run, self._session, envelope=self._form != "bare")
+        frames = run.write(event)
+        if type(event) is End and not event.span:
+            del self._runs[event.run]
+        return self._items(frames)
+
+    def close(self) -> list[Item]:
+        """Return what waited for a user message that never came."""
+        return self._items([f for run in self._runs.values() for f in run.held()])
+
+    def _items(self, frames: list[Obj]) -> list[Item]:
+        return [Item(self._finish(frame)) for frame in frames]
+
+    def _finish(self, frame: Obj) -> Obj:
+        if self._form == "export":
+            return to_export(frame)
+        wrap = frame.get("#ws")
+        frame = {k: v for k, v in frame.items() if not k.startswith("#")} if any(k.startswith("#") for k in frame) else frame
+        return {"type": "run_stream_event", **wrap, "event": frame} if isinstance(wrap, dict) else frame
+
+
+class _Run:
+    """The frames of one run."""
+
+    def __init__(self, losses: Losses, run: str, session: str, *, envelope: bool) -> None:
+        self._losses = losses
+        self._run = run
+        self._session = session or run
+        self._envelope = envelope
+        self._live = Live()
+        self._start: RunStart | None = None
+        self._node = ""  # the think or act node that is open
+        self._request = False  # and it is a model request of ours
+        self._node_id = ""
+        self._nodes = 0
+        self._frames = 0
+        self._names: dict[str, str] = {}
+        self._answer = ""
+
+    def write(self, event: Event) -> list[Obj]:
+        """Return the frames of one event."""
+        note = note_of(event, NAME)
+        if note is not None:
+            return self._imported(event, note)
+        out = self.held() if type(event) not in (User, RunStart) else []
+        handler = self.HANDLERS.get(type(event))
+        return [*out, *handler(self, event)] if handler else out
+
+    def held(self) -> list[Obj]:
+        """Return the start that waited for its user message."""
+        start, self._start = self._start, None
+        return [self._frame({**draw(start), **self._run_id()})] if start is not None else []
+
+    def _imported(self, event: Event, note: Obj) -> list[Obj]:
+        if isinstance(event, Respond):
+            self._answer = event.content
+        if note.get("derived"):
+            return []
+        if isinstance(event, Delta):
+            self._live.add(event)
+            return [restore(draw_chunk(event.of, event.text), note)] if event.of in ("think", "respond", "call") else []
+        if isinstance(event, End):
+            stop = event.finish_reason or STOPS.get(event.status)
+            return [restore({"reply": self._answer, **({"stop_reason": stop} if stop else {})}, note)]
+        if isinstance(event, Think | Respond):
+            return self._imported_block(event, note)
+        if isinstance(event, Call):
+            return self._imported_call(event, note)
+        return [restore(draw(event), note)] if type(event) in _DRAWN else []
+
+    def _imported_block(self, event: Block, note: Obj) -> list[Obj]:
+        if self._live.take(event):
+            return []
+        return [restore(draw_chunk(event.type, text), n) for text, n in noted_pieces(event, note, SHIFTS)]
+
+    def _imported_call(self, event: Call, note: Obj) -> list[Obj]:
+        whole = note.get("call")
+        if isinstance(whole, dict):
+            return [*self._imported_block(event, note), restore(draw(event), whole)]
+        return self._imported_block(event, note) if note.get("form") == "chunks" else [restore(draw(event), note)]
+
+    # Runs of our own.
+
+    def _frame(self, frame: Obj, node_id: str | None = None) -> Obj:
+        """Put the envelope on a frame."""
+        if not self._envelope:
+            return frame
+        self._frames += 1
+        where = self._node_id if node_id is None else node_id
+        return {"session_id": self._session, **({"node_id": where} if where else {}), "event_id": self._frames, **frame}
+
+    def _run_id(self) -> Obj:
+        return {"run_id": self._run} if self._run else {}
+
+    def _enter(self, name: str) -> list[Obj]:
+        """Be in node `name`: leave the one before, if it is another."""
+        if self._node == name:
+            return []
+        return [*self._leave(), self._open(name)]
+
+    def _open(self, name: str) -> Obj:
+        self._node = name
+        self._node_id = f"run-{name}-{self._nodes}"
+        self._nodes += 1
+        return self._frame({"type": "node_enter", "id": name})
+
+    def _leave(self, error: str = "") -> list[Obj]:
+        name, self._node, self._request = self._node, "", False
+        return [self._frame({"type": "node_exit", "id": name, "result": {"Err": error} if error else "Ok"})] if name else []
+
+    def _within(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
+        """Return the frames that lead to node `name` and the node id; a sub-agent's events stand in its own node."""
+        return ([], event.span) if event.span else (self._enter(name), None)
+
+    def _start_run(self, event: RunStart) -> list[Obj]:
+        if event.span:
+            return self._no_place(event)
+        self._start = event
+        return []
+
+    def _user(self, event: User) -> list[Obj]:
+        if event.span:
+            return self._no_place(event)
+        start, self._start = self._start, None
+        drawn = draw(start) if start is not None else {"type": "run_start"}
+        return [self._frame({"type": "run_start", **self._run_id(), "message": event.content, **drawn})]
+
+    def _no_place(self, event: Event) -> list[Obj]:
+        self._losses.add(f"nested {event.type}", REASONS["kind"])
+        return []
+
+    def _on_node(self, event: Node) -> list[Obj]:
+        if event.name == "llm" and not event.span.startswith("run-"):
+            return self._on_request(event)
+        if event.phase == "enter":
+            before = self._leave()
+            self._nodes += 1
+            return [*before, self._frame(draw(event), event.span)]
+        return [*self._leave(), self._frame(draw(event), event.span)]
+
+    def _on_request(self, event: Node) -> list[Obj]:
+        if event.phase == "enter":
+            out = [*self._leave(), self._open("think")]
+            self._request = True
+            return out
+        fine = event.result in ("", "ok")
+        return self._leave("" if fine else event.result.removeprefix("error: ")) if self._request else []
+
+    def _delta(self, event: Delta) -> list[Obj]:
+        if event.of not in ("think", "respond", "call"):
+            return []
+        self._live.add(event)
+        before, node_id = self._within(event, "think")
+        frame = draw_chunk(event.of, event.text)
+        extra = {"name": event.name} if event.of == "call" else {"id": "think"}
+        return [*before, self._frame({**frame, **extra}, node_id)]
+
+    def _block(self, event: Think | Respond) -> list[Obj]:
+        if isinstance(event, Respond) and not event.span:
+            self._answer = event.content
+        if self._live.take(event):
+            return []
+        before, node_id = self._within(event, "think")
+        return [*before, *(self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id) for text, _ in pieces(event))]
+
+    def _call(self, event: Call) -> list[Obj]:
+        self._names[event.call_id] = event.name
+        before, node_id = self._within(event, "think")
+        chunks = pieces(event) if event.chunks and not self._live.take(event) else []
+        who = {"call_id": event.call_id, "name": event.name}
+        drawn = [self._frame({"type": "tool_call_chunk", **who, "arguments_delta": text}, node_id) for text, _ in chunks]
+        return [*before, *drawn, self._frame(draw(event), node_id)]
+
+    def _tool(self, event: Event) -> list[Obj]:
+        """Frames of an approval, a start, some output, a result."""
+        frame = draw(event)
+        call_id = frame["call_id"]
+        frame.setdefault("name", self._names.get(call_id, ""))
+        if isinstance(event, Approval) and event.stage != "requested":
+            self._losses.add("approval.decision", "only the question has a frame")
+            return []
+        if isinstance(event, Progress) and not event.text:
+            return []
+        if isinstance(event, Result):
+            self._names.pop(call_id, None)
+            self._check(event)
+        before, node_id = self._within(event, "act")
+        return [*before, self._frame(frame, node_id)]
+
+    def _check(self, event: Result) -> None:
+        if event.status not in ("ok", "error"):
+            self._losses.add("result.status", "only ok and error are told apart")
+        if not isinstance(event.content, str):
+            self._losses.add("result.content", "a result is text: the value is written as JSON text")
+
+    def _plain(self, event: Event) -> list[Obj]:
+        return [self._frame(draw(event), event.span or None)]
+
+    def _metric(self, event: Metric) -> list[Obj]:
+        step = event.step
+        if step.reasoning or step.duration or step.ttft is not None or step.cost is not None:
+            self._losses.add("metric.step", "only tokens of input, output and cache are counted here")
+        return self._plain(event)
+
+    def _state(self, event: State) -> list[Obj]:
+        if event.kind not in _STATES or (event.kind == "checkpoint" and not isinstance(event.payload, dict)):
+            self._losses.add("state", "only values, updates and checkpoints have frames")
+            return []
+        frame = draw(event)
+        return [self._frame({"type": "updates", "id": self._node, **frame} if event.kind == "updates" else frame, event.span or None)]
+
+    def _extension(self, event: Extension) -> list[Obj]:
+        return self._plain(event) if event.namespace == NAME else []
+
+    def _end(self, event: End) -> list[Obj]:
+        if event.span:
+            return self._no_place(event)
+        stop = STOPS.get(event.status, event.finish_reason)
+        if event.status in STOPS and event.finish_reason not in ("", stop):
+            self._losses.add("end.finish_reason", "the stop reason has to tell how the run ended")
+        return [*self._leave(), self._frame({"reply": self._answer, **({"stop_reason": stop} if stop else {})})]
+
+    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+        RunStart: _start_run, User: _user, Node: _on_node, Delta: _delta, Think: _block, Respond: _block, Call: _call,
+        Approval: _tool, Started: _tool, Progress: _tool, Result: _tool, Metric: _metric, State: _state, Extension: _extension,
+        Error: _plain, End: _end,
+    }  # fmt: skip
+
+
+_DRAWN = frozenset({RunStart, Node, Metric, State, Extension, Result, Started, Progress, Approval, Error})

@@ -1,0 +1,40 @@
+"""Times of other protocols: ISO 8601 texts as JavaScript writes them, and epoch milliseconds.
+
+Rules: epoch seconds in whole milliseconds here; what is no time is 0.0; `iso(epoch(text)) == text` for what `Date.toISOString` writes.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+_LATEST = 253402300799.0  # the last second of the year 9999
+
+
+def epoch(value: Any) -> float:
+    """Return an ISO 8601 text or epoch milliseconds as epoch seconds."""
+    if isinstance(value, str):
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            return 0.0
+        return _sound(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _sound(value / 1000 if abs(value) < _LATEST * 1000 else 0.0)
+    return 0.0
+
+
+def _sound(seconds: float) -> float:
+    return round(seconds, 3) if math.isfinite(seconds) and 0 <= seconds <= _LATEST else 0.0
+
+
+def iso(seconds: float) -> str:
+    """Return epoch seconds as `2026-01-31T12:00:00.000Z`."""
+    return datetime.fromtimestamp(round(seconds, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def later_iso(value: Any, _lines: int, ms: int) -> Any:
+    """Shift of a field that holds an ISO time: `ms` milliseconds later. A text that `iso` does not write stays as it is."""
+    at = epoch(value)
+    return iso(at + ms / 1000) if at and isinstance(value, str) and iso(at) == value else value
