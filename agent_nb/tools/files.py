@@ -42,10 +42,8 @@ def list_(path: str = ".", *, context: ToolContext) -> str:
         path: The folder, relative to the notebook's folder.
     """
     place = locate(context.folder, path)
-    descriptor = _open(place)
+    descriptor = _open(place, folder=True)
     try:
-        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise ToolError(f"{path!r} is a file. Use read to see it.")
         with os.scandir(descriptor if os.scandir in os.supports_fd else place.path) as entries:
             found = sorted(entries, key=lambda e: (e.name.casefold(), e.name))
         lines = [_entry(e, context.folder, path) for e in found if not is_private(e.name)]
@@ -74,8 +72,6 @@ def read(
     """
     place = locate(context.folder, file)
     with os.fdopen(_open(place), "rb") as raw:
-        if stat.S_ISDIR(os.fstat(raw.fileno()).st_mode):
-            raise ToolError(f"{file!r} is a folder. Use list to see what is in it.")
         text = io.TextIOWrapper(raw, encoding=_encoding(raw, place), errors="replace")
         return _excerpt(_lines(text, context), offset, limit)
 
@@ -109,12 +105,17 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
 tools = tuple(as_tool(function) for function in (list_, read, write))
 
 
-def _open(place: Place) -> int:
+def _open(place: Place, folder: bool = False) -> int:
+    """Return a descriptor of the file or folder at `place`. Raises ToolError that says what is there instead."""
     try:
-        return opened(place)
+        return opened(place, folder)
     except FileNotFoundError:
         raise ToolError(_missing(place)) from None
+    except IsADirectoryError:
+        raise ToolError(f"{place.name!r} is a folder. Use list to see what is in it.") from None
     except OSError as error:
+        if folder and os.path.isfile(place.path):
+            raise ToolError(f"{place.name!r} is a file. Use read to see it.") from None
         raise ToolError(f"{place.name!r} cannot be read: {error.strerror}.") from None
 
 

@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -86,15 +87,28 @@ def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str
         os.close(current)
 
 
-def opened(place: Place) -> int:
-    """Return a descriptor of the regular file or folder at `place`, for reading. Raises ToolError if it is neither, else OSError."""
-    with parent(place) as (folder, name):
-        descriptor = os.open(name, os.O_RDONLY | _NO_FOLLOW, dir_fd=folder)
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+def opened(place: Place, folder: bool = False) -> int:
+    """Return a descriptor of the regular file (or the folder) at `place`, for reading.
+
+    Raises IsADirectoryError or NotADirectoryError for the other of the two, ToolError for a device or pipe, else OSError.
+    """
+    with parent(place) as (above, name):
+        descriptor = os.open(name, os.O_RDONLY | _NO_FOLLOW, dir_fd=above)
+    try:
+        _check_kind(os.fstat(descriptor).st_mode, folder, place.name)
+    except BaseException:
         os.close(descriptor)
-        raise ToolError(f"{place.name!r} is neither a file nor a folder.")
+        raise
     return descriptor
+
+
+def _check_kind(mode: int, folder: bool, name: str) -> None:
+    if stat.S_ISDIR(mode) and not folder:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if stat.S_ISREG(mode) and folder:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ToolError(f"{name!r} is neither a file nor a folder.")
 
 
 def _step(current: int, part: str, create: bool) -> int:

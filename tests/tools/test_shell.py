@@ -1,0 +1,154 @@
+"""The shell tool: output as it comes, an environment without keys, and nothing left running."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_nb.tools.base import Outcome, ToolContext
+from agent_nb.tools.shell import environment, shell
+from agent_nb.tools.toolset import resolve
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolContext:
+    return ToolContext(folder=str(tmp_path))
+
+
+def gone(pid: int) -> bool:
+    """Whether no living process has this id (one that waits to be reaped does not live)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state in "ZX"
+
+
+def wait_gone(pid: int) -> None:
+    waiting = threading.Event()
+    for _ in range(2_000):
+        if gone(pid):
+            return
+        waiting.wait(0.01)
+    raise AssertionError(f"{pid} is still there")
+
+
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        ("echo hi", "hi\n"),
+        ("true", "(no output)"),
+        ("echo a; echo b >&2; exit 3", "a\nb\n[exit status 3]"),
+        ("printf x; exit 1", "x\n[exit status 1]"),
+        ("kill -9 $$", "[killed by signal 9]"),
+        ("cat", "(no output)"),
+        ("printf '\\303\\244'", "ä"),
+        ("printf '\\377'", "\ufffd"),
+    ],
+)
+def test_output_and_exit_status_are_the_result(context: ToolContext, command: str, content: str) -> None:
+    assert shell(command, context) == Outcome("ok", content)
+
+
+def test_it_runs_in_the_notebooks_folder(context: ToolContext, tmp_path: Path) -> None:
+    (tmp_path / "here.txt").touch()
+    assert shell("ls", context).content == "here.txt\n"
+
+
+def test_output_is_progress_before_the_command_ends(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def emit(update: Any) -> None:
+        said.append(update.text)
+        (tmp_path / "go").touch()
+
+    context = ToolContext(folder=str(tmp_path), emit=emit)
+    outcome = shell("echo first; while [ ! -e go ]; do sleep 0.01; done; echo second", context)
+    assert said[0] == "first\n"
+    assert outcome.content == "first\nsecond\n"
+
+
+def test_long_output_is_bounded(context: ToolContext) -> None:
+    content = shell("seq 1 100000", context).content
+    assert len(content) < 21_000
+    assert content.startswith("1\n2\n")
+    assert content.endswith("100000\n")
+    assert "characters left out" in content
+
+
+def test_progress_of_a_flood_is_bounded(tmp_path: Path) -> None:
+    said: list[int] = []
+    context = ToolContext(folder=str(tmp_path), emit=lambda update: said.append(len(update.text)))
+    shell("head -c 5000000 /dev/zero | tr '\\0' x", context)
+    assert 1_000_000 <= sum(said) < 1_200_000
+
+
+def test_background_processes_end_with_the_command(context: ToolContext) -> None:
+    content = shell("sleep 1000 & echo $!; (while true; do echo x; done) & exit 0", context).content
+    wait_gone(int(content.split()[0]))
+
+
+def test_a_process_that_left_the_group_does_not_hold_the_result(context: ToolContext) -> None:
+    outcome = shell("setsid sleep 2 & echo done", context)
+    assert outcome.content == "done\n"
+
+
+@pytest.mark.parametrize("timeout", [0.3])
+def test_a_timeout_kills_the_whole_group_and_keeps_the_output(run: Run, tmp_path: Path, timeout: float) -> None:
+    outcomes, _ = run("shell", ("shell", {"command": "echo $$; sleep 1000 | sleep 1000"}), timeout=timeout, folder=str(tmp_path))
+    assert outcomes[0].status == "timeout"
+    wait_gone(int(outcomes[0].content.split()[0]))
+
+
+def test_a_stop_kills_the_group_at_once(tmp_path: Path) -> None:
+    pids: list[int] = []
+
+    def emit(update: Any) -> None:
+        pids.extend(map(int, update.text.split()))
+        context.cancel()
+
+    context = ToolContext(folder=str(tmp_path), emit=emit)
+    outcome = shell("echo $$; trap '' TERM; sleep 1000", context)
+    assert outcome.status == "cancelled"
+    assert outcome.content.endswith("\n[stopped]")
+    assert gone(pids[0])
+
+
+def test_a_command_that_was_stopped_before_it_began_is_killed(tmp_path: Path) -> None:
+    context = ToolContext(folder=str(tmp_path))
+    context.cancel()
+    assert shell("sleep 1000", context).status == "cancelled"
+
+
+def test_variables_that_look_like_secrets_are_not_passed_on(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "value-one")
+    monkeypatch.setenv("PLAIN", "value-two")
+    content = shell("env", context).content
+    assert "value-one" not in content
+    assert "PLAIN=value-two" in content
+    assert "PATH=" in content
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("openai_api_key", "x"), ("GITHUB_TOKEN", "x"), ("DB_PASSWORD", "x"), ("PGPASSWORD", "x"), ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("SSH_AUTH_SOCK", "x"), ("SENTRY_DSN", "x"), ("DB_PWD", "x"), ("DATABASE_URL", "postgres://u:p@h/db"),
+        ("HTTPS_PROXY", "http://user:pw@proxy:80"), ("MODEL", "sk-abcdefghijklmnop"), ("JPY_API_TOKEN", "x"), ("REDIS", "redis://:pw@h"),
+    ],
+)  # fmt: skip
+def test_what_counts_as_a_secret_variable(name: str, value: str) -> None:
+    assert environment({name: value, "PATH": "/bin", "PWD": "/x", "HTTP_PROXY": "http://proxy:80"}) == {
+        "PATH": "/bin", "PWD": "/x", "HTTP_PROXY": "http://proxy:80",
+    }  # fmt: skip
+
+
+def test_it_is_asked_about_and_names_its_command() -> None:
+    tool = resolve("shell")["shell"]
+    assert (tool.effect, tool.command) == ("outside", "command")
