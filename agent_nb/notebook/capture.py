@@ -70,7 +70,9 @@ def capturing(shell: Any, on_text: Callable[[str], None], after: Callable[[], No
     with captured(write), shell.display_trap:
         undo = [
             _swap(sys, "displayhook", _displayhook(sys.displayhook)),
-            _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (the hook IPython documents for it)
+            # Both: the first, so that IPython does not take a tenth of a second to format what is not shown.
+            _swap(shell, "showtraceback", _silent(shell.showtraceback)),
+            _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
             undo.append(_swap(shell.display_pub, "publish", _telling(shell.display_pub.publish)))
@@ -107,9 +109,9 @@ def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _silent(original: Callable[..., None]) -> Callable[..., None]:
-    def show(*args: Any) -> None:
+    def show(*args: Any, **options: Any) -> None:
         if _active() is None:
-            original(*args)
+            original(*args, **options)
 
     return show
 

@@ -47,11 +47,15 @@ class Conversation:
             seen = [turn.events] if turn.fresh else [*seen, turn.events]
         return seen
 
+    def later(self, cell: str) -> int:
+        """Return how many turns a live run of `cell` drops."""
+        return _until_fresh(self.turns[self._place(cell) + 1 :])
+
     def commit(self, turn: Turn, *, live: bool = True) -> int:
         """Put `turn` in the place of its cell's former one, or at the end; return how many later turns were dropped."""
         at = self._place(turn.cell)
         rest = self.turns[at + 1 :]
-        kept = rest[_until_fresh(rest) :] if live else rest
+        kept = rest[self.later(turn.cell) :] if live else rest
         self.turns = [*self.turns[:at], turn, *kept]
         return len(rest) - len(kept)
 

@@ -8,6 +8,7 @@ Rules
   before the cell does, unless it is abandoned.
 - The cell waits in ticks: an untimed await would see an interrupt only when it ends. A waiting job wakes it at once.
 - The first interrupt cancels the work, the second leaves it behind. A cancellation of the cell's task is an interrupt too.
+- The work is told at once, from the signal handler: a tool that the interrupt ended must not set the model off again first.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ class Driver:
     def __init__(self, shell: Any) -> None:
         self._loop = _running_loop()
         self._woken = self._loop.create_future()
-        self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, on_press=self._wake)
+        self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, on_press=self._pressed)
         self.host = MainThread(shell, self.interrupts, self._wake)
         self.abandoned = False
         self.fault: BaseException | None = None
+        self._work: Work | None = None
         self._agent_loop: asyncio.AbstractEventLoop | None = None
+        self._cancelled = False
         self._done = False
 
     async def drive(self, make: Callable[[], Work]) -> None:
@@ -59,21 +62,20 @@ class Driver:
         `make` is called on the cell's thread, under the interrupt handler.
         """
         with self.interrupts:
-            work = make()
-            thread = self._start(work)
+            self._work = make()
+            thread = self._start(self._work)
             try:
-                await self._serve(work, thread)
+                await self._serve(thread)
             finally:
                 self.host.close()
 
-    async def _serve(self, work: Work, thread: threading.Thread) -> None:
-        cancelled = False
+    async def _serve(self, thread: threading.Thread) -> None:
         while not self._done:
             if self.interrupts.abandoned:
                 self.abandoned = True
                 return
-            if self.interrupts.stopped and not cancelled:
-                cancelled = self._cancel(work)
+            if self.interrupts.stopped:
+                self._cancel()
             self.host.step()
             await self._wait()
         end = self._loop.time() + LINGER
@@ -89,14 +91,14 @@ class Driver:
     def _agent(self, work: Work) -> None:
         """Run the work on a loop of this thread."""
         try:
-            asyncio.run(self._work(work))
+            asyncio.run(self._to_end(work))
         except BaseException as fault:  # nobody above: the cell reports it
             self.fault = self.fault or fault
         finally:
             self._done = True
             self._wake()
 
-    async def _work(self, work: Work) -> None:
+    async def _to_end(self, work: Work) -> None:
         self._agent_loop = asyncio.get_running_loop()
         try:
             await work.run()
@@ -106,12 +108,18 @@ class Driver:
             self._done = True
             self._wake()
 
-    def _cancel(self, work: Work) -> bool:
-        if self._agent_loop is None:
-            return False  # the thread has not come that far: at the next tick
+    def _pressed(self) -> None:
+        self._cancel()
+        self._wake()
+
+    def _cancel(self) -> None:
+        """Cancel the work, once; if its thread has not come so far, the next tick does."""
+        loop, work = self._agent_loop, self._work
+        if loop is None or work is None or self._cancelled:
+            return
+        self._cancelled = True
         with suppress(RuntimeError):  # its loop closed just now
-            self._agent_loop.call_soon_threadsafe(work.cancel)
-        return True
+            loop.call_soon_threadsafe(work.cancel)
 
     async def _wait(self) -> None:
         """Wait for one tick, or until woken."""

@@ -30,6 +30,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     model: str | None = None
+    model_source: str = ""  # where `model` comes from, if not from the option
     tools: tuple[str, ...] = ()
     dialect: str | None = None
     output: str = "_agent"
@@ -91,7 +92,7 @@ def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
 
     for names, keywords in reversed(OPTIONS):
         function = argument(*names, **keywords)(function)
-    decorated: Callable[..., Any] = magic_arguments("agent")(function)
+    decorated: Callable[..., Any] = magic_arguments("%agent")(function)
     decorated.parser.allow_abbrev = False  # type: ignore[attr-defined]
     return decorated
 
@@ -108,17 +109,17 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
         raise UsageError(_unknown(rest[0]))
     given = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
     given |= {k: v for k, v in vars(said).items() if v is not None}
-    return build(given)
+    return build(given, "from %config" if said.model is None and given.get("model") else "")
 
 
-def build(given: Mapping[str, Any]) -> Options:
+def build(given: Mapping[str, Any], model_source: str = "") -> Options:
     """Return options from plain values under the parser's names. Raises UsageError for a bad variable name."""
     output = given.get("output", "_agent")
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
     values = {k: given[k] for k in ("model", "dialect", "conversation", "new", "live", "view", "thoughts", "system") if k in given}
     return Options(
-        **values, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
+        **values, model_source=model_source, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
         record=not given.get("no_record", False), limits={to: given[k] for k, to in LIMITS.items() if k in given},
         settings={k: _setting(given[k]) for k in SETTINGS if k in given},
     )  # fmt: skip

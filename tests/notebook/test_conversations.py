@@ -37,6 +37,11 @@ def test_running_again_replaces_the_turn_in_its_place_and_drops_the_later_ones()
     assert heard(conversation.before("e")) == "aB"
 
 
+def test_what_a_live_rerun_drops_is_known_before_it_runs():
+    conversation = said("a", "b", "c", "d", fresh="d")
+    assert [conversation.later(c) for c in ("a", "b", "c", "new")] == [2, 1, 0, 0]
+
+
 def test_a_replay_leaves_the_later_turns():
     conversation = said("a", "b", "c")
     assert conversation.commit(turn("b", "B"), live=False) == 0

@@ -1,0 +1,140 @@
+"""Execute notebooks without a front end: `jupyter agent-nb run`, on nbclient.
+
+Why a client of our own: plain nbclient tells the kernel neither which cell runs nor which notebook, so that a record could not
+be found again. This one sends what JupyterLab sends, and lifts the records when it is done.
+
+Rules
+- The executed notebook is returned, and written by the caller, also when a cell has failed.
+- No widget state is stored: the static views need none.
+- A notebook without cell ids gets them, because a record belongs to a cell.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+
+from ..errors import UsageError
+from .cell import OURS
+from .frontend import HEADLESS
+from .metadata import lift, load, summaries
+
+DEFAULT_KERNEL = "python3"
+IDS = 5  # the minor version of notebook format 4 that has cell ids
+
+OnCell = Callable[[int, int, str], None]
+
+
+class Outcome(msgspec.Struct):
+    """What came of one notebook: the executed notebook, its runs as (cell number, numbers of the run), and the failure ("" if none)."""
+
+    notebook: Any
+    runs: list[tuple[int, dict[str, Any]]]
+    failure: str = ""
+
+
+class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
+    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell."""
+
+    def __init__(self, nb: Any, sent: dict[str, Any], on_cell: OnCell, **options: Any) -> None:
+        super().__init__(nb, **options)
+        self._sent = sent
+        self._on_cell = on_cell
+        self._cell: Any = None
+
+    async def async_start_new_kernel_client(self) -> Any:
+        """Connect to the kernel; from then on every execution request carries the cell's id."""
+        client = await super().async_start_new_kernel_client()
+        plain = client.session.msg
+
+        def msg(msg_type: str, content: Any = None, parent: Any = None, header: Any = None, metadata: Any = None) -> Any:
+            if msg_type == "execute_request" and self._cell is not None:
+                metadata = {**(metadata or {}), "cellId": self._cell.get("id"), OURS: self._sent}
+            return plain(msg_type, content, parent, header, metadata)
+
+        client.session.msg = msg
+        return client
+
+    async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
+        """Execute one cell, announced."""
+        if cell.cell_type == "code":
+            self._on_cell(cell_index, len(self.nb.cells), cell.source)
+        self._cell = cell
+        try:
+            return await super().async_execute_cell(cell, cell_index, **options)
+        finally:
+            self._cell = None
+
+
+def execute(
+    path: Path,
+    *,
+    model: str = "",
+    live: bool = False,
+    timeout: float | None = None,
+    kernel: str = "",
+    on_cell: OnCell = lambda *_: None,
+) -> Outcome:
+    """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
+
+    `model` overrides the model of every cell, `timeout` is in seconds per cell (None: none), `on_cell` gets index, number of
+    cells and source before each code cell. Raises UsageError when the file is no notebook or its kernel is not installed.
+    """
+    nb = _read(path)
+    where = path.resolve()
+    client = Client(
+        nb,
+        {HEADLESS: True, "notebook": str(where), "model": model, "live": live},
+        on_cell,
+        kernel_name=_kernel(nb, kernel),
+        timeout=timeout,
+        store_widget_state=False,
+        coalesce_streams=True,
+        shutdown_kernel="immediate",
+        resources={"metadata": {"path": str(where.parent)}},
+    )
+    failure = ""
+    try:
+        client.execute(env={**os.environ, "JPY_SESSION_NAME": str(where)})
+    except CellExecutionError as fault:
+        failure = f"{fault.ename}: {fault.evalue}"
+    except (CellControlSignal, DeadKernelError) as fault:
+        failure = str(fault).strip() or type(fault).__name__
+    numbers = {cell.get("id"): number for number, cell in enumerate(nb.cells, 1)}
+    runs = [(numbers[cell], run) for cell, run in summaries(nb)]
+    lift(nb)
+    return Outcome(nb, runs, failure)
+
+
+def write(nb: Any, path: Path) -> None:
+    """Write an executed notebook. Raises OSError."""
+    nbformat.write(nb, str(path))
+
+
+def _read(path: Path) -> Any:
+    load(path)  # refuses what is no notebook, in words
+    nb = nbformat.read(str(path), as_version=4)
+    if nb.nbformat_minor < IDS:
+        nb.nbformat_minor = IDS
+    for number, cell in enumerate(nb.cells, 1):
+        cell.setdefault("id", f"cell-{number}")
+    return nb
+
+
+def _kernel(nb: Any, asked: str) -> str:
+    """Return the kernel to use: what was asked for, the notebook's own, or Python's default when that is not installed here."""
+    known = KernelSpecManager().find_kernel_specs()
+    name: str = asked or nb.metadata.get("kernelspec", {}).get("name", DEFAULT_KERNEL)
+    if name not in known and not asked:
+        name = DEFAULT_KERNEL
+    if name not in known:
+        raise UsageError(f"The kernel {name!r} is not installed. Installed: {', '.join(sorted(known)) or 'none: pip install ipykernel'}.")
+    return name

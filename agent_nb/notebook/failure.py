@@ -1,0 +1,15 @@
+"""How a cell fails: one clean line instead of a traceback through our code.
+
+Why: a cell whose run could not start or ended in an error must count as failed (Run All stops, CI is red), but the frames of
+this package tell the user nothing.
+"""
+
+from __future__ import annotations
+
+
+class AgentCellError(Exception):
+    """The cell has failed; the message says why and what to do."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows instead of a traceback."""
+        return [f"agent: {self}"]

@@ -1,0 +1,51 @@
+"""What the front end of a cell can do: which view it gets, and whether clicks arrive while the cell runs.
+
+Why: the kernel is not told what shows its output. A Jupyter notebook sends cell ids, a console a keyboard and no ids, a headless
+runner neither; our own runner says what it is.
+
+Rules
+- An option always overrides. When in doubt the view works, if more plainly.
+- Clicks: ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 do in a subshell, if the front end has made one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .cell import Cell
+
+HEADLESS = "headless"  # key of what our runner sends
+
+
+def headless(cell: Cell) -> bool:
+    """Return whether nobody looks on: our runner, plain nbclient, a script that talks to a kernel."""
+    return bool(cell.sent.get(HEADLESS)) or (cell.kernel and not cell.id and not cell.stdin)
+
+
+def view_kind(option: str, cell: Cell) -> str:
+    """Return `widgets`, `html` or `text` for a `--view` option (`auto` chooses)."""
+    if option != "auto":
+        return option
+    if not cell.kernel:
+        return "text"
+    if headless(cell):
+        return "html"
+    if not cell.id and "google.colab" not in sys.modules:
+        return "text"  # jupyter console: it shows no updates of a display
+    return "widgets"
+
+
+def can_click(shell: Any, cell: Cell) -> bool:
+    """Return whether a button pressed while the cell runs is heard at once."""
+    if not cell.kernel or headless(cell):
+        return False
+    try:
+        import ipykernel
+
+        version = tuple(ipykernel.version_info[:2])
+        if version >= (7, 4):
+            return True
+        return version >= (7, 0) and bool(shell.kernel.shell_channel_thread.manager.list_subshell())
+    except Exception:  # half-private names: what cannot be found out does not work
+        return False

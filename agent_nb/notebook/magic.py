@@ -1,0 +1,112 @@
+"""`%%agent` and `%agent` as IPython magics: their defaults as `%config AgentMagics`, their help, loading and unloading.
+
+Rules
+- Adapters only: a magic parses and hands on. What takes time to import is imported when the first cell runs.
+- `%%agent` returns a coroutine; the input transformer makes the cell await it. Called from code outside an event loop it is run
+  to its end; inside one, the caller awaits it.
+- Unloading leaves the shell as it was before loading; the runs in the namespace stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from traitlets import Bool, Enum, Float, Integer, List, Unicode
+
+from . import options, transform
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+@magics_class
+class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
+    """The magics of one shell. Its traits are the defaults of the options: `%config AgentMagics.model = "openai/gpt-5-mini"`."""
+
+    model = Unicode("", help="The model as provider/name; empty: AGENT_NB_MODEL, then what is there.").tag(config=True)
+    tools = List(Unicode(), help="Tools by name, for every cell.").tag(config=True)
+    dialect = Unicode("", help="How the model writes its turns; empty: as its provider suggests.").tag(config=True)
+    system = Unicode("", help="Instructions for the model.").tag(config=True)
+    approve = Unicode("", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask.").tag(config=True)
+    view = Enum(options.VIEWS, "auto", help="How runs are shown.").tag(config=True)
+    thoughts = Enum(options.THOUGHTS, "collapse", help="How thoughts are shown.").tag(config=True)
+    no_record = Bool(False, help="Keep runs out of the notebook file.").tag(config=True)
+    max_turns = Integer(None, allow_none=True, help="Limit: model turns.").tag(config=True)
+    max_calls = Integer(None, allow_none=True, help="Limit: tool calls.").tag(config=True)
+    max_failures = Integer(None, allow_none=True, help="Limit: tool failures in a row.").tag(config=True)
+    max_tokens = Integer(None, allow_none=True, help="Limit: tokens of a run.").tag(config=True)
+    cost = Float(None, allow_none=True, help="Limit: US dollars of a run.").tag(config=True)
+    time = Float(None, allow_none=True, help="Limit: seconds of a run.").tag(config=True)
+    temperature = Float(None, allow_none=True, help="Sampling temperature.").tag(config=True)
+    seed = Integer(None, allow_none=True, help="Sampling seed.").tag(config=True)
+    reasoning = Unicode("", help=f"Reasoning effort: {options.EFFORTS}.").tag(config=True)
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """What is kept between the cells of this kernel."""
+        if self._session is None:
+            from .session import Session
+
+            self._session = Session(self.shell)
+        return self._session
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the configured defaults under the names of the options."""
+        return {name: getattr(self, name) for name in self.class_own_traits(config=True)}
+
+    @no_var_expand  # type: ignore[untyped-decorator]
+    @cell_magic("agent")  # type: ignore[untyped-decorator]
+    @options.decorate
+    def agent_cell(self, line: str, cell: str) -> Any:
+        """Run an agent: the cell is the prompt, in which {{ expression }} is replaced by a value of this notebook."""
+        work = self._run(line, cell)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work)
+        return work
+
+    def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
+        session = self.session
+        parser = AgentMagics.agent_cell.parser
+        cell = session.cells.current(self.shell, line, body)
+        return session.run(cell, lambda: options.parse(parser, line, self.defaults()))
+
+    @no_var_expand  # type: ignore[untyped-decorator]
+    @line_magic("agent")  # type: ignore[untyped-decorator]
+    def agent_line(self, line: str) -> Any:
+        """Ask about agents: %agent help lists what there is."""
+        from .commands import command
+
+        return command(self, line)
+
+
+def load(shell: Any) -> None:
+    """Register magics and transformer in an IPython shell; loading twice changes nothing."""
+    if _loaded(shell) is None:
+        shell.register_magics(AgentMagics)
+    transform.install(shell)
+
+
+def unload(shell: Any) -> None:
+    """Take magics, configuration and transformer out of an IPython shell."""
+    transform.uninstall(shell)
+    ours = _loaded(shell)
+    if ours is None:
+        return
+    manager = shell.magics_manager
+    for kind, name in (("cell", "agent"), ("line", "agent")):
+        manager.magics[kind].pop(name, None)
+    manager.registry.pop(AgentMagics.__name__, None)
+    shell.configurables[:] = [c for c in shell.configurables if c is not ours]
+
+
+def _loaded(shell: Any) -> Any:
+    return shell.magics_manager.registry.get(AgentMagics.__name__)

@@ -1,0 +1,214 @@
+"""One `%%agent` cell from its text to its record: options, agent, driver, view, and what stays afterwards.
+
+Why here: this is the only place that knows all of them.
+
+Rules
+- What can be wrong before the run (options, `{{ }}`, model, tools) is shown like a run that failed, with a valid log, and no
+  model is called.
+- Whatever happens, the view is closed with a static bundle, the conversation is released, and the log ends with `end`.
+- The run is left in `_agent` and in the variable of `-o`, also when it failed.
+- A run that ended in an error fails the cell; an interrupted one or one that hit a limit does not: what there is, is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+
+from .. import events
+from ..agent import Agent, Stream
+from ..errors import AgentError, UsageError
+from ..log import EventLog
+from ..record import KEY, MIME, closed, run_record
+from ..run import Run
+from ..view.bundle import bundle
+from ..view.live import LiveView, open_view
+from .asking import stdin_asker
+from .cell import Cell, Cells, content_hash
+from .conversations import Conversation, Conversations, Turn
+from .driver import Driver
+from .failure import AgentCellError
+from .frontend import can_click, view_kind
+from .interpolate import interpolate
+from .options import Options
+from .summary import summary
+
+ABANDONED = "abandoned: the run did not stop when it was asked to"
+KEPT = 3
+
+
+class Session:
+    """What one kernel keeps from cell to cell."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.cells = Cells()
+        self.conversations = Conversations()
+        self.runs: dict[str, list[Run]] = defaultdict(list)
+        self.latest: Run | None = None
+
+    async def run(self, cell: Cell, options: Callable[[], Options]) -> None:
+        """Run one `%%agent` cell. `options` parses them. Raises AgentCellError when the cell has failed."""
+        await CellRun(self, cell, options).go()
+
+    def keep(self, cell: Cell, run: Run, variable: str) -> None:
+        """Remember a run and leave it in the user's namespace."""
+        self.latest = run
+        self.runs[cell.key] = [run, *self.runs[cell.key]][:KEPT]
+        self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
+
+
+class Work:
+    """A stream as the driver runs it."""
+
+    def __init__(self, stream: Stream, model: Any) -> None:
+        self.stream = stream
+        self._model = model
+
+    async def run(self) -> None:
+        """Run to the end and close the model's connections."""
+        try:
+            await self.stream
+        finally:
+            await self._model.aclose()
+
+    def cancel(self) -> None:
+        """Stop the run as the user's interrupt."""
+        self.stream.cancel("user", "kernel interrupt")
+
+
+class CellRun:
+    """One cell's run."""
+
+    def __init__(self, session: Session, cell: Cell, options: Callable[[], Options]) -> None:
+        self.session = session
+        self.cell = cell
+        self.options = Options()
+        self._parse = options
+        self._held = ExitStack()
+        self._conversation: Conversation | None = None
+        self._stream: Stream | None = None
+        self._view: LiveView | None = None
+
+    async def go(self) -> None:
+        """Run the cell. Raises AgentCellError."""
+        with self._held:
+            try:
+                driver = Driver(self.session.shell)
+                await driver.drive(lambda: self._make(driver))
+            except AgentError as fault:
+                self._refuse(fault)
+                raise AgentCellError(str(fault)) from None
+            run = Run(self._log(driver))
+            self._finish(run)
+        if run.status == "error":
+            raise AgentCellError(run.error or "the run ended in an error")
+
+    def _make(self, driver: Driver) -> Work:
+        """Prepare everything the run needs. Raises UsageError."""
+        self.options = options = self._parse()
+        prompt = self._prompt(driver)
+        conversation = self._conversation = self._held.enter_context(
+            self.session.conversations.claim(options.conversation, self.cell.key)
+        )
+        agent = self._agent(driver, options)
+        history = conversation.before(self.cell.key, fresh=options.new)
+        notes = _notes(conversation.later(self.cell.key))
+        self._stream = stream = agent(prompt, history=history, notes=notes)
+        self._view = open_view(
+            stream.log,
+            kind=view_kind(options.view, self.cell),
+            actions={"stop": driver.interrupts.press},
+            thoughts=options.thoughts,
+            can_click=can_click(self.session.shell, self.cell),
+        )
+        return Work(stream, agent.model)
+
+    def _prompt(self, driver: Driver) -> str:
+        """Return the prompt with its `{{ }}` replaced; the expressions are the user's code and can be interrupted as such."""
+        body = self.cell.body.replace("\r\n", "\n").strip()
+        namespace = self.session.shell.user_ns
+        prompt, fault = driver.interrupts.guard(self, lambda: interpolate(body, namespace))
+        if isinstance(fault, KeyboardInterrupt):
+            raise UsageError("Interrupted while the {{ }} of the prompt were computed.")
+        if fault is not None:
+            raise fault
+        return str(prompt)
+
+    def _agent(self, driver: Driver, options: Options) -> Agent:
+        agent = Agent(
+            options.model,
+            options.tools,
+            system=options.system,
+            dialect=options.dialect,
+            approve=options.approve,
+            limits=options.limits,
+            settings=options.settings,
+            folder=os.curdir,
+            host=driver.host,
+            ask=stdin_asker(driver.host, self.cell.stdin),
+            namespace=self.session.shell.user_ns,
+        )
+        agent.source = options.model_source or agent.source
+        return agent
+
+    def _log(self, driver: Driver) -> EventLog:
+        """Return the log of the run, ended: as it is, or closed here when the run was left behind or broke."""
+        assert self._stream is not None
+        log = self._stream.log
+        if log.ended and not driver.abandoned:
+            return log
+        found = list(log)
+        if driver.fault is not None:
+            fault = f"{type(driver.fault).__name__}: {driver.fault}"
+            found.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
+        whole = EventLog.of_events(closed(found))
+        return EventLog.of_events(_abandoned(e) for e in whole) if driver.abandoned else whole
+
+    def _finish(self, run: Run) -> None:
+        """Show, record and remember an ended run."""
+        self.session.keep(self.cell, run, self.options.output)
+        self._show(run, recorded=self.options.record)
+        if self._conversation is not None:
+            self._conversation.commit(Turn(self.cell.key, run.log, self.options.new))
+
+    def _refuse(self, fault: AgentError) -> None:
+        """Show a run that could not start, as a log of its own."""
+        log = EventLog()
+        log.append(events.RunStart(model=self.options.model or ""))
+        log.append(events.User(content=self.cell.body.strip(), origin="user"))
+        log.append(events.Error(code="usage" if isinstance(fault, UsageError) else "model", message=str(fault)))
+        log.append(events.End(status="error", finish_reason="usage"))
+        run = Run(log)
+        self.session.keep(self.cell, run, self.options.output)
+        self._show(run, recorded=False)
+
+    def _show(self, run: Run, *, recorded: bool) -> None:
+        final: dict[str, Any] = dict(bundle(run.log))
+        if recorded:
+            final[MIME] = run_record(
+                run.log,
+                cell=self.cell.id,
+                source=content_hash(self.cell.line, self.cell.body),
+                conversation=self.options.conversation,
+                fresh=self.options.new,
+            )
+        view = self._view or open_view(EventLog(), kind=view_kind(self.options.view, self.cell))
+        view.close(final, {KEY: summary(run, recorded=recorded)})
+
+
+def _abandoned(event: events.Event) -> events.Event:
+    last = isinstance(event, events.Interrupt) and not event.span
+    return msgspec.structs.replace(event, detail=ABANDONED) if last else event
+
+
+def _notes(later: int) -> list[str]:
+    if not later:
+        return []
+    turns = "turn was" if later == 1 else f"{later} turns were"
+    return [f"The later {turns} dropped from the conversation: what came after this cell answered its former text."]
