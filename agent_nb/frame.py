@@ -1,0 +1,267 @@
+"""Events as a pandas DataFrame; the only file that imports pandas.
+
+    to_frame(events)            one row per event, typed: UTC datetimes, timedeltas, categories, nullable integers
+    to_frame(events, CALLS)     one row per tool call (also TURNS, RUNS); see `columns`
+
+Why column by column: rows of one type are picked out once, each column then takes one attribute of all of them, which is several
+times faster than a dictionary per event.
+
+Rules
+- Missing values are missing (NaN, NaT, NA, None), not empty texts; an empty log gives the same columns and types as a full one.
+- Nested values stay objects in the frame; `to_parquet` and everything else that goes through Arrow gets them as JSON text.
+- Times that no clock can have told (0, out of range) are NaT. Nothing about a foreign log raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import compress
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from .columns import CALLS, EVENTS, RUNS, TURNS, Column, Getter, choose
+from .events import Event, Unknown
+from .rows import NOWHERE, Places, call_rows, run_rows, turn_rows
+
+__all__ = ["CALLS", "EVENTS", "RUNS", "TURNS", "Column", "EventFrame", "to_frame"]
+
+TEXT: Any = "str" if int(pd.__version__.split(".")[0]) >= 3 else "string"
+ALL = slice(None)
+_LATEST = 2.0**50  # milliseconds
+_WIDEST = 2**63 - 1
+_ROWS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
+    "events": lambda events, _: events,
+    "calls": call_rows,
+    "turns": turn_rows,
+    "runs": run_rows,
+}
+
+
+class EventFrame(pd.DataFrame):
+    """A DataFrame whose object columns travel as JSON text where a format cannot hold them."""
+
+    @property
+    def _constructor(self) -> type[EventFrame]:
+        return EventFrame
+
+    def portable(self) -> pd.DataFrame:
+        """Return a plain DataFrame in which nested values are JSON text."""
+        plain = pd.DataFrame({name: self[name] for name in self.columns})
+        for name in plain.columns:
+            if plain[name].dtype == object:
+                plain[name] = pd.Series([_json(v) for v in plain[name]], index=plain.index, dtype=TEXT)
+        return plain
+
+    def to_parquet(self, path: Any = None, **options: Any) -> Any:
+        """Write Parquet as pandas does, nested values as JSON text."""
+        return self.portable().to_parquet(path, **options)
+
+    def to_feather(self, path: Any, **options: Any) -> None:
+        """Write Feather as pandas does, nested values as JSON text."""
+        self.portable().to_feather(path, **options)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.portable().__arrow_c_stream__(requested_schema)
+
+
+def to_frame(
+    events: Iterable[Event], columns: Iterable[str | Column] | str | None = None, *, places: Places | None = None
+) -> EventFrame:
+    """Return a typed frame of `events` (of one run or many); `places` says by run id in which cell and notebook a run was recorded.
+
+    `columns`: see `columns.choose`. Raises UsageError for columns that do not exist.
+    """
+    chosen = choose(columns)
+    found = events if isinstance(events, list) else list(events)
+    table = chosen[0].table if chosen else "events"
+    build = _Build(_ROWS[table](found, places or {}), places or {})
+    return EventFrame({c.name: build.column(c) for c in chosen}, copy=False)
+
+
+class _Build:
+    """The rows of one frame, sorted by their types."""
+
+    def __init__(self, rows: Sequence[Any], places: Places) -> None:
+        self.rows = rows if isinstance(rows, list) else list(rows)
+        self.places = places
+        types = list(map(type, self.rows))
+        self.types = list(dict.fromkeys(types))
+        number = {t: i for i, t in enumerate(self.types)}
+        self.codes = np.fromiter(map(number.__getitem__, types), np.int8 if len(number) < 128 else np.int32, len(types))
+        self._groups: dict[type, tuple[Any, list[Any]]] = {}
+
+    def column(self, column: Column) -> Any:
+        """Return the typed values of a column."""
+        if column.derived:
+            return _DERIVED[column.name](self)
+        return _KINDS[column.kind](self, self.parts(column))
+
+    def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
+        """Return (positions, values) for each row type that the column has a value of; positions `ALL`: every row."""
+        if Event in column.of:
+            return [(ALL, _values(column.of[Event], self.rows))]
+        if len(self.types) == 1 and self.types[0] in column.of:
+            return [(ALL, _values(column.of[self.types[0]], self.rows))]
+        groups = [(self.group(t), column.of[t]) for t in self.types if t in column.of]
+        return [(where, _values(getter, rows)) for (where, rows), getter in groups]
+
+    def group(self, kind: type) -> tuple[Any, list[Any]]:
+        """Return the positions and the rows of one type."""
+        if kind not in self._groups:
+            chosen = self.codes == self.types.index(kind)
+            self._groups[kind] = (np.flatnonzero(chosen), list(compress(self.rows, chosen.tolist())))
+        return self._groups[kind]
+
+    def filled(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
+        """Return an array of `empty` in which the parts stand."""
+        array = np.full(len(self.rows), empty, dtype)
+        for where, values in parts:
+            array[where] = values
+        return array
+
+    @cached_property
+    def runs(self) -> tuple[Any, list[Any]]:
+        """The number of each row's run, and the run ids."""
+        return _numbered([row.run for row in self.rows])
+
+    @cached_property
+    def times(self) -> Any:
+        """The time of each row as datetime64[ms]."""
+        return _milliseconds([row.ts for row in self.rows], zero=False).view("M8[ms]")
+
+    def categories(self, codes: Any, values: Iterable[Any]) -> Any:
+        """Return a categorical of `values`; those that are empty texts are missing."""
+        names = ["" if v is None else str(v) for v in values]
+        kept = list(dict.fromkeys(n for n in names if n))
+        place = {name: i for i, name in enumerate(kept)}
+        lookup = np.array([*(place.get(n, -1) for n in names), -1], np.int32)
+        return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(kept, dtype=TEXT))
+
+
+def _values(getter: Getter, rows: list[Any]) -> list[Any]:
+    return list(map(attrgetter(getter) if isinstance(getter, str) else getter, rows))
+
+
+def _numbered(values: list[Any]) -> tuple[Any, list[Any]]:
+    """Return the number of each value among the different ones, and those in order of appearance."""
+    different = list(dict.fromkeys(values))
+    if len(different) == 1:
+        return np.zeros(len(values), np.int32), different
+    number = {v: i for i, v in enumerate(different)}
+    return np.fromiter(map(number.__getitem__, values), np.int32, len(values)), different
+
+
+def _category(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    codes = np.full(len(build.rows), -1, np.int32)
+    names: list[Any] = []
+    for where, values in parts:
+        numbers, different = _numbered(values)
+        codes[where] = numbers + len(names)
+        names += different
+    return build.categories(codes, names)
+
+
+def _text(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return pd.array(_object(build, parts), dtype=TEXT)
+
+
+def _object(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return build.filled(((w, np.fromiter(v, object, len(v))) for w, v in parts), None, object)
+
+
+def _int(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    values, missing = np.zeros(len(build.rows), np.int64), np.ones(len(build.rows), np.bool_)
+    for where, numbers in parts:
+        try:
+            values[where], missing[where] = np.fromiter(numbers, np.int64, len(numbers)), False
+        except (TypeError, OverflowError):  # None among them, or foreign numbers beyond 64 bits
+            sound = [isinstance(n, int) and abs(n) <= _WIDEST for n in numbers]
+            values[where] = [n if ok else 0 for n, ok in zip(numbers, sound, strict=True)]
+            missing[where] = [not ok for ok in sound]
+    return pd.arrays.IntegerArray(values, missing)
+
+
+def _float(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return build.filled(((w, np.array(v, np.float64)) for w, v in parts), np.nan, np.float64)
+
+
+def _bool(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return build.filled(((w, np.array(v, np.bool_)) for w, v in parts), False, np.bool_)
+
+
+def _time(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return _utc(build.filled(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view("M8[ms]"))
+
+
+def _duration(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    array = build.filled(((w, _milliseconds(v, zero=True)) for w, v in parts), _NAT, np.int64)
+    return pd.array(array.view("m8[ms]"))
+
+
+def _milliseconds(seconds: list[Any], *, zero: bool) -> Any:
+    """Return seconds as whole milliseconds; NaT for None, for what is out of range, and (unless `zero`) for 0."""
+    ms = np.array(seconds, np.float64) * 1000.0
+    with np.errstate(invalid="ignore"):
+        sound = np.abs(ms) < _LATEST
+        sound &= (ms != 0.0) | zero
+        return np.where(sound, np.rint(ms), 0).astype(np.int64) + np.where(sound, 0, _NAT)
+
+
+def _utc(times: Any) -> Any:
+    return pd.DatetimeIndex(times).tz_localize("UTC").array
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
+
+
+_NAT = np.iinfo(np.int64).min
+_KINDS: dict[str, Callable[[_Build, list[tuple[Any, list[Any]]]], Any]] = {
+    "category": _category,
+    "text": _text,
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "time": _time,
+    "duration": _duration,
+    "object": _object,
+}
+
+
+def _type(build: _Build) -> Any:
+    names = {t: i for i, t in enumerate(build.types)}
+    kinds = [getattr(t, "type", t.__name__) for t in names]
+    if Unknown in names:  # each under the name it came with
+        codes = build.codes.astype(np.int32)
+        numbers, different = _numbered([row.kind for row in build.group(Unknown)[1]])
+        codes[build.codes == names[Unknown]] = numbers + len(kinds)
+        return build.categories(codes, [*kinds, *different])
+    return build.categories(build.codes, kinds)
+
+
+def _dt(build: _Build) -> Any:
+    """Return the time since the first event of the same run."""
+    codes, runs = build.runs
+    times = build.times
+    first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
+    for number in range(len(runs)):
+        own = times[codes == number]
+        known = own[~np.isnat(own)]
+        first[number] = known[0] if len(known) else np.datetime64("NaT")
+    return pd.array(times - first[codes])
+
+
+def _where(field: str) -> Callable[[_Build], Any]:
+    def column(build: _Build) -> Any:
+        codes, runs = build.runs
+        return build.categories(codes, [getattr(build.places.get(run, NOWHERE), field) for run in runs])
+
+    return column
+
+
+_DERIVED: dict[str, Callable[[_Build], Any]] = {"type": _type, "dt": _dt, "cell": _where("cell"), "notebook": _where("notebook")}

@@ -1,0 +1,218 @@
+"""Rows that are made of several events: one per tool call, per model turn, per run.
+
+Rules: pure folds over events in order; partial and empty logs give what there is; nothing raises.
+`Place` says where a run was recorded; it is looked up by run id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from . import events as e
+from .context import content_text
+
+
+class Place(NamedTuple):
+    """Where a run was recorded."""
+
+    cell: str = ""
+    notebook: str = ""
+
+
+Places = Mapping[str, Place]
+NOWHERE = Place()
+
+
+class CallRow:
+    """One tool call: what was asked for, decided, and came of it. `waited` and `duration` in seconds."""
+
+    def __init__(self, call: e.Call, place: Place) -> None:
+        self.run, self.cell, self.turn, self.seq, self.ts = call.run, place.cell, call.turn, call.seq, call.ts
+        self.call_id, self.name, self.args = call.call_id, call.name, call.args
+        self.status = self.decision = self.by = ""
+        self.waited: float | None = None
+        self.duration: float | None = None
+        self.progress = 0
+        self.text: str | None = None
+        self.content: Any = None
+        self.display: dict[str, Any] | None = None
+
+    def approval(self, event: e.Approval) -> None:
+        """Note a decision."""
+        if event.stage == "decided":
+            self.decision, self.by = event.decision, event.by
+            self.args = event.args if event.args is not None else self.args
+
+    def started(self, event: e.Started) -> None:
+        """Note how long the call waited to run."""
+        self.waited = event.ts - self.ts
+
+    def news(self, event: e.Progress) -> None:
+        """Count progress."""
+        self.progress += 1
+
+    def result(self, event: e.Result) -> None:
+        """Note how the call ended."""
+        self.status, self.duration, self.content, self.display = event.status, event.duration, event.content, event.display
+        self.text = content_text(event.content)
+
+
+_CALL = {e.Approval: CallRow.approval, e.Started: CallRow.started, e.Progress: CallRow.news, e.Result: CallRow.result}
+
+
+class TurnRow:
+    """One model turn; times in seconds, counts of tokens None while unknown."""
+
+    def __init__(self, event: e.Event, place: Place) -> None:
+        self.run, self.cell, self.turn, self.ts, self.duration = event.run, place.cell, event.turn, event.ts, 0.0
+        self.requests = self.calls = self.failed = 0
+        self.thought = self.text = ""
+        self.tokens_in: int | None = None
+        self.tokens_out: int | None = None
+        self.tokens_cached: int | None = None
+        self.tokens_reasoning: int | None = None
+        self.ttft: float | None = None
+        self.cost: float | None = None
+        self.estimated = False
+
+    def node(self, event: e.Node) -> None:
+        """Count model requests."""
+        self.requests += event.name == "llm" and event.phase == "enter"
+
+    def think(self, event: e.Think) -> None:
+        """Add a thought."""
+        self.thought += event.content
+
+    def respond(self, event: e.Respond) -> None:
+        """Add to the answer."""
+        self.text += event.content
+
+    def call(self, event: e.Call) -> None:
+        """Count a call."""
+        self.calls += 1
+
+    def result(self, event: e.Result) -> None:
+        """Count a failure."""
+        self.failed += event.status != "ok"
+
+    def metric(self, event: e.Metric) -> None:
+        """Take over the usage."""
+        step = event.step
+        self.tokens_in, self.tokens_out = (self.tokens_in or 0) + step.input, (self.tokens_out or 0) + step.output
+        self.tokens_cached = (self.tokens_cached or 0) + step.cached
+        self.tokens_reasoning = (self.tokens_reasoning or 0) + step.reasoning
+        self.ttft = step.ttft if self.ttft is None else self.ttft
+        self.cost = self.cost if step.cost is None else (self.cost or 0.0) + step.cost
+        self.estimated = self.estimated or event.estimated
+
+
+_TURN = {
+    e.Node: TurnRow.node, e.Think: TurnRow.think, e.Respond: TurnRow.respond, e.Call: TurnRow.call, e.Result: TurnRow.result,
+    e.Metric: TurnRow.metric,
+}  # fmt: skip
+
+
+class RunRow:
+    """One run; `answer` is the text of the last turn that answered."""
+
+    def __init__(self, event: e.Event, place: Place) -> None:
+        self.run, (self.cell, self.notebook), self.ts, self.duration = event.run, place, event.ts, 0.0
+        self.status, self.model, self.dialect, self.prompt, self.answer = "running", "", "", "", ""
+        self.turns = self.calls = self.failed = self.errors = self.events = 0
+        self.tokens_in: int | None = None
+        self.tokens_out: int | None = None
+        self.cost: float | None = None
+        self.tools: list[str] = []
+        self.settings: dict[str, Any] | None = None
+        self._answered = 0
+
+    def start(self, event: e.RunStart) -> None:
+        """Take over what the run was made of."""
+        self.model, self.dialect, self.tools, self.settings = event.model, event.dialect, list(event.tools), event.settings
+
+    def user(self, event: e.User) -> None:
+        """Take the first prompt."""
+        self.prompt = self.prompt or event.content
+
+    def respond(self, event: e.Respond) -> None:
+        """Collect the answer of the newest turn that has one."""
+        if event.span or not event.content.strip():
+            return
+        same = event.turn == self._answered and self.answer
+        self.answer = f"{self.answer}\n\n{event.content.strip()}" if same else event.content.strip()
+        self._answered = event.turn
+
+    def call(self, event: e.Call) -> None:
+        """Count a call."""
+        self.calls += 1
+
+    def result(self, event: e.Result) -> None:
+        """Count a failure."""
+        self.failed += event.status != "ok"
+
+    def error(self, event: e.Error) -> None:
+        """Count an error."""
+        self.errors += 1
+
+    def metric(self, event: e.Metric) -> None:
+        """Take over the totals."""
+        self.tokens_in, self.tokens_out, self.cost = event.total.input, event.total.output, event.total.cost
+
+    def end(self, event: e.End) -> None:
+        """Take over the status."""
+        self.status = self.status if event.span else event.status
+
+
+_RUN = {
+    e.RunStart: RunRow.start, e.User: RunRow.user, e.Respond: RunRow.respond, e.Call: RunRow.call, e.Result: RunRow.result,
+    e.Error: RunRow.error, e.Metric: RunRow.metric, e.End: RunRow.end,
+}  # fmt: skip
+
+
+def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:
+    """Return one row per call, in the order of the calls."""
+    rows: list[CallRow] = []
+    by_id: dict[tuple[str, str], CallRow] = {}
+    for event in log:
+        if isinstance(event, e.Call):
+            rows.append(CallRow(event, places.get(event.run, NOWHERE)))
+            by_id[event.run, event.call_id] = rows[-1]
+            continue
+        handler = _CALL.get(type(event))
+        row = by_id.get((event.run, getattr(event, "call_id", ""))) if handler else None
+        if handler is not None and row is not None:
+            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+    return rows
+
+
+def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
+    """Return one row per model turn of each run; events before the first turn belong to none."""
+    rows: dict[tuple[str, int], TurnRow] = {}
+    for event in log:
+        if event.turn <= 0:
+            continue
+        row = rows.get((event.run, event.turn))
+        if row is None:
+            row = rows[event.run, event.turn] = TurnRow(event, places.get(event.run, NOWHERE))
+        row.duration = max(row.duration, event.ts - row.ts)
+        handler = _TURN.get(type(event))
+        if handler is not None:
+            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+    return list(rows.values())
+
+
+def run_rows(log: Iterable[e.Event], places: Places) -> list[RunRow]:
+    """Return one row per run, in the order in which they begin."""
+    rows: dict[str, RunRow] = {}
+    for event in log:
+        row = rows.get(event.run)
+        if row is None:
+            row = rows[event.run] = RunRow(event, places.get(event.run, NOWHERE))
+        row.events += 1
+        row.turns = max(row.turns, event.turn)
+        row.duration = max(row.duration, event.ts - row.ts)
+        handler = _RUN.get(type(event))
+        if handler is not None:
+            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+    return list(rows.values())

@@ -1,0 +1,213 @@
+"""Frames of events: rows, types, and what becomes of them elsewhere."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_nb import events as e
+from agent_nb.columns import BY_NAME, CALLS, EVENTS, PRESETS, RUNS, TURNS, Column
+from agent_nb.errors import UsageError
+from agent_nb.events import event_from
+from agent_nb.frame import to_frame
+from agent_nb.log import EventLog
+from agent_nb.rows import Place
+
+TEXT = "str" if pd.__version__ >= "3" else "string"
+DTYPES = {
+    "run": "category", "cell": "category", "turn": "Int64", "seq": "Int64", "ts": "datetime64[ms, UTC]", "dt": "timedelta64[ms]",
+    "type": "category", "span": "category", "call_id": TEXT, "name": "category", "status": "category", "text": TEXT,
+    "tokens_in": "Int64", "tokens_out": "Int64", "duration": "timedelta64[ms]", "fraction": "float64", "cost": "float64",
+    "origin": "category", "args": "object", "payload": "object",
+}  # fmt: skip
+
+
+@pytest.fixture
+def log():
+    now = iter(range(1_763_760_000, 1_763_770_000))
+    log = EventLog("r1", clock=lambda: next(now))
+    call = {"call_id": "c1", "name": "python", "turn": 1}
+    for event in (
+        e.RunStart(model="m/x", dialect="xml", tools=("python",), settings={"hash": "h"}),
+        e.User(content="add up", origin="user"),
+        e.Think(content="hm", block="1.1", turn=1, origin="model"),
+        e.Call(args={"code": "1+1"}, raw_args='{"code": "1+1"}', block="1.2", origin="model", **call),
+        e.Approval(call_id="c1", stage="decided", decision="allow", by="click", turn=1),
+        e.Started(origin="tool", **call),
+        e.Progress(call_id="c1", text="running", turn=1, origin="tool"),
+        e.Progress(call_id="c1", fraction=0.5, turn=1, origin="tool"),
+        e.Result(content={"value": 2}, duration=0.25, origin="tool", **call),
+        e.Metric(step=e.Counts(input=10, output=5, ttft=0.5), total=e.Counts(input=10, output=5), turn=1),
+        e.Respond(content="Two.", block="2.1", turn=2, origin="model"),
+        e.Metric(step=e.Counts(input=30, output=6, cost=0.01), total=e.Counts(input=40, output=11, cost=0.01), turn=2),
+        e.End(status="ok"),
+    ):
+        log.append(event)
+    return log
+
+
+def test_there_is_one_row_per_event(log):
+    frame = to_frame(log)
+    assert list(frame["type"]) == [x.type for x in log]
+    assert list(frame["seq"]) == list(range(1, 14))
+
+
+@pytest.mark.parametrize("events", [0, 1, 13])
+def test_columns_have_their_types_also_when_empty_or_partial(log, events):
+    assert {k: str(v) for k, v in to_frame(log[:events]).dtypes.items()} == DTYPES
+
+
+def test_times_are_utc_and_count_from_the_runs_start(log):
+    frame = to_frame(log)
+    assert frame["ts"][0] == pd.Timestamp("2025-11-21T21:20:00Z")
+    assert frame["dt"][4] == pd.Timedelta(seconds=4)
+
+
+def test_each_run_counts_from_its_own_start(log):
+    other = EventLog.of_events(event_from({"type": "user", "run": "r2", "ts": 5000 + n, "seq": n}) for n in (1, 2))
+    assert list(to_frame([*log[:1], *other])["dt"].dt.total_seconds()) == [0, 0, 1]
+
+
+def test_values_stand_where_their_type_has_them_and_are_missing_elsewhere(log):
+    frame = to_frame(log)
+    assert list(frame["text"].dropna()) == [
+        "add up", "hm", '{"code": "1+1"}', "running", '{"value": 2}', "Two.",
+    ]  # fmt: skip
+    assert list(frame["tokens_in"].dropna()) == [10, 30]
+    assert frame["duration"][8] == pd.Timedelta(seconds=0.25)
+    assert frame["name"].isna().sum() == 10
+    assert list(frame["status"].dropna()) == ["allow", "ok", "ok"]
+
+
+def test_nested_values_stay_objects(log):
+    frame = to_frame(log)
+    assert frame["args"][3] == {"code": "1+1"}
+    assert frame["payload"][8] == {"value": 2}
+
+
+def test_lists_of_lists_stay_single_values():
+    frame = to_frame([e.Result(content=[[1, 2], [3, 4]]), e.Result(content=[[5, 6], [7, 8]])])
+    assert frame["payload"][1] == [[5, 6], [7, 8]]
+
+
+def test_an_unknown_type_has_its_own_name():
+    assert list(to_frame([event_from({"type": "novel"}), e.User(), event_from({"type": "later"})])["type"]) == ["novel", "user", "later"]
+
+
+def test_columns_are_chosen_by_name(log):
+    assert list(to_frame(log, ["ts", "type", "model"]).columns) == ["ts", "type", "model"]
+    assert list(to_frame(log, ["model"])["model"].dropna()) == ["m/x"]
+
+
+def test_a_column_of_ones_own_is_a_row_in_the_list(log):
+    column = Column("length", "int", {e.Respond: lambda x: len(x.content)})
+    assert list(to_frame(log, [*EVENTS, column])["length"].dropna()) == [4]
+
+
+def test_an_unknown_column_is_an_error_with_the_nearest_name(log):
+    with pytest.raises(UsageError, match="tokens_in"):
+        to_frame(log, ["token_in"])
+    with pytest.raises(UsageError, match="calls"):
+        to_frame(log, "callz")
+
+
+def test_columns_of_two_tables_do_not_mix(log):
+    with pytest.raises(UsageError, match="different tables"):
+        to_frame(log, [*CALLS, *TURNS])
+
+
+def test_calls_have_one_row_each(log):
+    frame = to_frame(log, CALLS)
+    assert len(frame) == 1
+    row = frame.iloc[0]
+    assert (row["name"], row["status"], row["decision"], row["by"], row["progress"]) == ("python", "ok", "allow", "click", 2)
+    assert (row["waited"], row["duration"]) == (pd.Timedelta(seconds=2), pd.Timedelta(seconds=0.25))
+    assert (row["args"], row["content"]) == ({"code": "1+1"}, {"value": 2})
+
+
+def test_a_call_that_never_ended_has_a_row_without_an_end(log):
+    row = to_frame(log[:5], "calls").iloc[0]
+    assert pd.isna(row["status"])
+    assert pd.isna(row["duration"])
+
+
+def test_turns_have_one_row_each(log):
+    frame = to_frame(log, "turns")
+    assert list(frame["turn"]) == [1, 2]
+    assert list(frame["calls"]) == [1, 0]
+    assert list(frame["text"]) == ["", "Two."]
+    assert list(frame["tokens_out"]) == [5, 6]
+    assert frame["ttft"][0] == pd.Timedelta(seconds=0.5)
+
+
+def test_runs_have_one_row_each(log):
+    other = [e.User(seq=1, run="r2", ts=5000.0, content="and?")]
+    frame = to_frame([*log, *other], "runs", places={"r1": Place("c1", "a.ipynb")})
+    assert list(frame["status"]) == ["ok", "running"]
+    assert list(frame["prompt"]) == ["add up", "and?"]
+    assert frame["answer"][0] == "Two."
+    assert (frame["cell"][0], frame["notebook"][0]) == ("c1", "a.ipynb")
+    assert (frame["turns"][0], frame["calls"][0], frame["tokens_in"][0]) == (2, 1, 40)
+    assert frame["tools"][0] == ["python"]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_takes_an_empty_log_with_the_types_of_a_full_one(log, name):
+    assert list(map(str, to_frame([], name).dtypes)) == list(map(str, to_frame(log, name).dtypes))
+
+
+def test_places_fill_cell_and_notebook(log):
+    frame = to_frame(log, ["cell", "notebook"], places={"r1": Place("c1", "a.ipynb")})
+    assert set(frame["cell"]) == {"c1"}
+    assert set(frame["notebook"]) == {"a.ipynb"}
+
+
+@pytest.mark.parametrize("columns", PRESETS)
+def test_parquet_holds_the_whole_frame_nested_values_as_json(log, columns, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = to_frame([*log, e.Result(content=[1, "x"], seq=14), e.Call(args={"code": 5}, seq=15), e.Call(args={}, seq=16)], columns)
+    frame.to_parquet(tmp_path / "x.parquet")
+    back = pd.read_parquet(tmp_path / "x.parquet")
+    assert list(back.columns) == list(frame.columns)
+    assert len(back) == len(frame)
+    if "args" in back:
+        assert [json.loads(a) for a in back["args"].dropna()] == [a for a in frame["args"] if a is not None]
+
+
+def test_a_filtered_frame_still_goes_to_parquet(log, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = to_frame(log)
+    frame[frame["type"] == "call"].to_parquet(tmp_path / "x.parquet")
+    assert len(pd.read_parquet(tmp_path / "x.parquet")) == 1
+
+
+def test_an_empty_frame_goes_to_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    to_frame([]).to_parquet(tmp_path / "x.parquet")
+    assert list(pd.read_parquet(tmp_path / "x.parquet").columns) == [c.name for c in EVENTS]
+
+
+def test_arrow_takes_a_frame_as_it_is(log):
+    pa = pytest.importorskip("pyarrow")
+    assert pa.table(to_frame(log)).num_rows == len(log)
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda v: st.lists(v, max_size=3))
+FIELDS = st.dictionaries(st.sampled_from(["content", "args", "ts", "turn", "seq", "run", "duration", "step", "name", "call_id"]), JSON)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from([*e.TYPES, "novel"]), FIELDS), max_size=5))
+def test_no_foreign_log_raises(objects):
+    log = [event_from({"type": t, **f}) for t, f in objects]
+    for columns in ([*BY_NAME], CALLS, TURNS, RUNS):
+        assert len(to_frame(log, columns)) <= len(log)
+
+
+def test_the_log_and_the_run_give_the_same_frame(log):
+    from agent_nb.run import Run
+
+    assert to_frame(log).equals(Run(log).to_frame())
+    assert list(log.to_frame(["type"]).columns) == ["type"]
