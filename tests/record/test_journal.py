@@ -111,10 +111,9 @@ def test_recovered_deltas_are_those_that_came(new_log, tmp_path):
 
 def test_a_call_cut_off_in_its_arguments_is_recovered_and_cancelled(tmp_path):
     writer = Journal("r", where=tmp_path)
-    for event in (
-        e.User(seq=1, run="r"), e.Delta(run="r", block="1.2", of="call", name="python", text='{"co'), e.Delta(run="r", block="1.2", of="call", text="d"),
-    ):  # fmt: skip
-        writer(event)
+    writer(e.User(seq=1, run="r"))
+    writer(e.Delta(run="r", block="1.2", of="call", name="python", text='{"co'))
+    writer(e.Delta(run="r", block="1.2", of="call", text="d"))
     writer.close()
     _, call, result, _, _ = recover(writer.path)
     assert (call.name, call.raw_args, call.incomplete) == ("python", '{"cod', True)
