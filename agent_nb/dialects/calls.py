@@ -1,0 +1,214 @@
+"""Tool calls as JSON text: follow the text across chunks, then read it strictly.
+
+Why two steps: the end of a block can be found, and arguments shown while they grow, long before the JSON is complete; whether it is
+valid is decided once, on the whole text.
+
+Rules
+- `Scan` knows strings: a marker inside a JSON string is text. It looks at every character once and copies nothing but the names.
+- The fragments that `Scan` gives out (CallDelta) are provisional: they hold until the block has been read. A Call of the same
+  `index` confirms them (its `raw_args` is their sum); a Fault revokes them. A call whose name comes after its arguments has none.
+- Strict JSON (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs, no number out of range; nesting
+  deeper than `MAX_DEPTH` is refused. Of equal members the last one counts.
+- `name` is a text that is not empty, `args` an object and mandatory; a member `id` is kept as the call id; others are dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from ..parts import Call, CallDelta, Part
+
+MAX_DEPTH = 200
+Stop = Literal["more", "sigil", "broken", "done"]
+
+_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])*+').match
+_decode = msgspec.json.Decoder().decode
+_decode_call = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_batch = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+
+
+_KINDS = {list: "an array", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
+
+
+class Scan:
+    """Follows the JSON text of calls across chunks.
+
+    `sigil` is the character that begins a marker, `level` the depth at which call objects stand (0: one bare object, 1: in an array),
+    `index` that of the first call, `live` whether to give out the growing arguments.
+    """
+
+    def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:
+        self.depth = 0
+        self.deepest = 0
+        self._level = level
+        self._sigil = sigil
+        self._index = index - 1
+        self._live = live
+        self._in_string = False
+        self._word: list[str] | None = None  # pieces of a string that may be a key or a name
+        self._key = ""
+        self._expects_key = True
+        self._name = ""
+        self._in_args = False
+        self._from = 0
+        self._shallow = re.compile(rf'["\\\[\]{{}},:{sigil}]').search
+        self._deep = re.compile(rf'["\\\[\]{{}}{sigil}]').search
+
+    @property
+    def calls(self) -> int:
+        """The index of the next call object."""
+        return self._index + 1
+
+    def run(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
+        """Go on at `pos`; return why and where it stopped.
+
+        `more`: the text is used up (an escape cut in two is left). `sigil`: one stands outside a string; go on behind it if it is no
+        marker. `broken`: a character that no JSON has there. `done`: the outermost bracket has closed.
+        """
+        self._from = pos
+        stop, pos = self._run(text, pos, out)
+        self._emit(text, pos, out)
+        return stop, pos
+
+    def _run(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
+        size = len(text)
+        while pos < size:
+            if self._in_string:
+                pos, closed = self._string(text, pos)
+                if not closed:
+                    return ("more" if text[pos:] in ("", "\\") else "broken"), pos
+                continue
+            found = (self._shallow if self.depth <= self._level + 1 else self._deep)(text, pos)
+            if found is None:
+                return "more", size
+            pos = found.start()
+            c = text[pos]
+            if c == '"':
+                self._in_string = True
+                self._word = [] if self.depth == self._level + 1 else None
+            elif c == self._sigil:
+                return "sigil", pos
+            elif c == "\\":
+                return "broken", pos
+            elif c in "[{":
+                self._opens(c, pos)
+            elif c in "]}":
+                if self._closes(text, pos, out):
+                    return "done", pos + 1
+            elif self.depth == self._level + 1:
+                self._expects_key = c == ","
+            pos += 1
+        return "more", size
+
+    def _string(self, text: str, pos: int) -> tuple[int, bool]:
+        """Go on in a string; return the position behind its quote, or where it cannot go on (yet), and whether it has closed."""
+        end = _STRING(text, pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        if self._word is not None:
+            self._word.append(text[pos:end])
+        if text[end : end + 1] != '"':
+            return end, False
+        self._string_ends()
+        return end + 1, True
+
+    def _opens(self, bracket: str, pos: int) -> None:
+        if bracket == "{" and self.depth == self._level:
+            self._index += 1
+            self._name, self._expects_key = "", True
+        elif bracket == "{" and self.depth == self._level + 1 and self._key == "args" and self._name and not self._expects_key:
+            self._in_args, self._from = self._live, pos
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+
+    def _closes(self, text: str, pos: int, out: list[Part]) -> bool:
+        self.depth = max(self.depth - 1, 0)
+        if self._in_args and self.depth == self._level + 1:
+            self._emit(text, pos + 1, out)
+            self._in_args = False
+        return self.depth == 0
+
+    def _string_ends(self) -> None:
+        self._in_string = False
+        if self._word is None:
+            return
+        word, self._word = "".join(self._word), None
+        if self._expects_key:
+            self._key = word
+        elif self._key == "name":
+            self._name = _unescaped(word)
+
+    def _emit(self, text: str, end: int, out: list[Part]) -> None:
+        if self._in_args and end > self._from:
+            out.append(CallDelta(text[self._from : end], self._index, name=self._name))
+        self._from = end
+
+
+def _unescaped(word: str) -> str:
+    if "\\" not in word:
+        return word
+    try:
+        return str(_decode(f'"{word}"'))
+    except (msgspec.MsgspecError, UnicodeError):
+        return ""
+
+
+def read_batch(text: str, index: int = 0) -> list[Call]:
+    """Return the calls of a JSON array; the first gets `index`.
+
+    All or nothing: raises ValueError with a message for the model if anything in it is wrong.
+    """
+    items = _strictly(_decode_batch, text)
+    return [_call(item, index + n, f"item {n + 1}") for n, item in enumerate(items)]
+
+
+def read_call(text: str, index: int = 0) -> Call:
+    """Return the call of one JSON object. Raises ValueError with a message for the model."""
+    return _call(_strictly(_decode_call, text), index, "the object")
+
+
+def read_args(text: str) -> dict[str, Any]:
+    """Return arguments as an object; none at all are {}. Raises ValueError with a message for the model."""
+    value = _strictly(_decode, text) if text.strip() else {}
+    if not isinstance(value, dict):
+        raise ValueError(f"it is {_KINDS.get(type(value), type(value).__name__)}")  # noqa: TRY004  (the text is wrong, not a type)
+    return value
+
+
+def within_depth(depth: int) -> None:
+    """Raise ValueError when JSON is nested deeper than is read."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def _call(item: dict[str, msgspec.Raw], index: int, where: str) -> Call:
+    missing = [f'"{key}"' for key in ("name", "args") if key not in item]
+    if missing:
+        raise ValueError(f"{where} has no {' and no '.join(missing)}")
+    name, args = _member(item, "name"), _member(item, "args")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f'"name" of {where} is not a text with a tool\'s name')
+    if not isinstance(args, dict):
+        raise ValueError(f'"args" of {where} is not an object')  # noqa: TRY004
+    call_id = _member(item, "id")
+    return Call(name, args, bytes(item["args"]).decode(), _id(call_id), index)
+
+
+def _member(item: dict[str, msgspec.Raw], key: str) -> Any:
+    return _strictly(_decode, item[key]) if key in item else None
+
+
+def _id(value: Any) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _strictly(decode: Any, text: Any) -> Any:
+    try:
+        return decode(text)
+    except UnicodeError:
+        raise ValueError("it holds one half of a surrogate pair, which is no character") from None
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
+    except msgspec.MsgspecError as fault:
+        raise ValueError(str(fault)) from None

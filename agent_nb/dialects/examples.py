@@ -1,0 +1,158 @@
+"""Example turns for small models, made from the tools that are really there.
+
+Why: a model of a hundred million parameters copies what it has seen; it must see these tools, with arguments as a user would give them.
+
+Rules
+- A few tools at most (`MOST`), in their order, and one question that needs none.
+- An argument's value is, in this order: its schema's example, default, constant or first enumerated value, the value that its name
+  suggests (`PLAUSIBLE`), a value of its type within the schema's bounds.
+- Required arguments are given; of a tool without any, the first optional one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..messages import CallBlock, ResultBlock, ToolSpec
+from . import render
+
+MOST = 3
+_DEPTH = 4
+
+# parameter name -> a value that such a parameter may have
+PLAUSIBLE: dict[str, Any] = {
+    "path": "docs", "folder": "docs", "directory": "docs", "dir": "docs", "file": "notes.txt", "filename": "notes.txt",
+    "expression": "3 * 4", "code": "print(6 * 7)", "command": "ls", "query": "solar power", "question": "solar power", "q": "solar power",
+    "url": "https://example.org", "city": "Paris", "location": "Paris", "place": "Paris", "name": "Ada", "text": "hello",
+    "content": "hello", "message": "hello", "language": "French", "pattern": "total", "date": "2025-01-31", "a": 3, "b": 4, "x": 3, "y": 4,
+    "n": 3, "count": 3, "limit": 3, "steps": 3, "seconds": 2,
+}  # fmt: skip
+
+# parameter name -> what a tool with such a parameter may return, and how an answer puts it
+OUTCOMES: dict[str, tuple[str, str]] = {
+    "path": ("a.md, b.md", "docs holds a.md and b.md."),
+    "folder": ("a.md, b.md", "docs holds a.md and b.md."),
+    "directory": ("a.md, b.md", "docs holds a.md and b.md."),
+    "file": ("Buy milk.", "The file says: Buy milk."),
+    "filename": ("Buy milk.", "The file says: Buy milk."),
+    "expression": ("12", "3 * 4 is 12."),
+    "code": ("42", "The code prints 42."),
+    "command": ("notes.txt", "The command shows notes.txt."),
+    "city": ("18 degrees", "In Paris it is 18 degrees."),
+}
+
+
+class Example(msgspec.Struct, frozen=True):
+    """One question and its way to the answer; without `call` it is answered at once."""
+
+    question: str
+    thought: str
+    answer: str
+    call: CallBlock | None = None
+    result: ResultBlock | None = None
+    conclusion: str = ""
+
+
+def examples(tools: Sequence[ToolSpec]) -> list[Example]:
+    """Return examples for the given tools; none for no tools."""
+    if not tools:
+        return []
+    return [*(_example(t, n) for n, t in enumerate(tools[:MOST], 1)), _GREETING]
+
+
+_GREETING = Example("Thank you!", "This needs no tool.", "You are welcome.")
+
+
+def _example(tool: ToolSpec, number: int) -> Example:
+    args = example_args(tool)
+    first = next(iter(args), "")
+    result, answer = OUTCOMES.get(first, ("done", f"The tool {tool.name} says: done."))
+    return Example(
+        question=_question(tool, args),
+        thought=f"I need to call {tool.name}.",
+        answer=answer,
+        call=CallBlock(f"example_{number}", tool.name, args),
+        result=ResultBlock(f"example_{number}", tool.name, result),
+        conclusion="I have the result.",
+    )
+
+
+def _question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
+    """Return what a user would say: the tool's purpose, and the values."""
+    purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
+    said = [str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()]
+    return f"{purpose}: {', '.join(said)}" if said else f"{purpose}."
+
+
+def example_args(tool: ToolSpec) -> dict[str, Any]:
+    """Return plausible arguments for a tool."""
+    properties = render.properties_of(tool)
+    required = [n for n in tool.parameters.get("required", ()) if n in properties]
+    chosen = required or list(properties)[:1]
+    return {n: example_value(properties[n], tool.parameters, n) for n in chosen}
+
+
+def example_value(schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0) -> Any:
+    """Return a value that fits `schema`; `root` holds its definitions."""
+    schema = render.resolve(schema, root)
+    told = _told(schema)
+    if told is not None:
+        return told
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((k for k in kind if k != "null"), "null")
+    for key in ("anyOf", "oneOf", "allOf"):
+        options = [s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"]
+        if options and kind is None:
+            return example_value(options[0], root, name, depth)
+    maker = _MAKERS.get(str(kind), _text)
+    return maker(schema, root, name, depth) if depth < _DEPTH else None
+
+
+def _told(schema: Mapping[str, Any]) -> Any:
+    """Return the value that the schema itself names, or None."""
+    for key in ("examples", "enum"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return schema[key][0]
+    value = schema.get("const", schema.get("default"))
+    return None if value in ("", ".", None) else value
+
+
+def _text(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+    value = PLAUSIBLE.get(name.lower())
+    text = value if isinstance(value, str) else "example"
+    text = text.ljust(int(schema.get("minLength", 0)), "a")
+    return text[: int(schema.get("maxLength", len(text)))]
+
+
+def _number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+    value = PLAUSIBLE.get(name.lower())
+    number = value if isinstance(value, int) else 3
+    low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
+    high = schema.get("maximum", schema.get("exclusiveMaximum", number + 1) - 1)
+    return max(min(number, high), low) if low <= high else number
+
+
+def _array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+    items = schema.get("items")
+    item = example_value(items if isinstance(items, dict) else {}, root, name.removesuffix("s"), depth + 1)
+    return [item] * max(1, int(schema.get("minItems", 1)))
+
+
+def _object(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
+    properties = schema.get("properties", {})
+    return {n: example_value(properties[n], root, n, depth + 1) for n in schema.get("required", ()) if n in properties}
+
+
+_MAKERS = {
+    "string": _text,
+    "integer": _number,
+    "number": _number,
+    "array": _array,
+    "object": _object,
+    "boolean": lambda *_: True,
+    "null": lambda *_: None,
+}

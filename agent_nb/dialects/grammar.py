@@ -1,0 +1,122 @@
+"""llguidance grammars: under them even a very small model writes valid calls only.
+
+Why: the tools' JSON schemas go into the grammar as they are (`%json`), so names, argument names, types and enumerations are enforced
+while the model writes.
+
+Rules
+- Only keywords that llguidance knows are passed on, so that no schema of a user makes the whole grammar invalid; tools validate anyway.
+- Objects take no members beyond their schema's, unless it says so. Texts, numbers and arrays without a bound get one: a small model
+  that has begun to repeat itself would otherwise never end.
+- Definitions (`$defs`) move to the root under a name with their tool's number; nothing else refers outside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..messages import ToolSpec
+
+THOUGHT = r"/[^<§\n]{5,160}/"
+ANSWER = r"/[^<§]{1,1500}/"
+MOST_CALLS = 3
+
+SHORT, LONG = 120, 1000  # characters of a text without a bound
+LONG_NAMES = frozenset({"code", "content", "contents", "text", "body", "source", "script", "prompt", "message", "data", "sql", "patch"})
+NUMBER = 10**12
+ITEMS = 12
+
+_PLAIN = ("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
+          "minItems", "maxItems")  # fmt: skip
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"})
+_LISTS = {"anyOf": "anyOf", "oneOf": "anyOf", "allOf": "allOf", "prefixItems": "prefixItems"}
+
+
+def calls_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    """Return the schema of a batch: an array of one to `MOST_CALLS` calls of the given tools."""
+    items, definitions = _calls(tools)
+    return {"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": items, **definitions}
+
+
+def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    """Return the schema of one call of one of the given tools."""
+    items, definitions = _calls(tools)
+    return {**items, **definitions}
+
+
+def as_json(schema: Mapping[str, Any]) -> str:
+    """Return a schema as a grammar holds it."""
+    return "%json " + json.dumps(schema, ensure_ascii=True)
+
+
+def _calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
+    options: list[dict[str, Any]] = []
+    definitions: dict[str, Any] = {}
+    for number, tool in enumerate(tools):
+        prefix = f"t{number}_"
+        local = tool.parameters.get("$defs", {})
+        definitions |= {prefix + name: bounded(s, prefix) for name, s in local.items()}
+        args = bounded({"type": "object", **tool.parameters}, prefix)
+        options.append(_object({"name": {"const": tool.name}, "args": args}, ["name", "args"]))
+    return {"anyOf": options}, ({"$defs": definitions} if definitions else {})
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def bounded(schema: Any, prefix: str = "", name: str = "") -> Any:
+    """Return `schema` in the keywords that the grammar takes, with bounds where it has none.
+
+    `prefix` is put before the names of definitions; `name` is the parameter's, from which the length of a text is guessed.
+    """
+    if not isinstance(schema, Mapping):
+        return schema if isinstance(schema, bool) else {}
+    if "$ref" in schema:
+        return {"$ref": f"#/$defs/{prefix}{str(schema['$ref']).rsplit('/', 1)[-1]}"}
+    out: dict[str, Any] = {key: schema[key] for key in _PLAIN if key in schema}
+    for key, target in _LISTS.items():
+        if isinstance(schema.get(key), list):
+            out[target] = [bounded(s, prefix, name) for s in schema[key]]
+    if schema.get("format") in _FORMATS:
+        out["format"] = schema["format"]
+    if "items" in schema:
+        out["items"] = bounded(schema["items"], prefix, name)
+    kinds = schema.get("type", ())
+    for kind in [kinds] if isinstance(kinds, str) else kinds:
+        _BOUNDS.get(kind, _unbounded)(schema, out, prefix, name)
+    return out
+
+
+def _text(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+    if not {"enum", "const", "maxLength", "format"} & out.keys():
+        out["maxLength"] = max(LONG if name.lower() in LONG_NAMES else SHORT, int(out.get("minLength", 0)))
+
+
+def _number(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+    if not {"enum", "const"} & out.keys():
+        if "minimum" not in out and "exclusiveMinimum" not in out:
+            out["minimum"] = -NUMBER
+        if "maximum" not in out and "exclusiveMaximum" not in out:
+            out["maximum"] = NUMBER
+
+
+def _array(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+    out.setdefault("maxItems", max(ITEMS, int(out.get("minItems", 0))))
+
+
+def _members(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        out["properties"] = {n: bounded(s, prefix, str(n)) for n, s in properties.items()}
+        out["required"] = [n for n in schema.get("required", ()) if n in properties]
+    more = schema.get("additionalProperties", not properties and "properties" not in schema)
+    out["additionalProperties"] = bounded(more, prefix, name) if isinstance(more, Mapping) else bool(more)
+
+
+def _unbounded(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+    """Kinds that end by themselves."""
+
+
+_BOUNDS = {"string": _text, "number": _number, "integer": _number, "array": _array, "object": _members}

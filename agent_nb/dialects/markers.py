@@ -1,0 +1,234 @@
+"""The parser that the text dialects share: text with markers in it, in any chunking, to parts.
+
+Why one machine: what is held back, when a block closes and what a cut stream leaves behind must be the same in every dialect; and
+the thought tags of `thinking` have to be read by the parser that knows when it is inside a block, not by one before it.
+
+Rules
+- A parser is a set of modes; each consumes what it can of the buffer. A mode is run until it leaves the mode as it is.
+- Ordinary text takes one look for a sigil and is returned as it came, in the same call.
+- Text is kept raw: white space around markers belongs to the text beside it.
+- Text that ends with the stream is closed; a thought tag that was never closed is closed as incomplete.
+- Nothing raises, whatever the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+from ..parts import Close, Part, Text, Thought
+from ..wire.scanner import Markers, hold
+from ..wire.tags import TagReader
+from .base import Parser
+
+Mode = Callable[[], None]
+Handler = Callable[["re.Match[str]"], None]
+
+
+class Taggable(Protocol):
+    """A dialect whose parser can also read thought tags."""
+
+    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
+        """Return a parser that also reads `tags` (see `thinking`) wherever it reads text."""
+
+
+@cache
+def markers_with_tags(pattern: str, words: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False) -> Markers:
+    """Return the markers of a dialect together with the thought tags `tags`, which come first."""
+    if not tags:
+        return Markers(pattern, words, fold=fold)
+    names = "|".join(sorted(map(re.escape, tags), key=len, reverse=True))
+    tagged = rf"<(?P<tag>{names})(?=[\s/>])"
+    return Markers(f"{tagged}|{pattern}" if pattern else tagged, (*words, *(f"<{t}" for t in tags)), fold=fold)
+
+
+class MarkerParser:
+    """Reads text with thought tags; dialects add their markers.
+
+    `_handlers` says by the name of the group that matched what to do with a marker. A handler moves `_pos` behind it.
+    """
+
+    def __init__(self, markers: Markers, last: Markers | None = None) -> None:
+        self.stopped = False
+        self._markers = markers
+        self._last = last or markers  # in force once no more text comes
+        self._sigils = tuple(markers.sigils)
+        self._buf = ""
+        self._pos = 0
+        self._base = 0  # offset of the buffer in the turn
+        self._final = False
+        self._voice: type[Text] | type[Thought] = Text
+        self._open = False  # a block of this voice has begun
+        self._plain: type[Text] | type[Thought] | None = None  # set while text without a sigil may pass as it is
+        self._mode: Mode = self._text
+        self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
+        self._closing = ""
+        self._attributes: dict[str, Any] | None = None
+        self._tag: TagReader | None = None
+        self._kept: list[str] | None = None  # text of a block that is being kept, as far as it left the buffer
+        self._size = 0  # its length
+        self._start = 0  # where the rest of it begins in the buffer
+        self._at = 0  # offset of the block in the turn
+        self._out: list[Part] = []
+
+    def feed(self, text: str) -> Sequence[Part]:
+        """Return the parts that `text` completes."""
+        make = self._plain
+        if make is not None:
+            for sigil in self._sigils:
+                if sigil in text:
+                    break
+            else:
+                self._base += len(text)
+                return (make(text),) if text else ()
+        return self._advance(text)
+
+    def close(self) -> Sequence[Part]:
+        """The stream is over: return what was held back and close what is open."""
+        self._final = True
+        out = self._advance("")
+        self._shut()
+        self.stopped = True
+        return out
+
+    def _advance(self, text: str) -> list[Part]:
+        out = self._out = []
+        if self.stopped:
+            return out
+        self._buf += text
+        mode: Mode | None = None
+        while self._mode != mode and not self.stopped:
+            mode = self._mode
+            mode()
+        if self._kept is not None:
+            self._kept.append(self._buf[self._start : self._pos])
+            self._size += self._pos - self._start
+            self._start = 0
+        self._base += self._pos
+        self._buf = self._buf[self._pos :]
+        self._pos = 0
+        flows = self._open and not self._buf and not self.stopped and mode in (self._text, self._thought)
+        self._plain = self._voice if flows else None
+        return out
+
+    def _keep(self, start: int) -> None:
+        """Begin to keep text: a block is read as a whole when its end has come."""
+        self._kept, self._size, self._start = [], 0, start
+
+    def _length(self, pos: int) -> int:
+        """Return the length of the kept text up to `pos`."""
+        return self._size + pos - self._start
+
+    def _take(self, pos: int, mode: Mode) -> str:
+        """Return the kept text up to `pos` and go on there in `mode`."""
+        text = "".join(self._kept or ()) + self._buf[self._start : pos]
+        self._kept, self._pos, self._mode = None, pos, mode
+        return text
+
+    def _rewind(self) -> None:
+        """Go back to where the kept text began."""
+        if self._kept:
+            self._base += self._start - self._size
+            self._buf = "".join(self._kept) + self._buf[self._start :]
+            self._kept, self._size, self._start = [], 0, 0
+        self._pos = self._start
+
+    def _say(self, text: str) -> None:
+        if not text:
+            return
+        self._open = True
+        if self._attributes is not None:
+            self._out.append(Thought(text, attributes=self._attributes))
+            self._attributes = None
+        else:
+            self._out.append(self._voice(text))
+
+    def _shut(self, *, incomplete: bool = False) -> None:
+        if self._open:
+            self._out.append(Close(incomplete=incomplete))
+        self._open = False
+        self._attributes = None
+
+    def _text(self) -> None:
+        """Text up to the next marker, or to what may be the start of one."""
+        buf, mode = self._buf, self._mode
+        markers = self._last if self._final else self._markers
+        while found := markers.search(buf, self._pos):
+            self._say(buf[self._pos : found.start()])
+            self._pos = found.start()
+            self._handlers[found.lastgroup or ""](found)
+            if self._mode != mode or self.stopped:
+                return
+        end = len(buf) if self._final else markers.hold(buf, self._pos)
+        self._say(buf[self._pos : end])
+        self._pos = end
+
+    def _literal(self, found: re.Match[str]) -> None:
+        """What looks like a marker is none here."""
+        self._say(found[0])
+        self._pos = found.end()
+
+    def _begin_thought(self, end: int, closing: str) -> None:
+        self._shut()
+        self._pos = end
+        self._voice = Thought
+        self._closing = closing
+        self._mode = self._thought
+
+    def _thought(self) -> None:
+        """Reasoning up to its closing tag; nothing else counts in it."""
+        buf, pos = self._buf, self._pos
+        end = buf.find(self._closing, pos)
+        if end >= 0:
+            self._say(buf[pos:end])
+            self._pos = end + len(self._closing)
+            self._end_thought()
+            return
+        self._pos = len(buf) if self._final else hold(buf, pos, self._closing)
+        self._say(buf[pos : self._pos])
+        if self._final:
+            self._shut(incomplete=True)
+
+    def _end_thought(self) -> None:
+        self._shut()
+        self._voice = Text
+        self._mode = self._text
+
+    def _begin_tag(self, found: re.Match[str]) -> None:
+        if self._voice is Thought:
+            self._literal(found)
+            return
+        self._tag = TagReader(found["tag"])
+        self._closing = f"</{found['tag']}>"
+        self._mode = self._opening
+
+    def _opening(self) -> None:
+        """The opening tag of a thought, with its attributes."""
+        assert self._tag is not None
+        end = self._tag.read(self._buf, self._pos)
+        if end is None and not self._final:
+            return
+        if end is None or end < 0:
+            self._say("<")
+            self._pos += 1
+            self._mode = self._text
+            return
+        self._begin_thought(end, self._closing)
+        attributes: dict[str, Any] = dict(self._tag.attributes)
+        thought = attributes.pop("thought", "")
+        self._attributes = _typed(attributes) or None
+        if thought:
+            self._say(thought)
+            self._shut()  # what stands between the tags is a thought of its own
+        if self._tag.closed:
+            self._end_thought()
+
+
+def _typed(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes with a `confidence` that is a number as a number."""
+    confidence = attributes.get("confidence")
+    if confidence is not None and re.fullmatch(r"-?\d{1,9}(\.\d{1,17})?", confidence, re.ASCII):
+        attributes["confidence"] = float(confidence)
+    return attributes

@@ -1,0 +1,148 @@
+"""The `native` dialect: tools travel in the request and calls come back as the provider's own parts; text is the answer as it is.
+
+Rules
+- `NativeParser` passes text on; nothing in it is a marker (`thinking` wraps it where a model writes its reasoning into the text).
+- `CallAssembler` puts fragments of arguments (CallDelta) together by their index. A fragment with another call id at the same index
+  begins a new call. Arguments that are empty are `{}`; what is no JSON object is a Call with a `fault` that says why.
+- A call that the stream cut off is `incomplete` and does not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..messages import CallBlock, Message, ResultBlock, ToolSpec
+from ..parts import Call, CallDelta, Close, Part, Text
+from .base import Parser
+from .calls import read_args
+from .markers import MarkerParser, markers_with_tags
+
+CUT_OFF = "The call was cut off before its arguments were complete."
+NAMELESS = "The call has no tool name."
+
+
+class NativeParser:
+    """Passes text on as it came."""
+
+    stopped = False
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def feed(self, text: str) -> Sequence[Part]:
+        """Return `text` as a part."""
+        self._open = self._open or bool(text)
+        return (Text(text),) if text else ()
+
+    def close(self) -> Sequence[Part]:
+        """Close the text."""
+        return (Close(),) if self._open else ()
+
+
+def partial_args(raw: str) -> dict[str, Any]:
+    """Return what can be read of arguments that are still growing, strings cut short included; {} while there is nothing."""
+    from pydantic_core import from_json
+
+    try:
+        value = from_json(raw, allow_inf_nan=False, allow_partial="trailing-strings")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+class _Pending:
+    """One call in the making."""
+
+    def __init__(self, delta: CallDelta) -> None:
+        self.index = delta.index
+        self.call_id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+
+    def add(self, delta: CallDelta) -> None:
+        self.call_id = self.call_id or delta.call_id
+        self.name = self.name or delta.name
+        if delta.text:
+            self.pieces.append(delta.text)
+
+    def call(self, *, incomplete: bool) -> Call:
+        raw = "".join(self.pieces)
+        args: Mapping[str, Any] = {}
+        fault = ""
+        try:
+            args = read_args(raw)
+        except ValueError as error:
+            fault = f"The arguments are no JSON object: {error}."
+        fault = CUT_OFF if incomplete else fault or ("" if self.name else NAMELESS)
+        return Call(self.name, dict(args), raw, self.call_id, self.index, incomplete, fault)
+
+
+class CallAssembler:
+    """Puts the calls of one response together."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Pending] = []
+        self._at: dict[int, _Pending] = {}
+
+    def feed(self, delta: CallDelta) -> None:
+        """Take one fragment."""
+        pending = self._at.get(delta.index)
+        if pending is None or (delta.call_id and pending.call_id and delta.call_id != pending.call_id):
+            pending = self._at[delta.index] = _Pending(delta)
+            self._calls.append(pending)
+        pending.add(delta)
+
+    def drop(self, index: int) -> None:
+        """Forget the call at `index`: the provider has given it as a whole."""
+        pending = self._at.pop(index, None)
+        if pending is not None:
+            self._calls.remove(pending)
+
+    def partial(self, index: int) -> dict[str, Any]:
+        """Return the arguments of the call at `index` as far as they have come."""
+        pending = self._at.get(index)
+        return partial_args("".join(pending.pieces)) if pending is not None else {}
+
+    def close(self, incomplete: bool = False) -> list[Call]:
+        """Return the calls in order of first appearance; `incomplete`: the stream was cut off."""
+        calls, self._calls, self._at = self._calls, [], {}
+        return [pending.call(incomplete=incomplete) for pending in calls]
+
+
+class Native:
+    """Nothing is taught and nothing rendered: the provider's encoder does both."""
+
+    name = "native"
+    native = True
+
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+        """Return "": the request carries the tools."""
+        return ""
+
+    def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
+        """Return no shots."""
+        return ()
+
+    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+        """Return no grammar."""
+        return ""
+
+    def parser(self) -> Parser:
+        """Return a parser that passes text on."""
+        return NativeParser()
+
+    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
+        """Return a parser that takes thought tags out of the text."""
+        return MarkerParser(markers_with_tags("", (), tags))
+
+    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
+        """Return the answer; thoughts and calls are blocks of the message in this dialect."""
+        return text
+
+    def results(self, results: Sequence[ResultBlock]) -> Message:
+        """Return the results as blocks of a tool message."""
+        return Message("tool", tuple(results))
+
+
+dialect = Native()

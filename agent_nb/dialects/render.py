@@ -1,0 +1,106 @@
+"""What the text dialects write: JSON that holds no marker, lists of tools, and example turns.
+
+Why one file: whatever goes to a model comes from tools and users, so each dialect writes it through the same few functions.
+
+Rules
+- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`: text of a tool can neither close a block nor
+  look like a marker. Half surrogate pairs stay escaped, so that everything can be encoded.
+- Example calls are made from the tools' own schemas; defaults, examples and enumerations come before invented values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..messages import CallBlock, ResultBlock, ToolSpec
+
+_OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
+_HALF = re.compile("[\ud800-\udfff]")
+_DEPTH = 4
+
+
+def json_text(value: Any) -> str:
+    """Return `value` as JSON of one line without any marker in it. What JSON cannot say becomes null or text."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    except ValueError:
+        text = json.dumps(json.loads(msgspec.json.encode(value, enc_hook=str)), ensure_ascii=False)
+    text = _OPENING.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("</", "<\\/"))
+    return text if text.isascii() else _HALF.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+def call_value(call: CallBlock) -> dict[str, Any]:
+    """Return a call as both text dialects write it."""
+    return {"name": call.name, "args": call.args}
+
+
+def result_value(result: ResultBlock) -> dict[str, Any]:
+    """Return a result as both text dialects write it (seed 000, results)."""
+    return {"tool": result.name, "status": "error" if result.error else "success", "content": result.content}
+
+
+def encodable(text: str) -> str:
+    """Return `text` with half surrogate pairs replaced."""
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
+
+
+def tool_lines(tools: Sequence[ToolSpec]) -> str:
+    """Return the tools as a list: signature, description, and what is known of each parameter."""
+    return "\n".join(_tool(t) for t in tools)
+
+
+def _tool(tool: ToolSpec) -> str:
+    required = set(tool.parameters.get("required", ()))
+    properties = properties_of(tool)
+    signature = ", ".join(f"{n}{'' if n in required else '?'}: {type_name(s, tool.parameters)}{_default(s)}" for n, s in properties.items())
+    lines = [f"- {tool.name}({signature}): {' '.join(tool.description.split()) or 'no description'}"]
+    lines += [f"    {n}: {' '.join(str(s['description']).split())}" for n, s in properties.items() if s.get("description")]
+    return "\n".join(lines)
+
+
+def properties_of(tool: ToolSpec) -> dict[str, dict[str, Any]]:
+    """Return the schemas of a tool's parameters by name."""
+    properties = tool.parameters.get("properties", {})
+    return {n: s if isinstance(s, dict) else {} for n, s in properties.items()} if isinstance(properties, dict) else {}
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    return f" = {json_text(schema['default'])}" if schema.get("default") is not None else ""
+
+
+def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a local `$ref` (`#/$defs/NAME`); an unknown one is any value."""
+    seen = 0
+    while (ref := schema.get("$ref")) is not None and seen < _DEPTH:
+        found = root.get("$defs", {}).get(str(ref).rsplit("/", 1)[-1], {})
+        schema = found if isinstance(found, dict) else {}
+        seen += 1
+    return schema
+
+
+def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+    """Return a schema in a few words a model understands: `string`, `"a" | "b"`, `array of {x: number}` …"""
+    schema = resolve(schema, root)
+    if depth > _DEPTH:
+        return "any"
+    if "const" in schema:
+        return json_text(schema["const"])
+    if isinstance(schema.get("enum"), list):
+        return " | ".join(json_text(v) for v in schema["enum"])
+    for key in ("anyOf", "oneOf"):
+        if isinstance(schema.get(key), list):
+            return " | ".join(dict.fromkeys(type_name(s, root, depth + 1) for s in schema[key] if isinstance(s, dict)))
+    kind = schema.get("type", "any")
+    if kind == "array":
+        items = schema.get("items")
+        return f"array of {type_name(items, root, depth + 1)}" if isinstance(items, dict) and items else "array"
+    if kind == "object" and isinstance(schema.get("properties"), dict):
+        required = schema.get("required", ())
+        fields = (f"{n}{'' if n in required else '?'}: {type_name(s, root, depth + 1)}" for n, s in schema["properties"].items())
+        return "{" + ", ".join(fields) + "}"
+    return " | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)

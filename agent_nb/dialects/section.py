@@ -1,0 +1,127 @@
+"""The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `[SYSTEM: …]`, `§RESPOND: … §END`.
+
+How it is read is in `section_reader`; here is how it is taught and written.
+
+Rules
+- A result is one `[SYSTEM: {…}]` line of JSON: its text has no line break, no § and no other `[SYSTEM:` in it, so it cannot forge another.
+- A marker inside a thought or an answer is written with a backslash behind its §.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from . import grammar, render
+from .base import Parser
+from .examples import Example, examples
+from .section_reader import SectionParser
+
+_PROTOCOL = """\
+You answer the user, and you can call tools. The text you write is read by a program that knows these markers:
+
+§THINK: short reasoning
+§CALL: {"name": "tool name", "args": {"argument": "value"}}
+§EXECUTE
+§RESPOND: your answer to the user
+§END
+
+Rules
+- To call a tool, write §CALL: and one JSON object. Several calls in a row run together. Then write §EXECUTE and stop.
+- The system answers with one line [SYSTEM: …] per call, in the same order. Only the system writes such lines; never write one yourself
+  and never guess what a tool would return.
+- The JSON is strict: double quotes, no comments, no comma after the last member, a line break inside a string as \\n. "args" is
+  always there, {} if a tool needs none.
+- A result with the status "error" says what was wrong: correct the call, or tell the user.
+- When you know the answer, write it after §RESPOND: (Markdown), then §END.
+
+Tools
+"""
+
+_PLAIN = """\
+You answer the user. The text you write is read by a program that knows these markers:
+
+§THINK: short reasoning
+§RESPOND: your answer to the user
+§END
+
+There are no tools. Write your answer after §RESPOND: (Markdown), then §END."""
+
+_MARKER = re.compile(r"§(?=(?:think|call|respond|execute|end)\b)", re.IGNORECASE)
+_FORGED = re.compile(r"\[(?=SYSTEM:)")
+
+
+class Section:
+    """The § delimiters."""
+
+    name = "section"
+    native = False
+
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+        """Return the protocol and the tools as system text."""
+        return _PROTOCOL + render.tool_lines(tools) if tools else _PLAIN
+
+    def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
+        """Return example turns: a call, its result and the answer, for a few of the tools."""
+        return [message for example in examples(tools) for message in self._shot(example)]
+
+    def _shot(self, example: Example) -> Iterator[Message]:
+        yield text_message("user", example.question)
+        if example.call is None or example.result is None:
+            yield text_message("assistant", self.assistant(example.thought, (), example.answer) + "\n§END")
+            return
+        yield text_message("assistant", self.assistant(example.thought, (example.call,), ""))
+        yield self.results((example.result,))
+        yield text_message("assistant", self.assistant(example.conclusion, (), example.answer) + "\n§END")
+
+    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+        """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
+        rules = ["%llguidance {}", f"THOUGHT: {grammar.THOUGHT}", f"ANSWER: {grammar.ANSWER}", 'answer: "§RESPOND: " ANSWER "\\n§END"']
+        if not tools:
+            return "\n".join([*rules, 'start: "§THINK: " THOUGHT "\\n" answer', ""])
+        more = "call? " * (grammar.MOST_CALLS - 1)
+        return "\n".join(
+            [
+                *rules,
+                f'start: "§THINK: " THOUGHT "\\n" ( call {more}"§EXECUTE" | answer )',
+                'call: "§CALL: " object "\\n"',
+                f"object: {grammar.as_json(grammar.call_schema(tools))}",
+                "",
+            ]
+        )
+
+    def parser(self) -> Parser:
+        """Return a parser for one model turn."""
+        return SectionParser()
+
+    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
+        """Return a parser that also reads thought tags."""
+        return SectionParser(tags)
+
+    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
+        """Write a step: `§THINK:`, the answer as `§RESPOND:`, then the calls with `§EXECUTE`."""
+        lines = []
+        if thoughts:
+            lines.append(f"§THINK: {_disarmed(thoughts)}")
+        if text:
+            lines.append(f"§RESPOND: {_disarmed(text)}")
+        lines += [f"§CALL: {render.json_text(render.call_value(c))}" for c in calls]
+        if calls:
+            lines.append("§EXECUTE")
+        return "\n".join(lines)
+
+    def results(self, results: Sequence[ResultBlock]) -> Message:
+        """Write the results of a batch, one line each."""
+        return text_message("user", "\n".join(f"[SYSTEM: {_line(r)}]" for r in results))
+
+
+def _disarmed(text: str) -> str:
+    return _FORGED.sub(r"[\\", _MARKER.sub(r"§\\", render.encodable(text)))
+
+
+def _line(result: ResultBlock) -> str:
+    return _FORGED.sub(r"\\u005b", render.json_text(render.result_value(result)))
+
+
+dialect = Section()

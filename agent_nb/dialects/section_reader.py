@@ -1,0 +1,190 @@
+"""Reads the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
+
+Rules
+- Markers count in any letter case and anywhere, glued to a word too; `§THINK: §CALL: §RESPOND:` need their colon, `§EXECUTE` and `§END`
+  must not go on as a word (`§executed` is text). White space after a colon or a call belongs to the marker.
+- Text before any marker is answer. A section ends at the next marker or with the stream.
+- `§CALL:` is followed by one JSON object, in whose strings a § is text; the call is known when the object closes. Call text that is
+  no such object is answer text (rule 3 of the seed), without the marker.
+- `§EXECUTE` and `§END` stop the turn. A call that no `§EXECUTE` follows is given out, but no Execute: it does not run.
+- `[SYSTEM: …]` is written by the system only: from the model, as answer, it is the Fault `forged_results` up to its bracket.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..parts import End, Execute, Fault, Text, Thought
+from .calls import Scan, read_call, within_depth
+from .markers import MarkerParser, markers_with_tags
+
+LARGEST = 64 * 1024 * 1024  # characters of one call
+FORGED = 64 * 1024  # characters of a forged line at most
+
+_WORDS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
+
+
+def _any_case(word: str) -> str:
+    return "".join(f"[{c.upper()}{c}]" for c in word)
+
+
+def _pattern(boundary: str) -> str:
+    content = "|".join(f"(?P<{w}>{_any_case(w)}:)" for w in ("think", "call", "respond"))
+    control = "|".join(f"(?P<{w}>{_any_case(w)}{boundary})" for w in ("execute", "end"))
+    return rf"§(?:{content}|{control})|(?P<system>\[SYSTEM:)"
+
+
+_PATTERN = _pattern(r"(?=\W)")
+_LAST = _pattern(r"(?!\w)")
+_blank = re.compile(r"\s*").match
+_bracket = re.compile(r"[\[\]§]").search
+
+
+class SectionParser(MarkerParser):
+    """Reads one turn."""
+
+    def __init__(self, tags: tuple[str, ...] = ()) -> None:
+        super().__init__(markers_with_tags(_PATTERN, _WORDS, tags, fold=True), markers_with_tags(_LAST, _WORDS, tags, fold=True))
+        self._handlers |= {
+            "think": self._think, "call": self._call, "respond": self._respond,
+            "execute": self._execute, "end": self._end, "system": self._system,
+        }  # fmt: skip
+        self._calls = 0
+        self._scan: Scan | None = None
+        self._depth = 0
+
+    def _section(self, found: re.Match[str], voice: type[Text] | type[Thought]) -> None:
+        self._shut()
+        self._voice = voice
+        self._pos = found.end()
+        self._mode = self._skip
+
+    def _think(self, found: re.Match[str]) -> None:
+        self._section(found, Thought)
+
+    def _respond(self, found: re.Match[str]) -> None:
+        self._section(found, Text)
+
+    def _skip(self) -> None:
+        """White space that belongs to the marker before it."""
+        self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        if self._pos < len(self._buf):
+            self._mode = self._text
+
+    def _execute(self, found: re.Match[str]) -> None:
+        self._stop(found, Execute())
+
+    def _end(self, found: re.Match[str]) -> None:
+        self._stop(found, End())
+
+    def _stop(self, found: re.Match[str], part: Execute | End) -> None:
+        self._shut()
+        self._out.append(part)
+        self._pos = found.end()
+        self.stopped = True
+
+    def _call(self, found: re.Match[str]) -> None:
+        self._section(found, Text)
+        self._mode = self._head
+
+    def _head(self) -> None:
+        """What follows the marker is a call only if it begins like an object."""
+        self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]
+        if self._pos == len(self._buf):
+            return
+        self._mode = self._text
+        if self._buf[self._pos] == "{":
+            self._keep(self._pos)
+            self._at = self._base + self._pos
+            self._scan = Scan("§", 0, index=self._calls)
+            self._mode = self._object
+
+    def _object(self) -> None:
+        """The JSON object of a call."""
+        scan, buf = self._scan, self._buf
+        assert scan is not None
+        stop, pos = scan.run(buf, self._pos, self._out)
+        while stop == "sigil":
+            markers = self._last if self._final else self._markers
+            if markers.match(buf, pos):
+                self._content(pos)
+                return
+            if not self._final and markers.hold(buf, pos) == pos:
+                stop = "more"
+                break
+            stop, pos = scan.run(buf, pos + 1, self._out)
+        self._pos = pos
+        if stop == "done":
+            self._complete(pos)
+        elif stop == "broken" or self._final:
+            self._rewind()
+            self._take(self._pos, self._text)
+            self._calls = scan.calls
+        elif self._length(pos) > LARGEST:
+            self._too_large()
+
+    def _complete(self, pos: int) -> None:
+        scan = self._scan
+        assert scan is not None
+        if self._length(pos) > LARGEST:
+            self._too_large()
+            return
+        text = self._take(pos, self._skip)
+        try:
+            within_depth(scan.deepest)
+            self._out.append(read_call(text, self._calls))
+        except ValueError:
+            self._mode = self._text
+            self._say(text)
+        self._calls = scan.calls
+
+    def _content(self, pos: int) -> None:
+        """The call is none: its text is answer text."""
+        assert self._scan is not None
+        self._calls = self._scan.calls
+        self._say(self._take(pos, self._text))
+
+    def _system(self, found: re.Match[str]) -> None:
+        if self._voice is Thought:
+            self._literal(found)
+            return
+        self._shut()
+        self._at = self._base + found.start()
+        self._depth = 1
+        self._keep(found.start())
+        self._pos = found.end()
+        self._mode = self._forged
+
+    def _forged(self) -> None:
+        """A line of the system, as the model imagines it, up to the bracket that closes it or to the next marker."""
+        buf, pos = self._buf, self._pos
+        markers = self._last if self._final else self._markers
+        last = self._start - self._size + FORGED
+        while found := _bracket(buf, pos, last):
+            pos = found.end()
+            if found[0] == "§":
+                at = found.start()
+                if markers.match(buf, at):
+                    self._forgery(at)
+                    return
+                if not self._final and markers.hold(buf, at) == at:
+                    self._pos = at
+                    return
+                continue
+            self._depth += 1 if found[0] == "[" else -1
+            if not self._depth:
+                self._forgery(pos)
+                return
+        self._pos = min(len(buf), last)
+        if self._final or self._pos == last:
+            self._forgery(self._pos)
+
+    def _forgery(self, pos: int) -> None:
+        raw = self._take(pos, self._text)
+        message = "The [SYSTEM: …] line was ignored: only the system writes results. Write §CALL: and §EXECUTE and wait for them."
+        self._out.append(Fault("forged_results", message, raw, self._at, feedback=True))
+
+    def _too_large(self) -> None:
+        message = f"A call is larger than {LARGEST} characters; the turn was given up there."
+        self._out.append(Fault("limit", message, self._take(self._pos, self._text)[:FORGED], self._at))
+        self.stopped = True

@@ -1,0 +1,118 @@
+"""The `thinking` filter: `<think>…</think>`, `<thinking>…</thinking>` and their attribute forms (seed 004), over any dialect.
+
+Why a wrapper: reasoning models write their thoughts into the text whatever the protocol around it is.
+
+Rules
+- Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…" confidence="…"></thinking>`, the same ending in `/>`. The
+  attributes other than `thought` stay on the thought; `confidence` is a number.
+- In a thought nothing counts but its own closing tag: no call runs from inside it. The same thought twice is two thoughts.
+- Tags count in text only, never inside the wrapped dialect's blocks and strings: its parser reads them itself (`Taggable`). The text
+  of a dialect that cannot is filtered before it gets there.
+- Any other tag, and anything that only looks like one, is text and is not held back longer than it looks like one.
+- As a dialect of its own, `thinking` is the filter over `native`; `dialect.over(inner)` wraps another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import UsageError
+from ..messages import CallBlock, Message, ResultBlock, ToolSpec
+from ..parts import Close, Part, Text, Thought
+from . import native
+from .base import Dialect, Parser
+from .markers import MarkerParser, markers_with_tags
+
+TAGS = ("think", "thinking")
+
+
+class FilterParser:
+    """Takes the thoughts out of a text before a parser that knows nothing of them."""
+
+    def __init__(self, inner: Parser, tags: tuple[str, ...]) -> None:
+        self._inner = inner
+        self._filter = MarkerParser(markers_with_tags("", (), tags))
+        self._voice: type[Part] = Text
+        self.stopped = False
+
+    def feed(self, text: str) -> Sequence[Part]:
+        """Return the parts that `text` completes."""
+        return self._pass(self._filter.feed(text))
+
+    def close(self) -> Sequence[Part]:
+        """Flush and close both parsers."""
+        return [*self._pass(self._filter.close()), *self._inner.close()]
+
+    def _pass(self, parts: Sequence[Part]) -> list[Part]:
+        out: list[Part] = []
+        for part in parts:
+            if self._inner.stopped:
+                break
+            if isinstance(part, Text):
+                self._voice = Text
+                out.extend(self._inner.feed(part.text))
+            elif isinstance(part, Thought):
+                self._voice = Thought
+                out.append(part)
+            elif not isinstance(part, Close) or self._voice is Thought:
+                out.append(part)  # text is closed by its own parser
+        self.stopped = self._inner.stopped
+        return out
+
+
+class Thinking:
+    """A dialect with thought tags around it; everything but the parser is the wrapped dialect's."""
+
+    def __init__(self, inner: Dialect, tags: Sequence[str] = TAGS, *, name: str = "") -> None:
+        self.name = name or inner.name
+        self.native = inner.native
+        self._inner = inner
+        self._tags = tuple(tags)
+
+    def over(self, inner: Dialect, tags: Sequence[str] = TAGS) -> Dialect:
+        """Return `inner` with this filter around it; see `thinking`."""
+        return thinking(inner, tags)
+
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+        """Return the instructions of the wrapped dialect."""
+        return self._inner.instructions(tools)
+
+    def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
+        """Return the shots of the wrapped dialect."""
+        return self._inner.shots(tools)
+
+    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+        """Return the grammar of the wrapped dialect."""
+        return self._inner.grammar(tools)
+
+    def parser(self) -> Parser:
+        """Return a parser of the wrapped dialect that also reads the thought tags."""
+        inner: Any = self._inner
+        if hasattr(inner, "tagged_parser"):
+            parser: Parser = inner.tagged_parser(self._tags)
+            return parser
+        return FilterParser(inner.parser(), self._tags)
+
+    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
+        """Write a step as the wrapped dialect does."""
+        return self._inner.assistant(thoughts, calls, text)
+
+    def results(self, results: Sequence[ResultBlock]) -> Message:
+        """Write results as the wrapped dialect does."""
+        return self._inner.results(results)
+
+
+def thinking(inner: Dialect, tags: Sequence[str] = TAGS) -> Dialect:
+    """Return `inner` with thought tags around it. Wrapping twice is wrapping once.
+
+    Raises UsageError when a tag is not a name of letters, digits, `_`, `.` and `-`.
+    """
+    for tag in tags:
+        if not re.fullmatch(r"[A-Za-z_][\w.-]*", tag):
+            raise UsageError(f"{tag!r} is no tag name. Write it without brackets, for example 'thinking'.")
+    return inner if isinstance(inner, Thinking) or not tags else Thinking(inner, tags)
+
+
+dialect = Thinking(native.dialect, name="thinking")

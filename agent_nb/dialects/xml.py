@@ -1,0 +1,111 @@
+"""The `xml` dialect (seed 000): `<think>`, `<execute>[…]</execute>`, `<results>[…]</results>`, bare text is the answer.
+
+How it is read is in `xml_reader`; here is how it is taught and written.
+
+Rules
+- Results come as a message of the user, one JSON entry per call in call order (seed 000, "Storage → Messages").
+- What is written into a block can neither close it nor open another (see `render`). Answers are written as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from . import grammar, render
+from .base import Parser
+from .examples import Example, examples
+from .xml_reader import XmlParser
+
+_PROTOCOL = """\
+You answer the user, and you can call tools. The text you write is read by a program that knows these markers:
+
+<think>short reasoning</think>
+<execute>
+[{"name": "tool name", "args": {"argument": "value"}}]
+</execute>
+
+Rules
+- To call tools, write one <execute> block and stop: it is a JSON array with one object per call. The calls run at once, possibly together.
+- The answer of the system is a <results> block with one entry per call, in the same order. Only the system writes <results>;
+  never write one yourself and never guess what a tool would return.
+- The JSON is strict: double quotes, no comments, no comma after the last item, a line break inside a string as \\n. "args" is always
+  there, {} if a tool needs none.
+- A result with the status "error" says what was wrong: correct the call, or tell the user.
+- When you know the answer, write it as plain text (Markdown) without a marker. A reply without <execute> ends your turn.
+
+Tools
+"""
+
+_PLAIN = """\
+You answer the user. The text you write is read by a program that knows one marker:
+
+<think>short reasoning</think>
+
+There are no tools. Write your answer as plain text (Markdown) without a marker."""
+
+
+class Xml:
+    """XML markers with JSON payloads."""
+
+    name = "xml"
+    native = False
+
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+        """Return the protocol and the tools as system text."""
+        return _PROTOCOL + render.tool_lines(tools) if tools else _PLAIN
+
+    def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
+        """Return example turns: a call, its result and the answer, for a few of the tools."""
+        return [message for example in examples(tools) for message in self._shot(example)]
+
+    def _shot(self, example: Example) -> Iterator[Message]:
+        yield text_message("user", example.question)
+        if example.call is None or example.result is None:
+            yield text_message("assistant", self.assistant(example.thought, (), example.answer))
+            return
+        yield text_message("assistant", self.assistant(example.thought, (example.call,), ""))
+        yield self.results((example.result,))
+        yield text_message("assistant", self.assistant(example.conclusion, (), example.answer))
+
+    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+        """Return the llguidance grammar of one turn: a thought, then a batch of valid calls or an answer."""
+        rules = ["%llguidance {}", f"THOUGHT: {grammar.THOUGHT}", f"ANSWER: {grammar.ANSWER}"]
+        if not tools:
+            return "\n".join([*rules, 'start: "<think>" THOUGHT "</think>\\n\\n" ANSWER', ""])
+        return "\n".join(
+            [
+                *rules,
+                'start: "<think>" THOUGHT "</think>\\n\\n" ( batch | ANSWER )',
+                'batch: "<execute>\\n" calls "\\n</execute>"',
+                f"calls: {grammar.as_json(grammar.calls_schema(tools))}",
+                "",
+            ]
+        )
+
+    def parser(self) -> Parser:
+        """Return a parser for one model turn."""
+        return XmlParser()
+
+    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
+        """Return a parser that also reads thought tags."""
+        return XmlParser(tags)
+
+    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
+        """Write a step: `<think>`, the text, then the batch."""
+        pieces = []
+        if thoughts:
+            inside = render.encodable(thoughts).replace("</think>", r"<\/think>")
+            pieces.append(f"<think>{inside}</think>")
+        if text:
+            pieces.append(render.encodable(text))
+        if calls:
+            pieces.append(f"<execute>\n{render.json_text([render.call_value(c) for c in calls])}\n</execute>")
+        return "\n\n".join(pieces)
+
+    def results(self, results: Sequence[ResultBlock]) -> Message:
+        """Write the results of a batch."""
+        return text_message("user", f"<results>\n{render.json_text([render.result_value(r) for r in results])}\n</results>")
+
+
+dialect = Xml()

@@ -1,0 +1,169 @@
+"""Server-sent events: bytes in any chunking to frames (WHATWG HTML, "Server-sent events", interpretation of an event stream).
+
+Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at U+2028, or copy their buffer once per
+chunk. This one is on the way of every token of every provider.
+
+Rules
+- Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
+- A blank line ends a frame; there is a frame only if it had a `data` line. Comments and unknown fields are ignored.
+- `id` stays in force for later frames (`Frame.id`); one that holds NUL is ignored. `retry` counts only if it is all digits.
+- Bytes that are no UTF-8 become U+FFFD; no chunk boundary matters, one inside a character included.
+- A frame larger than `limit` bytes is a WireError; what came before it has been returned. Afterwards the decoder begins anew.
+- Linear time: every byte is looked at a fixed number of times, however small the chunks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..errors import WireError
+
+LIMIT = 64 * 1024 * 1024  # bytes of one frame
+_BOM = b"\xef\xbb\xbf"
+_LF = 10
+_DIGITS = 15  # of a `retry` that is believed
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One event: `id` is the last event id in force (None before the first), `retry` milliseconds if this frame set it."""
+
+    event: str
+    data: str
+    id: str | None = None
+    retry: int | None = None
+
+
+class SSEDecoder:
+    """Reads one event stream.
+
+    `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are those of the stream so far.
+    """
+
+    def __init__(self, *, limit: int = LIMIT) -> None:
+        self.last_event_id: str | None = None
+        self.retry: int | None = None
+        self._limit = limit
+        self._pieces: list[bytes] = []  # of the frame that is not complete
+        self._size = 0
+        self._newline = False  # the pieces end with a line break
+        self._after_cr = False  # the last chunk ended with CR: a LF that follows belongs to it
+        self._begun = False
+        self._fault: WireError | None = None
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return the frames that `data` completes. Raises WireError when one is larger than the limit."""
+        if self._fault is not None:
+            raise self._over()
+        if not self._begun or self._after_cr or b"\r" in data:
+            data = self._normal(data)
+        elif data[:6] == b"data: " and data.find(b"\n") == len(data) - 2 and data[-1] == _LF and not self._pieces:
+            # one frame of one line is what nearly every chunk of a chat completion is
+            return [Frame("message", data[6:-2].decode("utf-8", "replace"), self.last_event_id)]
+        if b"\n\n" in data or (self._newline and data[:1] == b"\n"):
+            return self._split(data)
+        if data:
+            self._keep(data)
+            if self._fault is not None:
+                raise self._over()
+        return []
+
+    def close(self, *, lenient: bool = False) -> list[Frame]:
+        """The stream is over. An unfinished frame is dropped, as the standard says; `lenient` returns it.
+
+        Lenient because some providers end their last frame without a blank line.
+        """
+        if self._fault is not None:
+            raise self._over()
+        if not self._begun:
+            self._begun = True
+        rest, self._pieces, self._size, self._newline = b"".join(self._pieces), [], 0, False
+        frame = self._frame(rest.strip(b"\n")) if lenient else None
+        return [frame] if frame is not None else []
+
+    def _normal(self, data: bytes) -> bytes:
+        """Return `data` without a leading BOM and with LF for every line break."""
+        if not self._begun:
+            data = b"".join(self._pieces) + data
+            self._pieces, self._size = [], 0
+            if len(data) < len(_BOM) and _BOM.startswith(data):
+                self._keep(data)
+                return b""
+            self._begun = True
+            data = data.removeprefix(_BOM)
+        if not data:
+            return data
+        if self._after_cr and data[:1] == b"\n":
+            data = data[1:]
+            self._after_cr = False
+            if not data:
+                return data
+        self._after_cr = data[-1:] == b"\r"
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _keep(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        self._newline = data[-1:] == b"\n"
+        if self._size > self._limit:
+            self._blame(b"".join(self._pieces))
+
+    def _split(self, data: bytes) -> list[Frame]:
+        """Return the frames of a chunk in which at least one ends."""
+        blocks = (b"".join(self._pieces) + data).split(b"\n\n")
+        self._pieces, self._size, self._newline = [], 0, False
+        rest = blocks.pop()
+        frames = []
+        for block in blocks:
+            if len(block) > self._limit:
+                self._blame(block)
+                break
+            frame = self._frame(block)
+            if frame is not None:
+                frames.append(frame)
+        else:
+            if rest:
+                self._keep(rest)
+        if self._fault is not None and not frames:
+            raise self._over()
+        return frames
+
+    def _frame(self, block: bytes) -> Frame | None:
+        """Return the frame of one block of lines, or None if it had no data line."""
+        if block[:6] == b"data: " and b"\n" not in block:
+            return Frame("message", block[6:].decode("utf-8", "replace"), self.last_event_id)
+        event = ""
+        data: list[bytes] = []
+        retry = None
+        for line in block.split(b"\n"):
+            if line[:6] == b"data: ":
+                data.append(line[6:])
+                continue
+            name, _, value = line.partition(b":")
+            if value[:1] == b" ":
+                value = value[1:]
+            if name == b"data":
+                data.append(value)
+            elif name == b"event":
+                event = value.decode("utf-8", "replace")
+            elif name == b"id":
+                if b"\0" not in value:
+                    self.last_event_id = value.decode("utf-8", "replace")
+            elif name == b"retry" and value.isdigit() and len(value) <= _DIGITS:
+                self.retry = retry = int(value)
+        if not data:
+            return None
+        text = data[0] if len(data) == 1 else b"\n".join(data)
+        return Frame(event or "message", text.decode("utf-8", "replace"), self.last_event_id, retry)
+
+    def _blame(self, raw: bytes) -> None:
+        """Give up the frame that has become too large."""
+        self._pieces, self._size, self._newline = [], 0, False
+        self._fault = WireError(
+            f"A frame of the event stream is larger than {self._limit} bytes. Is this a stream of events?",
+            raw=raw[:500].decode("utf-8", "replace"),
+        )
+
+    def _over(self) -> WireError:
+        fault, self._fault = self._fault, None
+        assert fault is not None
+        return fault

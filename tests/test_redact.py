@@ -1,0 +1,220 @@
+"""The secret filter: nothing of a key passes, however it is cut; everything else passes as it is, at once."""
+
+import json
+import string
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agent_nb.redact import LONGEST, Redactor, environment_secrets, redact_text, redact_value
+
+ENV = {
+    "OPENAI_API_KEY": "sk-proj-Abc123_def456-Ghi789jkl012",
+    "DB_PASSWORD": "correct horse battery staple",
+    "PEM_KEY": "line one of it\nline two of it",
+    "QUOTED_TOKEN": 'with "quotes" and \\ in it',
+}
+KEYS = [
+    "sk-abcdefghijklmnopqrstuvwx1234",
+    "sk-ant-api03-AbCdEf_012345-GhIjKl6789",
+    "sk-proj-AAAABBBBCCCCDDDDEEEEFFFF",
+    "sk-or-v1-0123456789abcdef0123456789abcdef",
+    "gsk_AbCdEfGhIjKlMnOpQrSt0123",
+    "AIzaSyA-1234567890abcdefghijklmnopqrstu",
+    "hf_AbCdEfGhIjKlMnOpQrStUv0123",
+    "ghp_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "gho_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuv",
+    "xoxb-123456789012-abcdefABCDEF",
+    "AKIAIOSFODNN7EXAMPLE",
+    "glpat-AbCdEf0123456789GhIj",
+    "pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAwLTAwMDA",
+    "r8_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789a",
+    "nvapi-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+    "xai-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789",
+]
+ALL = [*ENV.values(), *KEYS]
+
+
+def feed(text, cuts, secrets=ENV):
+    redactor = Redactor(secrets)
+    edges = [0, *sorted(cuts), len(text)]
+    return "".join([*(redactor.feed(text[a:b]) for a, b in pairwise(edges)), redactor.close()])
+
+
+def leaks(text, key, size=6):
+    return [key[n : n + size] for n in range(len(key) - size + 1) if key[n : n + size] in text]
+
+
+@pytest.mark.parametrize("key", ALL)
+@pytest.mark.parametrize("around", ["{}", "key: {} ok", '"{}"', "a={};", "({}).", "\n{}\n", "密钥{}是"])
+def test_a_key_is_replaced_whatever_stands_around_it(key, around):
+    assert not leaks(redact_text(around.format(key), ENV), key)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_a_key_split_anywhere_leaves_nothing(key):
+    text = f"the key is {key}, keep it"
+    whole = redact_text(text, ENV)
+    assert not leaks(whole, key)
+    assert whole.endswith(", keep it")
+    for cut in range(len(text) + 1):
+        assert feed(text, [cut]) == whole
+    assert feed(text, range(len(text))) == whole
+
+
+def test_the_name_of_the_variable_is_shown():
+    assert redact_text("x correct horse battery staple y", ENV) == "x [redacted DB_PASSWORD] y"
+
+
+def test_a_known_key_in_the_form_of_a_provider_has_its_own_name():
+    assert redact_text(ENV["OPENAI_API_KEY"], ENV) == "[redacted OPENAI_API_KEY]"
+
+
+def test_a_form_is_found_without_any_secret_of_the_environment():
+    assert redact_text("use sk-abcdefghijklmnop1234 now") == "use [redacted API key] now"
+
+
+def test_a_bearer_token_goes_and_the_word_stays():
+    text = "Authorization: Bearer abc.DEF-123_456~789=\nX: y"
+    assert redact_text(text) == "Authorization: Bearer [redacted token]\nX: y"
+
+
+@pytest.mark.parametrize("key", [*KEYS, *ENV.values()])
+@pytest.mark.parametrize("before", ["line\n", "tab\t", "§", "\x1f"])
+def test_a_key_inside_json_text_is_found_behind_an_escape(key, before):
+    text = json.dumps({"c": before + key + "\n"})
+    clean = feed(text, range(len(text)))
+    assert clean == redact_text(text, ENV)
+    assert not leaks(clean, key)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "disk-based and risk-free task-oriented desk_lamp",
+        "sk-learn and hf_hub_download, ghp_ alone, AIza, AKIA",
+        "The bearer of this letter. Bearer of news",
+        "aws s3 ls; Basic understanding of things",
+        "a" * 5000,
+        "\\n \\u00e9 \\",
+        "xsk-abcdefghijklmnop1234",
+        "short value: hunter2",
+    ],
+)
+def test_ordinary_text_passes_unchanged(text):
+    assert redact_text(text, ENV) == text
+    assert feed(text, range(len(text))) == text
+
+
+@pytest.mark.parametrize("text", [" the", "quick ", "ing", ".", "\n", "disk", "wish", " 12", "é", "<think>", '{"a": 1}'])
+def test_ordinary_text_is_not_held_back(text):
+    assert Redactor().feed(text) == text
+
+
+@pytest.mark.parametrize("start", ["s", "sk", "sk-", "sk-abc", "gh", "AI", "Bearer", "Bearer ab"])
+def test_what_may_be_the_start_of_a_key_is_held_back(start):
+    redactor = Redactor()
+    assert redactor.feed(f"x {start}") == "x "
+    assert redactor.feed(" !") + redactor.close() == f"{start} !"
+
+
+def test_the_start_of_a_known_value_is_held_back_anywhere_in_a_word():
+    redactor = Redactor(ENV)
+    assert redactor.feed("incorrect") == "in"
+    assert redactor.feed(" it go") == "correct it go"
+
+
+def test_an_endless_key_is_redacted_and_not_kept():
+    redactor = Redactor()
+    out = [redactor.feed("sk-" + "a1" * 100)]
+    out += [redactor.feed("b2" * 50) for _ in range(200)]
+    assert redactor._size <= LONGEST + 300
+    out += [redactor.feed(" end"), redactor.close()]
+    assert "".join(out) == "[redacted API key] end"
+
+
+def test_two_keys_that_begin_alike_are_both_found():
+    secrets = {"A_KEY": "abcdefghijkl", "B_KEY": "abcdefghijklmnop"}
+    assert feed("abcdefghijklmnop abcdefghijkl", range(40), secrets) == "[redacted B_KEY] [redacted A_KEY]"
+
+
+def test_a_redacted_key_is_followed_by_the_next():
+    assert redact_text(f"{KEYS[0]},{KEYS[4]}").count("[redacted") == 2
+
+
+def test_a_value_is_cleaned_in_all_its_texts_and_names():
+    key = KEYS[0]
+    value = {"a": [key, 1, None, {"b": f"x {key}"}], key: True, "t": (key,)}
+    clean = redact_value(value, ENV)
+    assert not leaks(json.dumps(clean), key)
+    assert clean["a"][1:3] == [1, None]
+    assert value["a"][0] == key
+
+
+def test_a_value_of_any_depth_is_cleaned():
+    value = KEYS[0]
+    for _ in range(5000):
+        value = [value]
+    clean = redact_value(value)
+    while isinstance(clean, list):
+        (clean,) = clean
+    assert clean == "[redacted API key]"
+
+
+def test_variables_are_known_by_the_last_word_of_their_name():
+    long = "x" * 12
+    env = dict.fromkeys(
+        [
+            "OPENAI_API_KEY",
+            "HF_TOKEN",
+            "DB_PASSWORD",
+            "MY_SECRET",
+            "X_API_KEY_2",
+            "apikey",
+            "KEYBOARD",
+            "TOKENIZERS_PARALLELISM",
+            "PWD",
+            "PATH",
+        ],
+        long,
+    )
+    env["GOOGLE_APPLICATION_CREDENTIALS"] = "/home/user/key.json"
+    env["SHORT_KEY"] = "tiny"
+    assert set(environment_secrets(env)) == {"OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "MY_SECRET", "X_API_KEY_2", "apikey"}
+
+
+def test_short_values_are_never_secret():
+    assert redact_text("yes yes", {"A_KEY": "yes"}) == "yes yes"
+
+
+WORDS = st.sampled_from(
+    [" ", "the ", "sk", "-", "key=", "\n", "\\n", "\\", '"', "Bearer ", "s", "g", "é", "答", "a", "correct ", "1", "horse ", "_"]
+)
+TEXT = st.lists(st.one_of(WORDS, st.sampled_from(ALL), st.text(string.printable, max_size=5)), max_size=12).map("".join)
+
+
+@given(TEXT, st.lists(st.integers(0, 300), max_size=12))
+@example("sk-abcdefghijklmnop12345", [3, 9])
+@settings(max_examples=300, deadline=None)
+def test_the_result_does_not_depend_on_the_chunking(text, cuts):
+    whole = redact_text(text, ENV)
+    assert feed(text, [min(c, len(text)) for c in cuts]) == whole
+    assert feed(text, range(len(text))) == whole
+
+
+@given(
+    st.sampled_from(ALL),
+    st.text(" \n.,:;=\"'()[]{}<>é答", max_size=6),
+    st.text(" \n.,:;\"'()[]{}<>é答", max_size=6),
+    st.lists(st.integers(0, 80), max_size=8),
+)
+@settings(max_examples=300, deadline=None)
+def test_no_piece_of_a_key_remains(key, before, after, cuts):
+    text = f"{before}{key}{after}"
+    clean = feed(text, [min(c, len(text)) for c in cuts])
+    assert not leaks(clean, key)
+    assert clean.startswith(before)
+    assert clean.endswith(after)
