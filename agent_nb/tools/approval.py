@@ -39,7 +39,7 @@ class Approver:
 
     def __init__(self, policy: Policy | None = None, ask: Asker | None = None) -> None:
         self._policy = policy or Policy()
-        self._ask = ask
+        self.ask = ask
         self._turn = asyncio.Lock()
         self._kept: dict[str, Decision] = {}  # by tool name; "" for the whole run
 
@@ -66,7 +66,7 @@ class Approver:
         report.approval(context.call_id, stage="requested", args=args, **extra)
         question = Question(context.call_id, tool.name, args, tool.effect, preview)
         try:
-            answer = await self._ask(question) if self._ask is not None else None
+            answer = await self.ask(question) if self.ask is not None else None
         except Exception as error:  # whatever the front end raises, the call must not run unasked
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:

@@ -9,7 +9,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
@@ -55,7 +55,9 @@ class ToolContext:
     """What a running tool may use: annotate a parameter with this type to get it; it is no part of the schema.
 
     `trace_id` is constant through sub-agents; `call_id` and `name` are of this call; `folder` is where file tools may look;
-    `state` is what tools keep from call to call, shared by all calls of one runner.
+    `state` is what tools keep from call to call, shared by all calls of one runner. For tools that are agents themselves:
+    `relay(event)` puts an event into the log of the run (on the event loop's thread), `ask` is who answers questions, if anybody,
+    and `remaining()` what the run's limits leave, by name (`turns`, `tokens`, `seconds` …).
     """
 
     def __init__(
@@ -68,6 +70,9 @@ class ToolContext:
         host: Host | None = None,
         emit: Callable[[Update], None] = lambda _: None,
         state: dict[str, Any] | None = None,
+        relay: Callable[[Any], None] = lambda _: None,
+        ask: Asker | None = None,
+        remaining: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self.call_id = call_id
         self.name = name
@@ -75,6 +80,9 @@ class ToolContext:
         self.folder = folder
         self.host = host
         self.state: dict[str, Any] = {} if state is None else state
+        self.relay = relay
+        self.ask = ask
+        self.remaining = remaining
         self._emit = emit
         self._cancelled = False
         self._callbacks: list[Callable[[], None]] = []
@@ -171,7 +179,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Report(Protocol):
-    """Where the runner tells what happens to each call: approval (0-2), started (0-1), update (any number), end (exactly one).
+    """Where the runner tells what happens to each call: approval (0-2), started (0-1), update and relay (any number), end (exactly one).
 
     Its methods are called on the event loop's thread only, never after a call's `end`, and must not raise.
     """
@@ -185,6 +193,9 @@ class Report(Protocol):
 
     def update(self, call_id: str, news: Update) -> None:
         """The running tool has news."""
+
+    def relay(self, call_id: str, event: Any) -> None:
+        """The running tool, an agent itself, hands on an event of its own run."""
 
     def end(self, call_id: str, outcome: Outcome) -> None:
         """The call has ended."""

@@ -16,7 +16,7 @@ import difflib
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
@@ -50,7 +50,8 @@ class ToolRunner:
     """Runs batches of calls for one run.
 
     `limit`: calls at the same time. `timeout`: seconds per call for tools that set none (`math.inf`: no limit).
-    `result_limit`: characters of a result that the model reads. `folder`: where file tools may look.
+    `result_limit`: characters of a result that the model reads. `folder`: where file tools may look. `remaining`: what the run's
+    limits leave, for tools that are agents.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ToolRunner:
         folder: str = ".",
         trace_id: str = "",
         result_limit: int = LIMIT,
+        remaining: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self.toolset = toolset
         self.limit = limit
@@ -73,6 +75,7 @@ class ToolRunner:
         self.folder = folder
         self.trace_id = trace_id
         self.result_limit = result_limit
+        self.remaining = remaining
         self._state: dict[str, Any] = {}
         self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
 
@@ -115,6 +118,9 @@ class ToolRunner:
             host=self.host,
             emit=call.emit,
             state=self._state,
+            relay=call.relay,
+            ask=self.approver.ask,
+            remaining=self.remaining,
         )
         return call
 
@@ -223,6 +229,11 @@ class _Call:
                 self._loop.call_soon_threadsafe(self._drain, context=self._home.copy())
         elif backlog > _BACKLOG:
             time.sleep(0.001)
+
+    def relay(self, event: Any) -> None:
+        """Hand on an event of an agent that is this tool; on the loop's thread, until the call has ended."""
+        if self.outcome is None:
+            self._home.copy().run(self.report.relay, self.job.call_id, event)
 
     def finish(self, outcome: Outcome) -> None:
         """End the call with `outcome`, unless it has ended."""

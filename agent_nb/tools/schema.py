@@ -13,17 +13,13 @@ Rules
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
-import types
-import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..errors import ToolError, UsageError
-from . import docstrings
-from .base import ToolContext
+from . import docstrings, signature
 
 _MAPS = ("properties", "$defs", "patternProperties")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -38,10 +34,10 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         """Read `function`; `name` is for messages. Raises UsageError for a signature that no JSON object can fill."""
         self.name = name
-        self.doc = docstrings.read(_docstring(function))
-        signature, hints = _signature(function, name)
-        self._context = _context_parameter(signature, hints)
-        self._parameters = [p for p in signature if p.name != self._context and p.name not in _bound(function)]
+        self.doc = docstrings.read(signature.docstring(function))
+        parameters, hints = signature.read(function, name)
+        self._context = signature.context_parameter(parameters, hints)
+        self._parameters = [p for p in parameters if p.name != self._context and p.name not in signature.bound(function)]
         self._hints = hints
         self._drop_inexpressible()
         self._model = self._build(self._parameters)
@@ -157,84 +153,6 @@ class Arguments:
             f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})" for name, prop in self.schema["properties"].items()
         ]
         return ", ".join(shown) or "none"
-
-
-def _docstring(function: Any) -> str:
-    own = None if isinstance(function, functools.partial) else inspect.getdoc(function)
-    return own or inspect.getdoc(_plain_function(function)) or ""
-
-
-def _bound(function: Any) -> set[str]:
-    """Return the names that partials fixed by keyword: the model neither sees nor sets them."""
-    names: set[str] = set()
-    while isinstance(function, functools.partial):
-        names |= set(function.keywords)
-        function = function.func
-    return names
-
-
-def _signature(function: Any, name: str) -> tuple[list[inspect.Parameter], dict[str, Any]]:
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"The signature of {name!r} cannot be read ({error}). Wrap it in a function of your own.") from None
-    return parameters, _hints(function, parameters, name)
-
-
-def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) -> dict[str, Any]:
-    """Return the annotations, those written as text evaluated. Raises UsageError for one that cannot be."""
-    source = _plain_function(function)
-    scope = {**getattr(source, "__globals__", {}), **_closure(source)}
-    found = {}
-    for p in parameters:
-        if p.annotation is not p.empty:
-            found[p.name] = _evaluate(p, scope, name)
-    return found
-
-
-def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
-    if not isinstance(p.annotation, str):
-        return p.annotation
-    if p.annotation.split(".")[-1] == "ToolContext":  # often imported for type checkers only
-        return ToolContext
-    try:
-        holder = types.SimpleNamespace(__annotations__={"it": p.annotation})
-        return typing.get_type_hints(holder, scope, {}, include_extras=True)["it"]
-    except Exception as error:  # whatever an annotation's expression raises
-        raise UsageError(
-            f"The annotation {p.annotation!r} of parameter {p.name!r} of tool {name!r} cannot be resolved "
-            f"({type(error).__name__}: {error}). Define or import it at the top level."
-        ) from None
-
-
-def _plain_function(function: Any) -> Any:
-    """Return the innermost Python function of a partial, method, wrapper or callable object."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if not inspect.isroutine(function) and not inspect.isclass(function):
-        function = type(function).__call__
-    return inspect.unwrap(getattr(function, "__func__", function))
-
-
-def _closure(function: Any) -> dict[str, Any]:
-    cells = zip(getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", None) or (), strict=False)
-    found = {}
-    for name, cell in cells:
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return found
-
-
-def _context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
-    return next((p.name for p in parameters if _is_context(hints.get(p.name))), "")
-
-
-def _is_context(hint: Any) -> bool:
-    if isinstance(hint, type):
-        return issubclass(hint, ToolContext)
-    return any(_is_context(arg) for arg in typing.get_args(hint)) if typing.get_origin(hint) in (typing.Union, types.UnionType) else False
 
 
 def _expressible(build: Callable[[], Any]) -> bool:

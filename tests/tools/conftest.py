@@ -40,6 +40,9 @@ class Record:
     def update(self, call_id: str, news: Update) -> None:
         self._keep("update", call_id, news)
 
+    def relay(self, call_id: str, event: Any) -> None:
+        self._keep("relay", call_id, event)
+
     def end(self, call_id: str, outcome: Outcome) -> None:
         self._keep("end", call_id, outcome)
 

@@ -539,6 +539,21 @@ anyio.run(ToolRunner(resolve([stuck]), timeout=0.05).run, [Job("1", "stuck", {})
     assert shown.stderr == ""
 
 
+def test_a_tool_that_is_an_agent_relays_events_and_knows_asker_and_limits(run: Run, asker: Any) -> None:
+    kept: list[Callable[[Any], None]] = []
+
+    async def agent(context: ToolContext) -> Any:
+        context.relay("event")
+        kept.append(context.relay)
+        return [context.ask is ask, context.remaining()]
+
+    ask = asker()
+    outcomes, record = run([agent], ("agent", {}), approver=Approver(None, ask), remaining=lambda: {"turns": 3})
+    kept[0]("late")
+    assert outcomes[0].content == [True, {"turns": 3}]
+    assert record.of("relay") == ["event"]
+
+
 def test_an_empty_batch_is_nothing(run: Run) -> None:
     assert run([add])[0] == []
 

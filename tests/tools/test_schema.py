@@ -19,6 +19,7 @@ from agent_nb.tools.base import ToolContext
 from agent_nb.tools.schema import Arguments
 
 if TYPE_CHECKING:
+    import nowhere
     from nowhere import Missing
 
 
@@ -152,10 +153,12 @@ def test_arguments_that_are_not_named_by_text_are_refused_not_crashed_on() -> No
 def test_the_context_parameter_is_found_and_left_out() -> None:
     def f(a: int, context: ToolContext) -> None: ...
     def g(a: int, c: ToolContext | None = None) -> None: ...
+    def h(a: int, c: nowhere.ToolContext | None = None) -> None: ...
 
     assert arguments(f).context_parameter == "context"
     assert arguments(g).context_parameter == "c"
-    assert set(properties(f)) == set(properties(g)) == {"a"}
+    assert arguments(h).context_parameter == "c"
+    assert set(properties(f)) == set(properties(g)) == set(properties(h)) == {"a"}
 
 
 def test_parameters_without_annotations_take_anything() -> None:

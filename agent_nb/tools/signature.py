@@ -1,0 +1,106 @@
+"""What a callable says of itself: its parameters, their annotations as objects, its docstring.
+
+Why: functions, methods, partials, wrappers and callable objects each keep these in another place, and annotations may be text.
+
+Rules
+- Annotations written as text are evaluated where the innermost function was defined, with what it has closed over.
+- What cannot be read or resolved is a UsageError that names the parameter.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import UsageError
+from .base import ToolContext
+
+
+def docstring(function: Any) -> str:
+    """Return the docstring of a function, of what a partial calls, or of a callable object."""
+    own = None if isinstance(function, functools.partial) else inspect.getdoc(function)
+    return own or inspect.getdoc(_plain_function(function)) or ""
+
+
+def bound(function: Any) -> set[str]:
+    """Return the names that partials fixed by keyword: the model neither sees nor sets them."""
+    names: set[str] = set()
+    while isinstance(function, functools.partial):
+        names |= set(function.keywords)
+        function = function.func
+    return names
+
+
+def read(function: Any, name: str) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+    """Return the parameters of `function` and their annotations by name; `name` is for messages.
+
+    Raises UsageError for a signature that cannot be read or an annotation that cannot be resolved.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"The signature of {name!r} cannot be read ({error}). Wrap it in a function of your own.") from None
+    return parameters, _hints(function, parameters, name)
+
+
+def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) -> dict[str, Any]:
+    """Return the annotations, those written as text evaluated. Raises UsageError for one that cannot be."""
+    source = _plain_function(function)
+    scope = {**getattr(source, "__globals__", {}), **_closure(source)}
+    found = {}
+    for p in parameters:
+        if p.annotation is not p.empty:
+            found[p.name] = _evaluate(p, scope, name)
+    return found
+
+
+def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
+    if not isinstance(p.annotation, str):
+        return p.annotation
+    try:
+        holder = types.SimpleNamespace(__annotations__={"it": p.annotation})
+        return typing.get_type_hints(holder, scope, {}, include_extras=True)["it"]
+    except Exception as error:  # whatever an annotation's expression raises
+        if "ToolContext" in p.annotation:  # often imported for type checkers only
+            return ToolContext
+        raise UsageError(
+            f"The annotation {p.annotation!r} of parameter {p.name!r} of tool {name!r} cannot be resolved "
+            f"({type(error).__name__}: {error}). Define or import it at the top level."
+        ) from None
+
+
+def _plain_function(function: Any) -> Any:
+    """Return the innermost Python function of a partial, method, wrapper or callable object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not inspect.isroutine(function) and not inspect.isclass(function):
+        function = type(function).__call__
+    return inspect.unwrap(getattr(function, "__func__", function))
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    """Return what a function has taken from the functions around it, where local types are."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found = {}
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+def context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
+    """Return the name of the parameter annotated ToolContext ("" for none)."""
+    return next((p.name for p in parameters if _is_context(hints.get(p.name))), "")
+
+
+def _is_context(hint: Any) -> bool:
+    if isinstance(hint, type):
+        return issubclass(hint, ToolContext)
+    either = typing.get_origin(hint) in (typing.Union, types.UnionType, typing.Annotated)
+    return either and any(_is_context(arg) for arg in typing.get_args(hint))
