@@ -23,6 +23,10 @@ class Halves:
             return text[:-1]
         return text
 
+    def end(self, kind: str) -> str:
+        """Return what is held of one kind, which is over."""
+        return self._held.pop(kind, "")
+
     def close(self) -> list[tuple[str, str]]:
         """Return what is still held, as (kind, text)."""
         rest, self._held = list(self._held.items()), {}

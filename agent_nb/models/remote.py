@@ -31,7 +31,8 @@ _encode = msgspec.json.Encoder().encode
 class Remote:
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    `label` is the provider as the user writes it, `variables` where its key may be, `needs_key` whether there is no going without.
+    `label` is the provider as the user writes it, `key_of` the one whose key it uses if that is another, `variables` where that
+    key may be, `needs_key` whether there is no going without.
     """
 
     dialect = "native"
@@ -46,6 +47,7 @@ class Remote:
         *,
         base_url: str,
         label: str,
+        key_of: str = "",
         variables: Iterable[str] = (),
         needs_key: bool = False,
         headers: Mapping[str, str] | None = None,
@@ -60,6 +62,7 @@ class Remote:
         self.dialect = dialect or type(self).dialect
         self._variables = tuple(variables)
         self._needs_key = needs_key
+        self._key_of = key_of or label
         self._extra_headers = dict(headers or {})
         self._http = Http(base_url, timeouts)
 
@@ -85,9 +88,9 @@ class Remote:
         return {**(self.auth(key.value) if key else {}), **self._extra_headers}
 
     def _key(self) -> keys.Key | None:
-        key = keys.find(self.label, self._variables)
+        key = keys.find(self._key_of, self._variables)
         if key is None and self._needs_key:
-            peer = Peer(provider=self.label, variable=next(iter(self._variables), ""))
+            peer = Peer(provider=self._key_of, variable=next(iter(self._variables), ""))
             raise ModelError(f"There is no key for {self.label}. {key_hint(peer)}", code="no_key")
         return key
 
@@ -95,7 +98,7 @@ class Remote:
         """Send one request and yield the parts of its answer."""
         key = self._key()
         peer = Peer(
-            provider=self.label,
+            provider=self._key_of,
             model=self.model,
             url=self._http.base_url,
             variable=next(iter(self._variables), ""),

@@ -5,11 +5,12 @@ Why: every value of a provider may be missing, null, of another type or wrapped 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..parts import Usage
 from .retry import retryable_status
+
+PASSING = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
 
 
 def word(value: Any) -> str:
@@ -17,21 +18,24 @@ def word(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def flat(piece: Any) -> str:
-    """Return the text of a piece of content: a text, an object with one, or a list of either."""
+def flat(piece: Any, depth: int = 8) -> str:
+    """Return the text of a piece of content: a text, an object with one, or a list of either (up to `depth` deep)."""
     if isinstance(piece, str):
         return piece
+    if not depth:
+        return ""
     if isinstance(piece, list):
-        return "".join(map(flat, piece))
+        return "".join(flat(inner, depth - 1) for inner in piece)
     if isinstance(piece, dict):
-        return flat(piece.get("text") or piece.get("refusal") or piece.get("thinking") or piece.get("content") or "")
+        inner = next((piece[key] for key in ("text", "refusal", "thinking", "content") if piece.get(key)), "")
+        return flat(inner, depth - 1)
     return ""
 
 
-def empty(value: Any) -> bool:
-    """Whether there is nothing in a value, however it is wrapped."""
-    if isinstance(value, dict):
-        return all(map(empty, value.values()))
+def empty(value: Any, depth: int = 8) -> bool:
+    """Whether there is nothing in a value, however it is wrapped (up to `depth` times)."""
+    if isinstance(value, dict) and depth:
+        return all(empty(inner, depth - 1) for inner in value.values())
     return value is None or value in ("", [], False)
 
 
@@ -41,20 +45,21 @@ def passing(error: Any) -> bool:
         return False
     code = error.get("status_code", error.get("code"))
     kind = f"{error.get('type', '')} {code}".lower()
-    return (isinstance(code, int) and retryable_status(code)) or any(word in kind for word in ("overloaded", "rate_limit", "server_error"))
+    return (isinstance(code, int) and retryable_status(code)) or any(word in kind for word in PASSING)
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:
-    """Return the Usage of a chat completions usage object of any vendor."""
-    prompt, completion = _inner(usage, "prompt_tokens_details"), _inner(usage, "completion_tokens_details")
+    """Return the Usage of an OpenAI usage object (chat completions or Responses) of any vendor."""
+    prompt = _inner(usage, "prompt_tokens_details") or _inner(usage, "input_tokens_details")
+    completion = _inner(usage, "completion_tokens_details") or _inner(usage, "output_tokens_details")
     cost = usage.get("cost")
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
     return Usage(
-        input=_number(usage.get("prompt_tokens", usage.get("input_tokens"))),
-        output=_number(usage.get("completion_tokens", usage.get("output_tokens"))),
-        cached=_number(prompt.get("cached_tokens") or usage.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")),
-        reasoning=_number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens")),
+        input=number(usage.get("prompt_tokens", usage.get("input_tokens"))),
+        output=number(usage.get("completion_tokens", usage.get("output_tokens"))),
+        cached=number(prompt.get("cached_tokens") or usage.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")),
+        reasoning=number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens")),
         cost=float(cost) if isinstance(cost, int | float) else None,
         raw=usage,
     )
@@ -65,5 +70,6 @@ def _inner(usage: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e15 else 0
+def number(value: Any) -> int:
+    """Return a count of tokens; what is none is 0."""
+    return int(value) if isinstance(value, int | float) and abs(value) < 1e15 else 0

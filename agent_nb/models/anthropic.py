@@ -1,0 +1,133 @@
+"""`anthropic/NAME`: models behind Anthropic's Messages API (ANTHROPIC_BASE_URL, or an endpoint of the configuration).
+
+Rules
+- A turn that the server pauses (`pause_turn`: its own tools take long) is continued at once, up to `CONTINUES` times; outside it looks
+  like one answer with the usage of all.
+- A model that refuses a thinking budget is asked again with an effort, and the model object remembers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from ..errors import ModelError
+from ..messages import Request
+from ..parts import Finish, Head, Part, Usage
+from .anthropic_decoder import AnthropicDecoder
+from .anthropic_request import encode
+from .http import Timeouts
+from .keys import VARIABLES
+from .remote import Remote
+
+OFFICIAL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+CONTINUES = 8
+
+
+class Anthropic(Remote):
+    """A model behind the Messages API."""
+
+    path = "/v1/messages"
+    models_path = "/v1/models?limit=1000"
+
+    def __init__(self, model: str, **options: Any) -> None:
+        super().__init__(model, **options)
+        self._adaptive = False
+
+    def auth(self, key: str) -> dict[str, str]:
+        """Return the headers that carry the key."""
+        return {"x-api-key": key}
+
+    def _headers(self, key: Any) -> dict[str, str]:
+        return {"anthropic-version": VERSION, **super()._headers(key)}
+
+    async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
+        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        paused: list[dict[str, Any]] = []
+        spent = Usage()
+        first_call = 0
+        for number in range(CONTINUES + 1):
+            decoders: list[AnthropicDecoder] = []
+            prefix = f"{number}." if number else ""
+            async with aclosing(self._ask(request, paused, decoders, prefix, first_call)) as batches:
+                async for batch in batches:
+                    yield [_joined(part, spent) for part in batch if not _inner(part, number, CONTINUES)]
+            decoder = decoders[-1]
+            if decoder.stop_reason != "pause_turn":
+                return
+            paused += decoder.content
+            spent, first_call = decoder.usage_after(spent), decoder.calls
+
+    async def _ask(
+        self, request: Request, paused: list[dict[str, Any]], decoders: list[AnthropicDecoder], prefix: str, first_call: int
+    ) -> AsyncGenerator[Sequence[Part], None]:
+        """Make one request of a turn, once more if the model wants to be asked in other words."""
+
+        def decoder_of(status: int) -> AnthropicDecoder:
+            decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
+            return decoders[-1]
+
+        for last in (False, True):
+            try:
+                body = encode(request, self.model, adaptive=self._adaptive, after=paused)
+                async with aclosing(self._post(body, decoder_of)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except ModelError as fault:
+                if last or self._adaptive or fault.status != 400 or "adaptive" not in f"{fault} {fault.raw}":
+                    raise
+                self._adaptive = True
+
+
+def _inner(part: Part, number: int, most: int) -> bool:
+    """Whether a part tells of the seam between a paused turn and its continuation."""
+    if isinstance(part, Finish):
+        return part.reason == "pause_turn" and number < most
+    return isinstance(part, Head) and number > 0
+
+
+def _joined(part: Part, spent: Usage) -> Part:
+    """Add what earlier requests of the turn have spent to a Usage."""
+    if not isinstance(part, Usage) or not (spent.input or spent.output):
+        return part
+    return msgspec.structs.replace(
+        part,
+        input=part.input + spent.input,
+        output=part.output + spent.output,
+        cached=part.cached + spent.cached,
+        reasoning=part.reasoning + spent.reasoning,
+    )
+
+
+def provider(
+    name: str,
+    *,
+    base_url: str = "",
+    label: str = "anthropic",
+    variables: Sequence[str] | None = None,
+    needs_key: bool | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeouts: Timeouts | None = None,
+    dialect: str = "",
+    context: int = 0,
+    **_: Any,
+) -> Anthropic:
+    """Return the model `name` of Anthropic, of ANTHROPIC_BASE_URL or of `base_url`. Raises UsageError for an address that is none."""
+    url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL
+    return Anthropic(
+        name,
+        base_url=url.rstrip("/").removesuffix("/messages").removesuffix("/v1"),
+        label=label,
+        variables=VARIABLES.get(label, ()) if variables is None else variables,
+        needs_key="//api.anthropic.com" in url if needs_key is None else needs_key,
+        headers=headers,
+        timeouts=timeouts,
+        dialect=dialect,
+        context=context,
+    )

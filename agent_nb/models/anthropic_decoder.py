@@ -1,0 +1,297 @@
+"""Anthropic's Messages API: response bytes in, parts out.
+
+Why a table of events: the API is well defined and grows by new kinds of blocks; a kind that is not known here is kept whole.
+
+Rules
+- A block's index is its block id (after a continued turn with a prefix); every text and thought block is closed explicitly.
+- A thought's signature, and redacted thoughts, travel as `opaque`; blocks of server tools and other kinds as Resend: all of them go back
+  unchanged. `content` gives the whole turn as the API wants it back, for `pause_turn`.
+- Usage is cumulative: fields of `message_start` hold until `message_delta` tells them anew. `input` is what the provider calls input
+  tokens, without those read from or written to its cache (`cached` are those read).
+- `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..parts import CallDelta, Close, Extra, Fault, Finish, Head, Part, Resend, Text, Thought, Usage
+from ..wire.sse import Frame
+from .body import Body
+from .calls import call_part, loads
+from .chat import CUT
+from .faults import error_object, error_words, not_json, scrub
+from .values import number, passing, word
+
+PROVIDER = "anthropic"
+_JSON = "_json"  # of a block in progress: the pieces of its input
+
+
+class AnthropicDecoder:
+    """Decodes one response; `prefix` goes before the block ids, `first_call` is the index of its first call."""
+
+    def __init__(self, status: int = 200, *, prefix: str = "", first_call: int = 0) -> None:
+        self.done = False
+        self.failed = False
+        self.calls = first_call
+        self.stop_reason = ""
+        self.content: list[dict[str, Any]] = []
+        self._status = status
+        self._prefix = prefix
+        self._body = Body()
+        self._open: dict[Any, dict[str, Any]] = {}
+        self._index: dict[int, int] = {}  # id() of a call's block -> index of the call
+        self._usage: dict[str, Any] = {}
+
+    def feed(self, data: bytes) -> Sequence[Part]:
+        """Return the parts that `data` completes."""
+        out: list[Part] = []
+        for frame in self._body.feed(data):
+            self._frame(frame, out)
+        if self._body.fault is not None:
+            self._fail(self._body.fault, out)
+        return out
+
+    def close(self) -> Sequence[Part]:
+        """The body is over: close what is open, with a Fault if the stream was broken off."""
+        out: list[Part] = []
+        for frame in self._body.close():
+            self._frame(frame, out)
+        if self._body.fault is not None:
+            self._fail(self._body.fault, out)
+        for index in tuple(self._open):
+            self._stop(index, out, broken=CUT)
+        if not self.done and not self.stop_reason and not self.failed:
+            self._fail(Fault("cut", CUT, retryable=True), out)
+        return out
+
+    def usage_after(self, spent: Usage) -> Usage:
+        """Return the usage of this response on top of `spent`."""
+        used = usage_part(self._usage)
+        return Usage(used.input + spent.input, used.output + spent.output, used.cached + spent.cached, used.reasoning + spent.reasoning)
+
+    def _frame(self, frame: Frame, out: list[Part]) -> None:
+        if frame.data.strip() == "[DONE]":
+            self.done = True
+            return
+        try:
+            event = loads(frame.data)
+        except ValueError:
+            self._fail(not_json(frame.data), out)
+            return
+        if not isinstance(event, dict):
+            return
+        kind = word(event.get("type")) or frame.event
+        handler = _EVENTS.get(kind)
+        if handler is not None:
+            handler(self, event, out)
+        elif kind == "error" or frame.event == "error" or error_object(event):
+            self._error(error_object(event) or event, out)
+        else:
+            out.append(Extra(PROVIDER, kind, event))
+
+    def on_message_start(self, event: dict[str, Any], out: list[Part]) -> None:
+        """The head, and the usage so far."""
+        message = event.get("message")
+        message = message if isinstance(message, dict) else {}
+        out.append(Head(self._status, word(message.get("model")), word(message.get("id"))))
+        self._use(message.get("usage"), out)
+
+    def on_message(self, event: dict[str, Any], out: list[Part]) -> None:
+        """A whole answer that is no stream."""
+        self.on_message_start({"message": event}, out)
+        blocks = event.get("content")
+        for index, block in enumerate(blocks if isinstance(blocks, list) else []):
+            self.on_block_start({"index": index, "content_block": block}, out)
+            self._stop(index, out)
+        self.on_message_delta({"delta": event}, out)
+        self.done = True
+
+    def on_block_start(self, event: dict[str, Any], out: list[Part]) -> None:
+        """A block begins; what it brings along is its first delta."""
+        given, index = event.get("content_block"), _key(event)
+        block = dict(given) if isinstance(given, dict) else {"type": "text", "text": ""}
+        if index in self._open:
+            self._stop(index, out)
+        self._open[index] = block
+        kind, name = block.get("type"), self._name(index)
+        if kind == "text" and block.get("text"):
+            out.append(Text(word(block["text"]), name))
+        elif kind == "thinking" and block.get("thinking"):
+            out.append(Thought(word(block["thinking"]), name))
+        elif kind == "tool_use":
+            self._index[id(block)] = self.calls
+            out.append(CallDelta("", index=self.calls, call_id=word(block.get("id")), name=word(block.get("name"))))
+            self.calls += 1
+
+    def on_block_delta(self, event: dict[str, Any], out: list[Part]) -> None:
+        """A piece of a block, which is also added to the block itself."""
+        delta, index = event.get("delta"), _key(event)
+        if not isinstance(delta, dict):
+            return
+        kind = word(delta.get("type"))
+        if index not in self._open:
+            self.on_block_start({"index": index, "content_block": _implied(kind)}, out)
+        handler = _DELTAS.get(kind, AnthropicDecoder.on_other_delta)
+        handler(self, self._open[index], delta, self._name(index), out)
+
+    def on_text_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+        """Text."""
+        text = word(delta.get("text"))
+        block["text"] = word(block.get("text")) + text
+        if text:
+            out.append(Text(text, name))
+
+    def on_thinking_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+        """Reasoning."""
+        text = word(delta.get("thinking"))
+        block["thinking"] = word(block.get("thinking")) + text
+        if text:
+            out.append(Thought(text, name))
+
+    def on_json_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+        """A fragment of a tool's input, ours or the server's."""
+        text = word(delta.get("partial_json"))
+        block.setdefault(_JSON, []).append(text)
+        if text and id(block) in self._index:
+            call_id, tool = word(block.get("id")), word(block.get("name"))
+            out.append(CallDelta(text, index=self._index[id(block)], call_id=call_id, name=tool))
+
+    def on_citations_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+        """A citation: kept, and added to its block."""
+        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        out.append(Extra(PROVIDER, "citation", delta.get("citation")))
+
+    def on_other_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+        """Any other piece (signatures too): texts join, other values replace."""
+        for key, value in delta.items():
+            if key == "type":
+                continue
+            joined = isinstance(value, str) and isinstance(block.get(key), str)
+            block[key] = block[key] + value if joined else value
+
+    def on_block_stop(self, event: dict[str, Any], out: list[Part]) -> None:
+        """A block is complete."""
+        self._stop(_key(event), out)
+
+    def on_message_delta(self, event: dict[str, Any], out: list[Part]) -> None:
+        """Why it stopped, and the usage."""
+        delta = event.get("delta")
+        delta = delta if isinstance(delta, dict) else {}
+        self._use(event.get("usage"), out)
+        if delta.get("stop_details"):
+            out.append(Extra(PROVIDER, "stop_details", delta["stop_details"]))
+        if delta.get("stop_reason"):
+            self.stop_reason = word(delta["stop_reason"])
+            out.append(Finish(self.stop_reason))
+
+    def on_message_stop(self, event: dict[str, Any], out: list[Part]) -> None:
+        """The answer is over."""
+        self.done = True
+
+    def on_ping(self, event: dict[str, Any], out: list[Part]) -> None:
+        """Nothing but a sign of life."""
+
+    def _stop(self, index: Any, out: list[Part], broken: str = "") -> None:
+        """Close a block; `broken`: it was cut off."""
+        block = self._open.pop(index, None)
+        if block is None:
+            return
+        kind, name = block.get("type"), self._name(index)
+        raw = "".join(block.pop(_JSON, []))
+        if kind == "tool_use":
+            given = block.get("input")
+            raw = raw or (json.dumps(given, ensure_ascii=False) if given else "")
+            call = call_part(
+                word(block.get("name")), raw, call_id=word(block.get("id")), index=self._index.pop(id(block), 0), broken=broken
+            )
+            block["input"] = call.args
+            out.append(call)
+        elif kind == "text":
+            out.append(Close(name, incomplete=bool(broken)))
+        elif kind == "thinking":
+            if block.get("signature"):
+                out.append(Thought("", name, opaque={"provider": PROVIDER, "signature": block["signature"]}))
+            out.append(Close(name, incomplete=bool(broken)))
+        elif kind == "redacted_thinking":
+            out.append(Thought("", name, attributes={"redacted": True}, opaque={"provider": PROVIDER, "block": block}))
+            out.append(Close(name, incomplete=bool(broken)))
+        else:
+            if raw:
+                block["input"] = _input(raw)
+            out.append(Extra(PROVIDER, word(kind), block) if broken else Resend(PROVIDER, block))
+        if not broken and (kind != "text" or block.get("text")):
+            self.content.append(block)
+
+    def _use(self, usage: Any, out: list[Part]) -> None:
+        if not isinstance(usage, dict):
+            return
+        told = {key: value for key, value in usage.items() if value is not None}
+        if told:
+            self._usage = {**self._usage, **told}
+            out.append(usage_part(self._usage))
+
+    def _error(self, error: Any, out: list[Part]) -> None:
+        words = error_words(error) or "The server reported an error and did not say which."
+        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+        self._fail(Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error)), out)
+
+    def _fail(self, fault: Fault, out: list[Part]) -> None:
+        """Emit a fault; one response has one."""
+        if not self.failed:
+            self.failed = True
+            out.append(fault)
+
+    def _name(self, index: Any) -> str:
+        return f"{self._prefix}{index}"
+
+
+def _key(event: dict[str, Any]) -> Any:
+    index = event.get("index")
+    return index if isinstance(index, int | str) else 0
+
+
+def _implied(delta: str) -> dict[str, Any]:
+    """Return the block that a delta without a start belongs to."""
+    if delta in ("thinking_delta", "signature_delta"):
+        return {"type": "thinking", "thinking": ""}
+    return {"type": "text", "text": ""} if delta == "text_delta" else {"type": delta.removesuffix("_delta")}
+
+
+def _input(raw: str) -> Any:
+    try:
+        return loads(raw)
+    except ValueError:
+        return {"raw": raw}
+
+
+def usage_part(usage: dict[str, Any]) -> Usage:
+    """Return the Usage of an Anthropic usage object."""
+    details = usage.get("output_tokens_details")
+    return Usage(
+        input=number(usage.get("input_tokens")),
+        output=number(usage.get("output_tokens")),
+        cached=number(usage.get("cache_read_input_tokens")),
+        reasoning=number(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
+        raw=usage,
+    )
+
+
+_EVENTS: dict[str, Callable[[AnthropicDecoder, dict[str, Any], list[Part]], None]] = {
+    "message_start": AnthropicDecoder.on_message_start,
+    "message": AnthropicDecoder.on_message,
+    "content_block_start": AnthropicDecoder.on_block_start,
+    "content_block_delta": AnthropicDecoder.on_block_delta,
+    "content_block_stop": AnthropicDecoder.on_block_stop,
+    "message_delta": AnthropicDecoder.on_message_delta,
+    "message_stop": AnthropicDecoder.on_message_stop,
+    "ping": AnthropicDecoder.on_ping,
+}
+_DELTAS: dict[str, Callable[[AnthropicDecoder, dict[str, Any], dict[str, Any], str, list[Part]], None]] = {
+    "text_delta": AnthropicDecoder.on_text_delta,
+    "thinking_delta": AnthropicDecoder.on_thinking_delta,
+    "input_json_delta": AnthropicDecoder.on_json_delta,
+    "citations_delta": AnthropicDecoder.on_citations_delta,
+}

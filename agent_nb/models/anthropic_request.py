@@ -1,0 +1,146 @@
+"""A request in the words of Anthropic's Messages API.
+
+Rules
+- System messages become `system`; messages of one role in a row become one; results come first in theirs, as the API demands.
+- Signed and redacted thoughts and blocks of server tools go back unchanged; unsigned thoughts, and what belongs to other providers,
+  are left out. Empty texts are left out, for the API refuses them.
+- `max_tokens` is required: `MAX_TOKENS` if not given, on top of the thinking budget.
+- `extra_body` comes last and wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..errors import UsageError
+from ..messages import Block, CallBlock, ImageBlock, Message, OpaqueBlock, Request, ResultBlock, TextBlock, ThoughtBlock, ToolSpec
+from .anthropic_decoder import PROVIDER
+from .settings import budget, checked, effort, stops
+
+MAX_TOKENS = 8192
+LEAST_BUDGET = 1024
+_EFFORTS = {"minimal": "low", "xhigh": "high"}
+
+
+def encode(request: Request, model: str, *, adaptive: bool = False, after: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Return the body of the request. Raises UsageError for a wrong setting.
+
+    `adaptive`: the model decides how long it thinks, and is told an effort instead of a budget; `after` is the paused turn to continue.
+    """
+    settings = checked(request.settings)
+    if "seed" in settings:
+        raise UsageError("Anthropic's models have no setting seed. Leave it out.")
+    body: dict[str, Any] = {"model": model, "max_tokens": settings.get("max_tokens", MAX_TOKENS), "stream": True}
+    system = "\n\n".join(m.text for m in request.messages if m.role == "system" and m.text)
+    if system:
+        body["system"] = system
+    body["messages"] = messages(request.messages)
+    if after:
+        body["messages"] = _joined(body["messages"], "assistant", after)
+    if request.native_tools and request.tools:
+        body["tools"] = [tool(spec) for spec in request.tools]
+    body |= {name: settings[name] for name in ("temperature", "top_p") if name in settings}
+    if "stop" in settings:
+        body["stop_sequences"] = stops(settings["stop"])
+    if "reasoning" in settings:
+        body |= _thinking(settings["reasoning"], settings.get("max_tokens"), adaptive=adaptive)
+    body |= settings.get("extra_body", {})
+    return body
+
+
+def _thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[str, Any]:
+    tokens = budget(value)
+    if not tokens:
+        return {"thinking": {"type": "disabled"}}
+    if adaptive:
+        level = effort(value)
+        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": _EFFORTS.get(level, level)}}
+    tokens = max(LEAST_BUDGET, tokens)
+    if limit is None:
+        return {"thinking": {"type": "enabled", "budget_tokens": tokens}, "max_tokens": tokens + MAX_TOKENS}
+    if limit <= LEAST_BUDGET:
+        raise UsageError(f"With reasoning, max_tokens must be more than {LEAST_BUDGET}; it is {limit}.")
+    return {"thinking": {"type": "enabled", "budget_tokens": min(tokens, limit - 1)}}
+
+
+def tool(spec: ToolSpec) -> dict[str, Any]:
+    """Return a tool as the API describes it."""
+    return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
+
+
+def messages(given: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return the messages of the API."""
+    made: list[dict[str, Any]] = []
+    for message in given:
+        if message.role == "system":
+            continue
+        pieces = [piece for block in message.blocks if (piece := _piece(block))]
+        made = _joined(made, "assistant" if message.role == "assistant" else "user", pieces)
+    for message_ in made:
+        if message_["role"] == "user":
+            message_["content"].sort(key=lambda piece: piece["type"] != "tool_result")
+    if made and made[-1]["role"] == "assistant" and made[-1]["content"][-1].get("type") == "text":
+        made[-1]["content"][-1]["text"] = made[-1]["content"][-1]["text"].rstrip()
+    return made
+
+
+def _joined(made: list[dict[str, Any]], role: str, pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add pieces to the last message if it has the role, else as a message."""
+    if not pieces:
+        return made
+    if made and made[-1]["role"] == role:
+        return [*made[:-1], {"role": role, "content": [*made[-1]["content"], *pieces]}]
+    return [*made, {"role": role, "content": pieces}]
+
+
+def _piece(block: Block) -> dict[str, Any] | None:
+    write = _PIECES.get(type(block))
+    return write(block) if write else None
+
+
+def _text(block: TextBlock) -> dict[str, Any] | None:
+    return {"type": "text", "text": block.text} if block.text.strip() else None
+
+
+def _thought(block: ThoughtBlock) -> dict[str, Any] | None:
+    opaque = block.opaque
+    if not isinstance(opaque, dict) or opaque.get("provider") != PROVIDER:
+        return None
+    if "block" in opaque:
+        whole: dict[str, Any] = opaque["block"]
+        return whole
+    return {"type": "thinking", "thinking": block.text, "signature": opaque.get("signature", "")}
+
+
+def _call(block: CallBlock) -> dict[str, Any]:
+    return {"type": "tool_use", "id": _id(block.call_id), "name": block.name, "input": block.args}
+
+
+def _result(block: ResultBlock) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(block.call_id), "content": block.content}
+    return made | {"is_error": True} if block.error else made
+
+
+def _image(block: ImageBlock) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": block.media_type, "data": block.data}}
+
+
+def _opaque(block: OpaqueBlock) -> dict[str, Any] | None:
+    return block.payload if block.provider == PROVIDER and isinstance(block.payload, dict) else None
+
+
+def _id(call_id: str) -> str:
+    """Return a call id in the characters that the API takes."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+
+
+_PIECES: dict[type[Block], Callable[[Any], dict[str, Any] | None]] = {
+    TextBlock: _text,
+    ThoughtBlock: _thought,
+    CallBlock: _call,
+    ResultBlock: _result,
+    ImageBlock: _image,
+    OpaqueBlock: _opaque,
+}
