@@ -137,7 +137,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     the kernel's main thread, or the agent's event loop (coroutine functions always are).
     `render` may return a mime bundle for people from the result value. `preview` may return text (a diff) of what a call would change;
     a ToolError it raises is the result of the call. `command`: the parameter that holds a shell command, if any
-    (the globs of allow rules then do not match across shell operators).
+    (the globs of allow rules then do not match across shell operators). `grace`: seconds to clean up when it is stopped.
     """
 
     spec: ToolSpec
@@ -151,6 +151,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     render: Callable[[Any], dict[str, Any]] | None = None
     preview: Callable[[dict[str, Any], ToolContext], str] | None = None
     command: str = ""
+    grace: float = 0.03
 
     @property
     def name(self) -> str:

@@ -82,10 +82,14 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
 def as_tool(function: Any, name: str = "") -> Tool:
     """Return `function` (a Tool, a decorated or a plain function, method, partial or callable object) as a Tool.
 
-    `name` names it when it brings no declared name. Raises UsageError for what cannot be a tool.
+    An object with a method `as_tool` makes its tool itself. `name` is for what brings no declared name.
+    Raises UsageError for what cannot be a tool.
     """
     if isinstance(function, Tool):
         return function
+    if not inspect.isroutine(function) and callable(getattr(type(function), "as_tool", None)):
+        made: Tool = function.as_tool()
+        return made
     existing = getattr(function, "tool", None) if inspect.isroutine(function) else None
     if isinstance(existing, Tool) and inspect.unwrap(existing.invoke, stop=lambda f: f is function) is function:
         return existing  # and not one that functools.wraps has copied to a wrapper, or the plain function of a bound method

@@ -17,10 +17,13 @@ import itertools
 import linecache
 import math
 from collections.abc import Awaitable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from ..errors import Cancelled
 from .base import Outcome, ToolContext
 from .capture import captured
 from .decorator import as_tool, tool
@@ -39,12 +42,17 @@ def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
         code: The code.
     """
     if context.host is not None:
-        return context.host.run_cell(code, context.progress)
+        return context.host.run_cell(code, partial(_tell, context))
     namespace = context.state.setdefault(_STATE, {"__name__": "__main__"})
     return _execute(code, namespace, context)
 
 
 tools = (as_tool(python),)
+
+
+def _tell(context: ToolContext, text: str) -> None:
+    with suppress(Cancelled):  # the host has been told to stop, and is not to be interrupted by us
+        context.progress(text)
 
 
 def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outcome:

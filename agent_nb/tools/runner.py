@@ -3,7 +3,7 @@
 Rules
 - Every call ends in one Outcome, whatever it names, is given, raises, or fails to do; what a tool said is reported before its end.
 - Calls run concurrently up to `limit`, except that those which change the kernel's namespace run one after another in call order.
-- Stopping is prompt: when `run` is cancelled or a call takes too long, the tool is asked to stop, given `GRACE` seconds, and left
+- Stopping is prompt: when `run` is cancelled or a call takes too long, the tool is asked to stop, given its `grace`, and left
   behind if it does not. What a tool that was left behind says later is dropped.
 - The runner knows no log: it speaks to a `Report`, always on the event loop's thread.
 """
@@ -31,7 +31,6 @@ from .execution import perform
 from .toolset import Toolset
 from .values import LIMIT, encoded, message_of, plain
 
-GRACE = 0.03  # seconds that a stopped tool gets to clean up before it is left behind
 TIMEOUT = 120.0
 _BACKLOG = 10_000  # updates that a thread may be ahead of the event loop
 _STOPPED = Outcome("cancelled", "Stopped before it was done.")
@@ -82,7 +81,8 @@ class ToolRunner:
     async def run(self, calls: Sequence[tuple[str, str, dict[str, Any], str]], report: Report) -> list[Outcome]:
         """Run `calls` (each a `Job` or a tuple like one) and return their outcomes in call order.
 
-        When cancelled it reports an outcome for every call and lets the cancellation pass, within `3 * GRACE` seconds.
+        When cancelled it reports an outcome for every call and lets the cancellation pass, within about 0.1 s
+        and twice the longest `grace` of its tools.
         """
         batch = [self._call(Job(*call), report) for call in calls]
         tasks: list[asyncio.Task[None]] = []
@@ -92,7 +92,7 @@ class ToolRunner:
             if tasks:
                 await asyncio.wait(tasks)
         finally:
-            await _wind_up(tasks)
+            await _wind_up(tasks, 0.05 + 2 * max((call.tool.grace for call in batch if call.tool), default=0))
             for call in batch:
                 call.finish(_STOPPED)
         faults = [task.exception() for task in tasks if not task.cancelled()]
@@ -180,9 +180,9 @@ class ToolRunner:
         with suppress(Exception):  # callbacks of tools
             context.cancel()
         if tool.thread != "loop":  # a thread sees the flag; cancelling its task would lose what it returns
-            await asyncio.wait({work}, timeout=GRACE)
+            await asyncio.wait({work}, timeout=tool.grace)
         work.cancel()
-        await asyncio.wait({work}, timeout=GRACE)
+        await asyncio.wait({work}, timeout=tool.grace)
         return work.result() if work.done() and not work.cancelled() else None
 
     def _unknown(self, name: str) -> str:
@@ -271,11 +271,11 @@ def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
         raise ToolError(f"The arguments of {tool.name!r} are not valid: {message_of(error)}") from error
 
 
-async def _wind_up(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _wind_up(tasks: Sequence[asyncio.Task[None]], seconds: float) -> None:
     """Cancel what still runs and wait a moment for it, whatever cancels us meanwhile."""
     left = [task for task in tasks if not task.done()]
     for task in left:
         task.cancel()
     if left:
         with anyio.CancelScope(shield=True), suppress(asyncio.CancelledError):
-            await asyncio.wait(left, timeout=3 * GRACE)
+            await asyncio.wait(left, timeout=seconds)

@@ -124,7 +124,7 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
 
 
 def _usable(value: Any) -> bool:
-    return is_tool(value) or (callable(value) and not inspect.isclass(value))
+    return is_tool(value) or (callable(value) and not inspect.isclass(value)) or hasattr(type(value), "as_tool")
 
 
 def _tools(item: Any) -> Iterable[Tool]:

@@ -117,6 +117,19 @@ def test_a_tool_and_a_decorated_function_are_passed_through() -> None:
     assert as_tool(f) is f.tool
 
 
+def test_an_object_that_can_make_its_own_tool_is_asked_to() -> None:
+    @tool
+    def delegate(prompt: str) -> None: ...
+
+    class Agent:
+        def as_tool(self) -> Tool:
+            return delegate.tool
+
+        def __call__(self, prompt: str, attachments: Any = ()) -> None: ...
+
+    assert as_tool(Agent()) is delegate.tool
+
+
 @pytest.mark.parametrize("value", [3, "text", int, object()])
 def test_what_is_no_function_is_a_usage_error(value: Any) -> None:
     with pytest.raises(UsageError, match="Cannot make a tool"):

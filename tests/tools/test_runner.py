@@ -246,7 +246,7 @@ def test_progress_that_is_no_json_is_a_type_error_in_the_tool(run: Run) -> None:
 
 
 def test_what_is_said_after_the_end_is_dropped_and_ends_the_speaker(run: Run) -> None:
-    go, seen = threading.Event(), []
+    go, seen, threads = threading.Event(), [], []
 
     def late(context: ToolContext) -> str:
         def speak() -> None:
@@ -256,18 +256,15 @@ def test_what_is_said_after_the_end_is_dropped_and_ends_the_speaker(run: Run) ->
             except Cancelled:
                 seen.append("cancelled")
 
-        thread = threading.Thread(target=speak, daemon=True)
-        thread.start()
-        context.state["thread"] = thread
+        threads.append(threading.Thread(target=speak, daemon=True))
+        threads[0].start()
         return "done"
 
-    async def after(context: ToolContext) -> None:
-        go.set()
-        context.state["thread"].join()
-
-    outcomes, record = run([late, tool(effect="kernel")(after)], ("late", {}))
-    assert outcomes[0].content == "done"
+    outcomes, record = run([late], ("late", {}))
     go.set()
+    threads[0].join()
+    assert outcomes[0].content == "done"
+    assert seen == ["cancelled"]
     assert record.of("update") == []
 
 
@@ -486,6 +483,24 @@ def test_what_a_tool_still_returns_when_it_is_stopped_is_kept_as_cancelled(recor
 
     (outcome,) = anyio.run(main).of("end")
     assert (outcome.status, outcome.content) == ("cancelled", "half of it")
+
+
+def test_a_tool_may_ask_for_more_time_to_clean_up(record: Any) -> None:
+    async def slow() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.1)
+            return "clean"
+        return ""
+
+    async def main() -> Any:
+        kept = record()
+        patient = msgspec.structs.replace(as_tool(slow), grace=20.0)
+        await cancel_when(kept, 1, ToolRunner(Toolset([patient])), [Job("1", "slow", {})])
+        return kept
+
+    assert [o.content for o in anyio.run(main).of("end")] == ["clean"]
 
 
 def test_a_cancelled_generator_is_closed(record: Any) -> None:
