@@ -31,7 +31,6 @@ class AgentEventWriter:
         self._errors: list[Error] = []
         self._why = ""
         self._names: dict[str, str] = {}
-        self._children: dict[str, tuple[str, str]] = {}
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
@@ -65,19 +64,14 @@ class AgentEventWriter:
     def _nested(self, event: Event) -> list[Obj]:
         """A sub-agent speaks: its answer is progress of the call that runs it."""
         if isinstance(event, Node):
-            call_id = (event.data or {}).get("call_id")
-            if event.phase == "enter" and isinstance(call_id, str):
-                self._children[event.span] = (call_id, self._names.get(call_id, ""))
-            elif event.phase == "exit":
-                self._children.pop(event.span, None)
             return []
-        call_id, name = self._children.get(event.span, ("", ""))
+        call_id, name = event.span, self._names.get(event.span, "")
         text = event.text if isinstance(event, Delta) and event.of == "respond" else event.content if isinstance(event, Respond) else ""
         if isinstance(event, Delta):
             self._live.add(event)
         elif self._live.take(event):
             return []
-        if not call_id or not text:
+        if not name or not text:
             if not isinstance(event, Delta):
                 self._losses.add("nested events", "of a sub-agent only the answer travels, as progress of its call")
             return []

@@ -98,15 +98,21 @@ class Session:
         return events
 
     def _make(self, cls: type[Any], frame: Obj, note: Obj | None = None, **fields: Any) -> Any:
-        event = self._source.make(cls, path=fields.pop("path", self._path(frame)), **fields)
+        event = self._source.make(cls, **(fields if "span" in fields else {**self._where(frame), **fields}))
         return msgspec.structs.replace(event, extra={NAME: {**(note or {}), **diff(frame, draw(event))}})
 
-    def _path(self, frame: Obj) -> str:
-        """Return the span of the node run that the frame says it belongs to; without envelope, of the open node."""
+    def _where(self, frame: Obj) -> dict[str, str]:
+        """Return the node run that the frame says it belongs to, as `path`; without envelope, the open node.
+
+        In a node inside a node it is the `span` too: that is a run inside the run.
+        """
         wire = frame.get("node_id")
         if isinstance(wire, str) and frame.get("type") != "got_expand":
-            return self._last[1] if wire == self._last[0] else wire
-        return self._nodes[-1][1] if self._nodes else ""
+            path = self._last[1] if wire == self._last[0] else wire
+        else:
+            path = self._nodes[-1][1] if self._nodes else ""
+        inner = len(self._nodes) > 1 and path in (span for _, span, _ in self._nodes[1:])
+        return {"path": path, "span": path} if inner else {"path": path}
 
     # The run and its nodes.
 
@@ -157,7 +163,7 @@ class Session:
         text = frame.get("content")
         if not isinstance(text, str):
             return [*self._closed(), *self._unknown(frame)]
-        out = self._source.delta(of, text, frame, draw_chunk(of, text), key=text_of(frame, "id"), path=self._path(frame))
+        out = self._source.delta(of, text, frame, draw_chunk(of, text), key=text_of(frame, "id"), where=self._where(frame))
         for event in out:
             if isinstance(event, Respond):
                 self._answer = event.content
@@ -173,7 +179,7 @@ class Session:
         name, key = text_of(frame, "name"), text_of(frame, "call_id")
         open_calls = self._source.open_calls()
         key = key or (f"name:{name}" if name or not open_calls else open_calls[-1].key)
-        return [*before, *self._source.call_delta(key, name, text, frame, draw_chunk("call", text), path=self._path(frame))]
+        return [*before, *self._source.call_delta(key, name, text, frame, draw_chunk("call", text), where=self._where(frame))]
 
     def _call(self, frame: Obj) -> list[Event]:
         name, given, args = text_of(frame, "name"), text_of(frame, "call_id"), frame.get("arguments")
@@ -210,7 +216,7 @@ class Session:
         if match.implicit:
             fields: Obj = {"name": text_of(frame, "name"), "args": args if isinstance(args, dict) else {}}
             synthetic = not text_of(frame, "call_id")
-            implicit = [self._source.derived(Call, call_id=match.call_id, synthetic=synthetic, path=self._path(frame), **fields)]
+            implicit = [self._source.derived(Call, call_id=match.call_id, synthetic=synthetic, **self._where(frame), **fields)]
         return implicit, {"guess": GUESS} if match.guess else {}
 
     def _started(self, frame: Obj) -> list[Event]:

@@ -189,13 +189,10 @@ class _Run:
         return []
 
     def _on_node(self, event: Node) -> list[Obj]:
-        if event.name == "llm" and not event.span.startswith("run-"):
-            return self._on_request(event)
-        if event.phase == "enter":
-            before = self._leave()
-            self._nodes += 1
-            return [*before, self._frame(draw(event), event.span)]
-        return [*self._leave(), self._frame(draw(event), event.span)]
+        if event.name == "llm" and (event.data or {}).get("internal"):
+            return [] if event.parent else self._on_request(event)
+        self._nodes += event.phase == "enter"
+        return [self._frame(draw(event), event.span)]
 
     def _on_request(self, event: Node) -> list[Obj]:
         if event.phase == "enter":

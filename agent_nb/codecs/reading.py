@@ -21,6 +21,7 @@ from .residue import Shift, diff, same, shifted
 
 E = TypeVar("E", bound=Event)
 _MODEL = (Think, Respond, Call)
+_ROOT: Mapping[str, Any] = {}
 
 
 def run_id(codec: str, first: Any, number: int = 1) -> str:
@@ -37,14 +38,14 @@ def text_of(obj: Mapping[str, Any], key: str) -> str:
 class OpenBlock:
     """A block in progress."""
 
-    __slots__ = ("base", "first", "id", "key", "lengths", "lines", "name", "note", "of", "path", "since", "texts", "ts", "turn")
+    __slots__ = ("base", "first", "id", "key", "lengths", "lines", "name", "note", "of", "since", "texts", "ts", "turn", "where")
 
-    def __init__(self, of: str, key: str, block_id: str, turn: int, path: str) -> None:
+    def __init__(self, of: str, key: str, block_id: str, turn: int, where: Mapping[str, Any]) -> None:
         self.of = of
         self.key = key
         self.id = block_id
         self.turn = turn
-        self.path = path
+        self.where = where
         self.name = ""
         self.texts: list[str] = []
         self.lengths: list[tuple[int, int]] = []
@@ -102,22 +103,22 @@ class Source:
             self._after_result = False
 
     def delta(self, of: str, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], *, key: str = "", ts: float = 0.0,
-              path: str = "") -> list[Event]:  # fmt: skip
-        """Take a delta of text or reasoning: close what else is open, pass the delta on."""
+              where: Mapping[str, Any] = _ROOT) -> list[Event]:  # fmt: skip
+        """Take a delta of text or reasoning: close what else is open, pass the delta on. `where`: its `path` and `span`."""
         out: list[Event] = []
-        if self._open is not None and (self._open.of, self._open.key, self._open.path) != (of, key, path):
+        if self._open is not None and (self._open.of, self._open.key, self._open.where) != (of, key, where):
             out += self.close()
         if self._open is None:
-            self._open = self._new(of, key, path)
+            self._open = self._new(of, key, where)
         return [*out, self._add(self._open, text, obj, drawn, ts)]
 
     def call_delta(self, key: str, name: str, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], *, ts: float = 0.0,
-                   path: str = "") -> list[Event]:  # fmt: skip
+                   where: Mapping[str, Any] = _ROOT) -> list[Event]:  # fmt: skip
         """Take a piece of the arguments of the call `key`; text that is open closes first."""
         out = self.close()
         block = self._calls.get(key)
         if block is None:
-            block = self._calls[key] = self._new("call", key, path)
+            block = self._calls[key] = self._new("call", key, where)
         block.name = block.name or name
         return [*out, self._add(block, text, obj, drawn, ts)]
 
@@ -149,12 +150,12 @@ class Source:
     def _complete(self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any) -> E:
         kept = {**block.note, **({"lines": block.lines} if block.lines else {}), **(note or {})}
         chunks = encode_chunks(block.lengths)
-        return self.make(cls, kept, block=block.id, chunks=chunks, turn=block.turn, path=block.path, ts=block.ts, **fields)
+        return self.make(cls, kept, block=block.id, chunks=chunks, turn=block.turn, ts=block.ts, **block.where, **fields)
 
-    def _new(self, of: str, key: str, path: str) -> OpenBlock:
+    def _new(self, of: str, key: str, where: Mapping[str, Any]) -> OpenBlock:
         self._model_speaks()
         self._blocks += 1
-        return OpenBlock(of, key, f"{self.codec}-{self._blocks}", self.turn, path)
+        return OpenBlock(of, key, f"{self.codec}-{self._blocks}", self.turn, where)
 
     def _add(self, block: OpenBlock, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], ts: float) -> Delta:
         note = diff(obj, drawn)
@@ -170,8 +171,8 @@ class Source:
         block.texts.append(text)
         block.lengths.append((len(text), gap))
         return Delta(
-            run=self.run, turn=block.turn, path=block.path, ts=ts, origin="imported", extra={self.codec: note},
-            block=block.id, of=block.of, name=block.name, text=text,
+            run=self.run, turn=block.turn, ts=ts, origin="imported", extra={self.codec: note},
+            block=block.id, of=block.of, name=block.name, text=text, **block.where,
         )  # fmt: skip
 
     def _gap(self, block: OpenBlock, ts: float) -> int:

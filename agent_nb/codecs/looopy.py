@@ -1,0 +1,133 @@
+"""Looopy's events over SSE (seed 004): tasks, streamed content, thoughts, tools, `internal:*` events.
+
+Reads the server's frames (the kind is on the `event:` line and not in the data) and the document's (all in the data). Forms to write:
+`server` (the default) and `document`.
+
+Rules
+- A task is a run; tasks of one stream may interleave. What carries a `path`, or belongs to a subtask, is a run inside its run (`span`).
+- `path` is kept as it came, joined with `/`; times are ISO texts there and epoch seconds here.
+"""
+
+from __future__ import annotations
+
+from ..events import Event
+from .base import Codec, Item
+from .looopy_lines import NAME, Obj
+from .looopy_read import Task
+from .looopy_write import LooopyWriter
+from .losses import Losses
+from .reading import run_id, text_of
+
+_KINDS = ("task-", "content-", "thought-", "tool-", "internal:", "llm-usage", "subtask-", "input-", "auth-")
+
+
+class LooopyReader:
+    """Events of any number of tasks to ours."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._tasks: dict[tuple[str, str], Task] = {}
+        self._runs: dict[str, int] = {}
+        self._subtasks: dict[str, str] = {}
+        self._root = ""
+
+    def read(self, item: Item) -> list[Event]:
+        """Return the events of one frame or object."""
+        obj = _unframed(item)
+        out: list[Event] = []
+        run, span = self._place(obj)
+        task = self._tasks.get((run, span))
+        if task is None:
+            if not span:
+                out += self._close_others(run)
+            task = self._tasks[run, span] = Task(self._losses, self._run(run, obj), span)
+        if not span and obj["kind"] == "task-complete":
+            out += self._close_inner(run)
+        out += task.read(obj)
+        if task.over:
+            del self._tasks[run, span]
+        subtask = text_of(obj, "subtaskId")
+        if obj["kind"] == "subtask-created" and subtask:
+            self._subtasks[subtask] = run
+        return out
+
+    def close(self) -> list[Event]:
+        """Close every task; those inside others first."""
+        tasks = sorted(self._tasks.items(), key=lambda entry: not entry[0][1])
+        self._tasks = {}
+        return [event for _, task in tasks for event in task.close()]
+
+    def _place(self, obj: Obj) -> tuple[str, str]:
+        """Return the run that the object belongs to and, for a run inside a run, its span."""
+        task, parent = text_of(obj, "taskId"), text_of(obj, "parentTaskId")
+        path = obj.get("path")
+        if parent and obj["kind"] == "task-created":
+            self._subtasks[task] = self._subtasks.get(parent, parent)
+        if isinstance(path, list) and path:
+            own = task if (task, "") in self._tasks or not self._root else self._root
+            return self._subtasks.get(task, own), "/".join(str(p) for p in path)
+        if task in self._subtasks:
+            return self._subtasks[task], task
+        self._root = task
+        return task, ""
+
+    def _run(self, task: str, obj: Obj) -> str:
+        """Return the id of a run; a task that goes on after its end is another run."""
+        count = self._runs[task] = self._runs.get(task, 0) + 1
+        base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
+        return base if count == 1 or not task else f"{base}#{count}"
+
+    def _close_inner(self, run: str) -> list[Event]:
+        """Close what runs inside a run that is about to end."""
+        inner = [key for key in self._tasks if key[0] == run and key[1]]
+        return [event for key in inner for event in self._tasks.pop(key).close()]
+
+    def _close_others(self, run: str) -> list[Event]:
+        """A task begins that is no subtask: those that said how they ended are over."""
+        out: list[Event] = []
+        for key in [k for k, task in self._tasks.items() if k[0] != run and not k[1] and task.waiting_for_end]:
+            out += [*self._close_inner(key[0]), *self._tasks.pop(key).close()]
+        return out
+
+
+def _unframed(item: Item) -> Obj:
+    """Return the object with its kind in it, and notes of how it was framed."""
+    obj, kind = item.obj, item.obj.get("kind")
+    notes: Obj = {} if item.id is None else {"#id": item.id}
+    if "kind" not in obj and item.event:
+        return {"kind": item.event, **obj, **notes, "#event": item.event, "#bare": True}
+    if item.event not in ("", "message"):
+        notes["#event"] = item.event
+    if isinstance(kind, str):
+        return {**obj, **notes}
+    notes.update({"#kind": kind} if "kind" in obj else {"#bare": True})
+    return {"kind": "", **{k: v for k, v in obj.items() if k != "kind"}, **notes}
+
+
+def _score(item: Item) -> float:
+    kind = item.obj.get("kind")
+    kind = kind if isinstance(kind, str) else item.event
+    if kind.startswith(_KINDS):
+        return 1.0 if item.obj.keys() & {"taskId", "contextId", "timestamp"} else 0.8
+    return 0.3 if item.obj.keys() >= {"kind", "taskId"} else 0.0
+
+
+codec = Codec(
+    name=NAME, title="Looopy events", framing="sse", reader=LooopyReader, writer=LooopyWriter, score=_score,
+    forms=("server", "document"), nests=True, adds=frozenset({"state", "extension", "node"}),
+    carries={
+        "run_start": frozenset({"agent", "model"}), "user": frozenset({"content"}), "think": frozenset({"content", "attributes"}),
+        "call": frozenset({"call_id", "name", "args"}), "started": frozenset({"call_id", "name"}),
+        "approval": frozenset({"call_id", "args", "stage"}), "progress": frozenset({"call_id", "fraction", "message", "data", "text"}),
+        "result": frozenset({"call_id", "name", "status", "content", "duration"}), "respond": frozenset({"content"}),
+        "metric": frozenset({"step", "total"}), "state": frozenset({"kind", "payload"}), "error": frozenset({"message"}),
+        "interrupt": frozenset({"reason", "detail"}), "end": frozenset({"status", "finish_reason"}),
+        "extension": frozenset({"namespace", "name", "payload"}),
+    },
+    envelope=frozenset({"run", "ts", "path", "span", "parent"}),
+    lossy={
+        "execute": "each tool starts on its own", "node": "of nodes only the start of a model request and of a sub-agent is told",
+        "extension": "it belongs to another format", "user.attachments": "a message is text",
+        "progress.text": "output becomes the message of the progress",
+    },
+)  # fmt: skip

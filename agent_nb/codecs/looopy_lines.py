@@ -1,0 +1,140 @@
+"""How Looopy's events look (seed 004 § Event Types & Structure, § Event Emission Timeline), one function a kind.
+
+An event is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp). How it was framed is kept beside the
+object in notes that never reach the wire: `#event` (its `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data).
+
+Rules: pure functions; what a kind does not draw is kept in the note of an imported event, or put on by the writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..events import Approval, Call, End, Event, Extension, Metric, Node, Progress, Result, RunStart, Started, State, Think, User
+from .residue import Shift, count_on
+from .times import later_iso
+from .writing import as_text
+
+NAME = "looopy"
+Obj = dict[str, Any]
+ENVELOPE = frozenset({"kind", "contextId", "taskId", "path", "timestamp"})
+#: States of a task that say how it ended, and what kept it waiting.
+ENDED = {"completed": "ok", "failed": "error", "canceled": "interrupted", "waiting-input": "awaiting", "waiting-auth": "awaiting"}
+PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
+
+
+def _next_id(value: Any, lines: int, _ms: int) -> Any:
+    """Shift of an event id `context-n`."""
+    context, dash, number = value.rpartition("-") if isinstance(value, str) else ("", "", "")
+    return f"{context}{dash}{int(number) + lines}" if number.isdecimal() and str(int(number)) == number else value
+
+
+SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": later_iso, "#id": _next_id}
+
+
+def bare(obj: Mapping[str, Any]) -> Obj:
+    """Return an event without its envelope."""
+    return {k: v for k, v in obj.items() if k not in ENVELOPE and not k.startswith("#")}
+
+
+def draw_delta(text: str) -> Obj:
+    """Draw a piece of the answer."""
+    return {"kind": "content-delta", "delta": text}
+
+
+def draw_complete(text: str) -> Obj:
+    """Draw the end of streamed content."""
+    return {"kind": "content-complete", "content": text}
+
+
+def _run_start(event: RunStart) -> Obj:
+    names = {k: v for k, v in (("agentId", event.agent), ("model", event.model)) if v}
+    return {"kind": "task-created", "initiator": "user", **({"metadata": names} if names else {})}
+
+
+def _think(event: Think) -> Obj:
+    given = dict(event.attributes or {})
+    kind = given.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
+    verbosity = given.pop("verbosity", PLAIN_THOUGHT["verbosity"])
+    more = {"metadata": given} if given else {}
+    return {"kind": "thought-stream", "thoughtType": kind, "verbosity": verbosity, "content": event.content, **more}
+
+
+def attributes(obj: Mapping[str, Any]) -> Obj | None:
+    """Return the attributes of a thought; None for a plain one."""
+    kinds = {("thought_type" if k == "thoughtType" else k): obj[k] for k, plain in PLAIN_THOUGHT.items() if k in obj and obj[k] != plain}
+    metadata = obj.get("metadata")
+    return {**kinds, **(metadata if isinstance(metadata, dict) else {})} or None
+
+
+def _call(event: Call) -> Obj:
+    return {"kind": "tool-call", "toolCallId": event.call_id, "toolName": event.name, "arguments": event.args}
+
+
+def _started(event: Started) -> Obj:
+    return {"kind": "tool-start", "toolCallId": event.call_id, "toolName": event.name}
+
+
+def _progress(event: Progress) -> Obj:
+    fraction = {"progress": event.fraction} if event.fraction is not None else {}
+    message = {"message": event.message} if event.message else {}
+    return {"kind": "tool-progress", "toolCallId": event.call_id, **fraction, **message, **_metadata(event.data)}
+
+
+def _metadata(data: Any) -> Obj:
+    return {"metadata": data} if isinstance(data, dict) else {}
+
+
+def _result(event: Result) -> Obj:
+    fine = event.status == "ok"
+    ms = event.duration * 1000
+    took = {"metadata": {"duration": int(ms) if round(ms, 3).is_integer() else round(ms, 3)}} if event.duration else {}
+    said = {"result": event.content} if fine else {"error": as_text(event.content)}
+    return {"kind": "tool-complete", "toolCallId": event.call_id, "toolName": event.name, "success": fine, **said, **took}
+
+
+def _metric(event: Metric) -> Obj:
+    step = event.step
+    tokens = {"prompt_tokens": step.input, "completion_tokens": step.output, "total_tokens": step.input + step.output}
+    return {"kind": "llm-usage", **tokens, **({"cache_read_input_tokens": step.cached} if step.cached else {})}
+
+
+def _state(event: State) -> Obj:
+    kind = "task-status" if event.kind == "status" else "internal:checkpoint"
+    return {"kind": kind, **(event.payload if isinstance(event.payload, dict) else {})}
+
+
+def _node(event: Node) -> Obj:
+    return {"kind": "internal:llm-call", **{k: v for k, v in (event.data or {}).items() if k != "internal"}}
+
+
+DRAW: dict[type[Event], Callable[[Any], Obj]] = {
+    RunStart: _run_start,
+    User: lambda e: {"kind": "message", "message": {"role": "user", "content": e.content}},
+    Think: _think,
+    Call: _call,
+    Started: _started,
+    Progress: _progress,
+    Result: _result,
+    Approval: lambda e: {"kind": "tool-input-required", "toolCallId": e.call_id, "toolArguments": e.args or {}},
+    Metric: _metric,
+    State: _state,
+    Node: _node,
+    End: lambda e: {"kind": "task-complete", **({"finishReason": e.finish_reason} if e.finish_reason else {})},
+    Extension: lambda e: {"kind": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+}
+
+
+def state_word(payload: Any) -> tuple[str, str]:
+    """Return (state, reason) of a task status: `{status: {state, error}}` as in the seed, or `{status, message, metadata}`."""
+    status = payload.get("status") if isinstance(payload, dict) else None
+    if isinstance(status, dict):
+        return _text(status.get("state")), _text(status.get("error")) or _text(status.get("message"))
+    metadata = payload.get("metadata") if isinstance(payload, dict) else None
+    reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""
+    return _text(status), reason or (_text(payload.get("message")) if isinstance(payload, dict) else "")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

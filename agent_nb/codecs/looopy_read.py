@@ -1,0 +1,270 @@
+"""Looopy's events of one task to ours (seed 004).
+
+Rules
+- `content-delta` streams a block, a thought parts it; `content-complete` belongs to the block that is open, is a block of its own where
+  nothing was streamed, and an extension otherwise.
+- Every status stays as a state; one that says how the task ended is told again as error, interrupt or `end`. The end itself comes with
+  `task-complete`, or when the task is over without one.
+- `internal:*` events are read like any other; a call that an internal event started or ended is not started or ended twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from ..events import (
+    Approval,
+    Call,
+    Counts,
+    End,
+    Error,
+    Event,
+    Extension,
+    Interrupt,
+    Metric,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    RunStart,
+    Started,
+    State,
+    Think,
+    User,
+)
+from .correlate import Correlator
+from .looopy_lines import DRAW, ENDED, NAME, SHIFTS, Obj, attributes, bare, draw_complete, draw_delta, state_word
+from .losses import Losses
+from .reading import Source, text_of
+from .residue import diff
+from .times import epoch
+
+_REMEMBERED = 256
+
+
+class Task:
+    """One task, or the part of it that a sub-agent does (`span`)."""
+
+    def __init__(self, losses: Losses, run: str, span: str = "") -> None:
+        self.over = False
+        self._source = Source(NAME, losses, SHIFTS)
+        self._source.new_run(run)
+        self._span = span
+        self._calls = Correlator()
+        self._past: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._said = ""  # content since the last content-complete
+        self._answered = False
+        self._requests = 0
+        self._open_request = ""
+        self._state = ""
+        self._total = Counts()
+        self._ts = 0.0
+
+    def read(self, obj: Obj) -> list[Event]:
+        """Return the events of one object, whose `kind` is filled in."""
+        kind = obj["kind"]
+        self._ts = epoch(obj.get("timestamp"))
+        out = [] if kind in ("content-delta", "content-complete") else self._closed()
+        return [*out, *self.HANDLERS.get(kind, Task._unknown)(self, obj)]
+
+    @property
+    def waiting_for_end(self) -> bool:
+        """True if a status has said how the task ended, and nothing more need come."""
+        return self._state in ("completed", "failed", "canceled")
+
+    def close(self) -> list[Event]:
+        """The task is over: close what is open; end it if its status said how."""
+        out = [*self._closed(incomplete=True), *self._end_request()]
+        status: Any = ENDED.get(self._state)
+        if status and not self.over:
+            out.append(self._derived(End, status=status))
+        self.over = True
+        return out
+
+    def _where(self, obj: Obj) -> Obj:
+        path = obj.get("path")
+        text = "/".join(p for p in path if isinstance(p, str)) if isinstance(path, list) else ""
+        return {"path": text, "span": self._span}
+
+    def _make(self, cls: type[Any], obj: Obj, **fields: Any) -> Any:
+        event = self._source.make(cls, ts=self._ts, **{**self._where(obj), **fields})
+        return msgspec.structs.replace(event, extra={NAME: diff(obj, DRAW[cls](event))})
+
+    def _derived(self, cls: type[Any], **fields: Any) -> Any:
+        return self._source.derived(cls, ts=self._ts, **{"span": self._span, **fields})
+
+    def _closed(self, note: Obj | None = None, *, incomplete: bool = False) -> list[Event]:
+        return self._source.close(note, incomplete=incomplete)
+
+    # The task.
+
+    def _created(self, obj: Obj) -> list[Event]:
+        metadata = obj.get("metadata")
+        names = metadata if isinstance(metadata, dict) else {}
+        return [self._make(RunStart, obj, agent=text_of(names, "agentId"), model=text_of(names, "model"))]
+
+    def _status(self, obj: Obj) -> list[Event]:
+        payload = bare(obj)
+        out: list[Event] = [self._make(State, obj, kind="status", payload=payload)]
+        self._state, reason = state_word(payload)
+        if self._state == "failed":
+            out.append(self._derived(Error, message=reason))
+        elif self._state == "canceled":
+            out.append(self._derived(Interrupt, detail=reason))
+        return out
+
+    def _complete_task(self, obj: Obj) -> list[Event]:
+        out = self._end_request()
+        text = text_of(obj, "content")
+        if text and not self._answered:
+            out.append(self._derived(Respond, content=text))
+        status: Any = ENDED.get(self._state, "ok")
+        status = "ok" if status == "awaiting" else status
+        self.over = True
+        return [*out, self._make(End, obj, status=status, finish_reason=text_of(obj, "finishReason"))]
+
+    def _checkpoint(self, obj: Obj) -> list[Event]:
+        return [self._make(State, obj, kind="checkpoint", payload=bare(obj))]
+
+    # Words.
+
+    def _delta(self, obj: Obj) -> list[Event]:
+        text = obj.get("delta", obj.get("content"))
+        if not isinstance(text, str):
+            return [*self._closed(), *self._unknown(obj)]
+        self._said += text
+        self._answered = True
+        return self._source.delta("respond", text, obj, draw_delta(text), ts=self._ts, where=self._where(obj))
+
+    def _complete(self, obj: Obj) -> list[Event]:
+        said, self._said = self._said, ""
+        text = obj.get("content")
+        note = {"complete": diff(obj, draw_complete(said))}
+        if self._source.open_text is not None:
+            return [*self._closed(note), *self._end_request()]
+        if not said and isinstance(text, str) and text:
+            self._answered = True
+            whole = {"form": "whole", "complete": diff(obj, draw_complete(text))}
+            event = self._source.make(Respond, whole, content=text, ts=self._ts, **self._where(obj))
+            return [event, *self._end_request()]
+        return [*self._unknown(obj), *self._end_request()]
+
+    def _thought(self, obj: Obj) -> list[Event]:
+        text = obj.get("content", obj.get("thought", ""))
+        return [self._make(Think, obj, content=text if isinstance(text, str) else "", attributes=attributes(obj))]
+
+    def _message(self, obj: Obj) -> list[Event]:
+        message = obj.get("message")
+        if isinstance(message, dict) and message.get("role") == "user" and isinstance(message.get("content"), str):
+            return [self._make(User, obj, content=message["content"])]
+        return self._unknown(obj)
+
+    # Tools.
+
+    def _call(self, obj: Obj) -> list[Event]:
+        name, args = text_of(obj, "toolName"), obj.get("arguments")
+        call_id, synthetic = self._calls.call(name, text_of(obj, "toolCallId"))
+        fields: Obj = {"name": name, "args": args if isinstance(args, dict) else {}, "synthetic": synthetic}
+        return [self._make(Call, obj, call_id=call_id, **fields)]
+
+    def _implicit(self, obj: Obj, call_id: str, *, wanted: bool) -> list[Event]:
+        args = obj.get("arguments", obj.get("toolArguments"))
+        fields: Obj = {"name": text_of(obj, "toolName"), "args": args if isinstance(args, dict) else {}}
+        return [self._derived(Call, call_id=call_id, synthetic=not text_of(obj, "toolCallId"), **fields)] if wanted else []
+
+    def _once(self, what: str, call_id: str) -> bool:
+        """True the first time that `what` is said of a call."""
+        if (what, call_id) in self._past:
+            return False
+        self._past[what, call_id] = None
+        if len(self._past) > _REMEMBERED:
+            self._past.popitem(last=False)
+        return True
+
+    def _started(self, obj: Obj) -> list[Event]:
+        given = text_of(obj, "toolCallId")
+        if given and not self._once("start", given):
+            return self._unknown(obj)
+        match = self._calls.news(text_of(obj, "toolName"), given)
+        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
+        return [*implicit, self._make(Started, obj, call_id=match.call_id, name=text_of(obj, "toolName"))]
+
+    def _progress(self, obj: Obj) -> list[Event]:
+        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
+        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
+        share, data = obj.get("progress"), obj.get("metadata")
+        fraction = float(share) if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1 else None
+        fields: Obj = {"fraction": fraction, "message": text_of(obj, "message"), "data": data if isinstance(data, dict) else None}
+        return [*implicit, self._make(Progress, obj, call_id=match.call_id, **fields)]
+
+    def _ended(self, obj: Obj) -> list[Event]:
+        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if given and not self._once("end", given):
+            return self._unknown(obj)
+        match = self._calls.result(name, given)
+        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
+        fine = obj.get("success") is not False
+        content = obj.get("result" if fine else "error", obj.get("result", ""))
+        metadata = obj.get("metadata")
+        took = metadata.get("duration") if isinstance(metadata, dict) else None
+        seconds = took / 1000 if isinstance(took, int | float) and not isinstance(took, bool) and took > 0 else 0.0
+        fields: Obj = {"name": name, "status": "ok" if fine else "error", "content": content, "duration": seconds}
+        return [*implicit, self._make(Result, obj, call_id=match.call_id, **fields)]
+
+    def _question(self, obj: Obj) -> list[Event]:
+        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
+        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
+        args = obj.get("toolArguments")
+        return [*implicit, self._make(Approval, obj, call_id=match.call_id, args=args if isinstance(args, dict) else {})]
+
+    # The rest.
+
+    def _usage(self, obj: Obj) -> list[Event]:
+        tokens = [_count(obj, k) for k in ("prompt_tokens", "completion_tokens", "cache_read_input_tokens")]
+        step, before = Counts(input=tokens[0], output=tokens[1], cached=tokens[2]), self._total
+        self._total = Counts(input=before.input + step.input, output=before.output + step.output, cached=before.cached + step.cached)
+        return [self._make(Metric, obj, step=step, total=self._total)]
+
+    def _request(self, obj: Obj) -> list[Event]:
+        out = self._end_request()
+        self._requests += 1
+        self._open_request = f"{self._span}/llm-{self._requests}" if self._span else f"llm-{self._requests}"
+        fields: Obj = {"span": self._open_request, "parent": self._span, "data": {**bare(obj), "internal": True}}
+        return [*out, self._make(Node, obj, name="llm", phase="enter", **fields)]
+
+    def _end_request(self) -> list[Event]:
+        span, self._open_request = self._open_request, ""
+        data = {"internal": True}
+        return [self._derived(Node, name="llm", phase="exit", span=span, parent=self._span, result="ok", data=data)] if span else []
+
+    def _unknown(self, obj: Obj) -> list[Event]:
+        return [self._make(Extension, obj, namespace=NAME, name=obj["kind"], payload=bare(obj))]
+
+    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+        "task-created": _created,
+        "task-status": _status,
+        "task-complete": _complete_task,
+        "content-delta": _delta,
+        "content-complete": _complete,
+        "thought-stream": _thought,
+        "message": _message,
+        "tool-call": _call,
+        "tool-start": _started,
+        "internal:tool-start": _started,
+        "tool-progress": _progress,
+        "tool-complete": _ended,
+        "internal:tool-complete": _ended,
+        "tool-input-required": _question,
+        "llm-usage": _usage,
+        "internal:llm-call": _request,
+        "internal:checkpoint": _checkpoint,
+    }
+
+
+def _count(obj: Obj, key: str) -> int:
+    value = obj.get(key)
+    return value if type(value) is int and value >= 0 else 0

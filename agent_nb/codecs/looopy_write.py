@@ -1,0 +1,313 @@
+"""Our events to Looopy's (seed 004).
+
+A run of ours begins with `task-created` and the statuses `submitted` and `working`; each turn's text is streamed and then given whole
+(`content-complete`, before its tool calls); a run ends with `task-complete`, or with a status `failed` or `canceled`.
+
+Rules
+- What was read from Looopy goes back as it came, framing included.
+- The server's frames (form `server`) have an `event:` line and ids `context-n`, n from 1; the document's (form `document`) carry `kind`
+  and `contextId` in the data. As plain JSON lines there is no frame, so the kind is always in the object.
+- What a sub-agent does has a `path` of `agent:name` for each level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ..events import (
+    Approval,
+    Call,
+    Delta,
+    End,
+    Error,
+    Event,
+    Extension,
+    Interrupt,
+    Metric,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    RunStart,
+    Started,
+    State,
+    Think,
+    User,
+)
+from .base import Item, Options, note_of
+from .framing import sse_safe
+from .looopy_lines import DRAW, NAME, SHIFTS, Obj, bare, draw_complete, draw_delta
+from .losses import Losses
+from .residue import restore
+from .times import iso
+from .writing import Live, noted_pieces, pieces
+
+
+class LooopyWriter:
+    """Events of any number of runs to Looopy's."""
+
+    def __init__(self, losses: Losses, options: Options) -> None:
+        self._losses = losses
+        self._options = options
+        self._runs: dict[str, _Run] = {}
+        self._ids: dict[str, int] = {}
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the objects of one event."""
+        run = self._runs.get(event.run)
+        if run is None:
+            run = self._runs[event.run] = _Run(self._losses, event.run, self._options.conversation)
+        objects = run.write(event)
+        if type(event) is End and not event.span:
+            del self._runs[event.run]
+        return [self._item(obj) for obj in objects]
+
+    def close(self) -> list[Item]:
+        """Return what waited for the end of a turn."""
+        return [self._item(obj) for run in self._runs.values() for obj in run.close()]
+
+    def _item(self, noted: Obj) -> Item:
+        obj = {k: v for k, v in noted.items() if not k.startswith("#")}
+        if noted.get("#own"):
+            return self._framed(obj)
+        event, number = noted.get("#event", ""), noted.get("#id")
+        framed = self._options.framing == "sse" and isinstance(event, str) and sse_safe(event)
+        if "#kind" in noted:
+            obj["kind"] = noted["#kind"]
+        elif noted.get("#bare") and (framed or not event):
+            obj.pop("kind", None)
+        return Item(obj, event if framed else "", number if isinstance(number, str) and sse_safe(number) else None)
+
+    def _framed(self, obj: Obj) -> Item:
+        """Frame an event of ours as the chosen form says."""
+        if self._options.form == "document" or self._options.framing != "sse" or not sse_safe(obj["kind"]):
+            return Item(obj)
+        context = obj.pop("contextId")
+        self._ids[context] = self._ids.get(context, 0) + 1
+        number = f"{context}-{self._ids[context]}"
+        return Item(obj, obj.pop("kind"), number if sse_safe(number) else None)
+
+
+class _Run:
+    """The events of one run."""
+
+    def __init__(self, losses: Losses, run: str, conversation: str) -> None:
+        self._losses = losses
+        self._where: Obj = {"contextId": conversation or run, "taskId": run}
+        self._live = Live()
+        self._said = ""
+        self._imported_said = ""
+        self._answer = ""
+        self._index = 0
+        self._thoughts = 0
+        self._last: Event = User()
+        self._calls: dict[str, Call] = {}
+        self._agents: dict[str, str] = {}
+        self._errors: list[Error] = []
+        self._why: Interrupt | None = None
+
+    def write(self, event: Event) -> list[Obj]:
+        """Return the objects of one event, envelope included."""
+        note = note_of(event, NAME)
+        if note is not None:
+            return self._imported(event, note)
+        handler = self.HANDLERS.get(type(event))
+        objects = handler(self, event) if handler else []
+        before = self._complete(event) if type(event) not in _WORDS and not event.span else []
+        out = [self._envelope(obj, self._last) for obj in before] + [self._envelope(obj, event) for obj in objects]
+        if type(event) is not Delta:
+            self._last = event
+        return out
+
+    def close(self) -> list[Obj]:
+        """Return the content that was not completed."""
+        self._drop(self._errors)
+        return [self._envelope(obj, self._last) for obj in self._complete(self._last)]
+
+    def _envelope(self, obj: Obj, event: Event) -> Obj:
+        path = self._path(event)
+        time = {"timestamp": iso(event.ts)} if event.ts else {}
+        return {"kind": obj["kind"], **self._where, **({"path": path} if path else {}), **obj, **time, "#own": True}
+
+    def _path(self, event: Event) -> list[str]:
+        parts, out = event.span.split("/") if event.span else [], []
+        for count in range(1, len(parts) + 1):
+            name = self._agents.get("/".join(parts[:count]))
+            if name:
+                out.append(f"agent:{name}")
+        return out
+
+    def _imported(self, event: Event, note: Obj) -> list[Obj]:
+        if note.get("derived"):
+            return []
+        if isinstance(event, Delta):
+            self._live.add(event)
+            self._imported_said += event.text
+            return [restore(draw_delta(event.text), note)] if event.of == "respond" else []
+        if isinstance(event, Respond):
+            return self._imported_text(event, note)
+        if isinstance(event, Extension) and event.name == "content-complete":
+            self._imported_said = ""
+        draw = DRAW.get(type(event))
+        return [restore(draw(event), note)] if draw else []
+
+    def _imported_text(self, event: Respond, note: Obj) -> list[Obj]:
+        complete = note.get("complete")
+        if note.get("form") == "whole":
+            return [restore(draw_complete(event.content), complete if isinstance(complete, dict) else {})]
+        out: list[Obj] = []
+        if not self._live.take(event):
+            out = [restore(draw_delta(text), n) for text, n in noted_pieces(event, note, SHIFTS)]
+            self._imported_said += event.content
+        if isinstance(complete, dict):
+            said, self._imported_said = self._imported_said, ""
+            out.append(restore(draw_complete(said), complete))
+        return out
+
+    # Runs of our own.
+
+    def _complete(self, event: Event) -> list[Obj]:
+        """Give the text of a turn whole, once the turn goes on to something else."""
+        said, self._said = self._said, ""
+        if not said:
+            return []
+        self._index = 0
+        return [{**draw_complete(said), "finishReason": "tool_calls" if isinstance(event, Call) else "stop"}]
+
+    def _start(self, event: RunStart) -> list[Obj]:
+        if event.span:
+            return []
+        statuses = [{"kind": "task-status", "status": {"state": state}} for state in ("submitted", "working")]
+        return [DRAW[RunStart](event), *statuses]
+
+    def _user(self, event: User) -> list[Obj]:
+        return [] if event.span else [DRAW[User](event)]
+
+    def _delta(self, event: Delta) -> list[Obj]:
+        if event.of != "respond":
+            return []
+        self._live.add(event)
+        return [self._piece(event.text, event.span)]
+
+    def _piece(self, text: str, span: str) -> Obj:
+        if not span:
+            self._said += text
+        self._index += 1
+        return {**draw_delta(text), "index": self._index - 1}
+
+    def _respond(self, event: Respond) -> list[Obj]:
+        if not event.span:
+            self._answer = event.content
+        return [] if self._live.take(event) else [self._piece(text, event.span) for text, _ in pieces(event)]
+
+    def _think(self, event: Think) -> list[Obj]:
+        self._thoughts += 1
+        numbers = {"thoughtId": event.block or f"thought-{self._thoughts}", "index": self._thoughts - 1}
+        return [{**DRAW[Think](event), **numbers}]
+
+    def _call(self, event: Call) -> list[Obj]:
+        self._calls[event.call_id] = event
+        return [DRAW[Call](event)]
+
+    def _about_call(self, event: Started | Progress | Approval | Result) -> list[Obj]:
+        call = self._calls.get(event.call_id)
+        obj = DRAW[type(event)](event)
+        if isinstance(event, Started):
+            obj["arguments"] = call.args if call else {}
+        if isinstance(event, Progress):
+            return [self._progress(event, obj)]
+        if isinstance(event, Approval):
+            return self._question(event, obj, call)
+        if isinstance(event, Result):
+            self._calls.pop(event.call_id, None)
+            self._check(event)
+        return [obj]
+
+    def _progress(self, event: Progress, obj: Obj) -> Obj:
+        if event.data is not None and not isinstance(event.data, dict):
+            self._losses.add("progress.data", "only an object has a place (metadata)")
+        if not event.text:
+            return obj
+        self._losses.add("progress.text", "output becomes the message of the progress")
+        return {**obj, "message": event.text}
+
+    def _question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
+        if event.stage != "requested":
+            self._losses.add("approval.decision", "only the question has an event")
+            return []
+        name = call.name if call else ""
+        words = {"inputType": "confirmation", "prompt": f"Run {name}?" if name else "Run it?"}
+        return [{"kind": obj["kind"], "inputId": event.call_id, "toolName": name, **words, **obj}]
+
+    def _check(self, event: Result) -> None:
+        if event.status not in ("ok", "error"):
+            self._losses.add("result.status", "only success and failure are told apart")
+        if event.status != "ok" and not isinstance(event.content, str):
+            self._losses.add("result.content", "an error is text: the value is written as JSON text")
+
+    def _metric(self, event: Metric) -> list[Obj]:
+        step = event.step
+        if step.reasoning or step.duration or step.ttft is not None or step.cost is not None:
+            self._losses.add("metric.step", "only tokens of input, output and cache are counted here")
+        return [DRAW[Metric](event)]
+
+    def _state(self, event: State) -> list[Obj]:
+        if event.kind not in ("status", "checkpoint") or not isinstance(event.payload, dict) or bare(event.payload) != event.payload:
+            self._losses.add("state", "only task statuses and checkpoints have events")
+            return []
+        return [DRAW[State](event)]
+
+    def _node(self, event: Node) -> list[Obj]:
+        data = event.data or {}
+        if event.name == "llm" and data.get("internal"):
+            numbers = {"iteration": event.turn, "messageCount": data.get("messages", 0)}
+            return [{"kind": "internal:llm-call", **numbers}] if event.phase == "enter" else []
+        if event.phase == "exit":
+            return []
+        self._agents[event.span] = event.name
+        return [{"kind": "subtask-created", "subtaskId": event.span, "agentId": event.name, "prompt": ""}]
+
+    def _extension(self, event: Extension) -> list[Obj]:
+        return [DRAW[Extension](event)] if event.namespace == NAME else []
+
+    def _error(self, event: Error) -> list[Obj]:
+        self._errors.append(event)
+        return []
+
+    def _interrupt(self, event: Interrupt) -> list[Obj]:
+        self._why = event
+        return []
+
+    def _end(self, event: End) -> list[Obj]:
+        if event.span:
+            return []
+        errors, self._errors = self._errors, []
+        self._drop(errors[:-1] if event.status == "error" else errors)
+        if event.status == "ok":
+            return [{**DRAW[End](event), "content": self._answer}]
+        if event.finish_reason:
+            self._losses.add("end.finish_reason", "a status tells how the task ended")
+        return [{"kind": "task-status", "status": self._last_status(event, errors)}]
+
+    def _last_status(self, event: End, errors: list[Error]) -> Obj:
+        if event.status == "error":
+            return {"state": "failed", "error": errors[-1].message if errors else event.finish_reason}
+        if event.status == "awaiting":
+            return {"state": "waiting-input"}
+        if event.status == "limit" or (self._why and self._why.reason != "user"):
+            self._losses.add("end.status", "a task that met a limit is canceled here")
+        return {"state": "canceled", **({"message": self._why.detail} if self._why and self._why.detail else {})}
+
+    def _drop(self, errors: list[Error]) -> None:
+        for _ in errors:
+            self._losses.add("error", "only the error that ends a task is told")
+
+    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+        RunStart: _start, User: _user, Delta: _delta, Respond: _respond, Think: _think, Call: _call,
+        Started: _about_call, Progress: _about_call, Approval: _about_call, Result: _about_call, Metric: _metric, State: _state,
+        Node: _node, Extension: _extension, Error: _error, Interrupt: _interrupt, End: _end,
+    }  # fmt: skip
+
+
+_WORDS = frozenset({Delta, Respond, Think, Metric, Error})
