@@ -1,6 +1,6 @@
 """What all models behind HTTP share: the key, the headers, the connection, the list of models, the wording of faults.
 
-Why: a provider differs in how a request and an answer are written, and in nothing else. Its file gives `encode` and a decoder.
+Why: a provider differs in how a request and an answer are written, and in little else. Its class adds `stream`.
 
 Rules
 - The key is looked up when a request is made, so one that is set later is found; no key where one is needed is a ModelError `no_key`.
@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from ..errors import ModelError
-from ..messages import Request
 from ..parts import Part
 from . import keys
 from .faults import Peer, key_hint
@@ -125,7 +124,3 @@ class Remote:
             return fault
         near = difflib.get_close_matches(self.model, names, 3, 0.4) or names[:5]
         return ModelError(f"{fault} It has: {', '.join(near)}.", status=404, code=fault.code, raw=fault.raw)
-
-    def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield its parts; each provider writes this."""
-        raise TypeError(f"{type(self).__name__} has no stream for {request!r}")

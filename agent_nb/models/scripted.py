@@ -27,6 +27,7 @@ Rules
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -44,7 +45,7 @@ from .retry import retryable_status
 ENDINGS = ("", ".yaml", ".yml", ".json")
 
 
-class ScriptedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A native tool call of a script."""
 
     name: str
@@ -52,7 +53,7 @@ class ScriptedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     id: str = ""
 
 
-class ScriptedError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptedError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How a scripted request fails; `retry_after` in seconds."""
 
     status: int = 500
@@ -61,7 +62,7 @@ class ScriptedError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     code: str = "provider"
 
 
-class ScriptedUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptedUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Tokens of a scripted turn."""
 
     input: int = 0
@@ -71,7 +72,7 @@ class ScriptedUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     cost: float | None = None
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One turn of a script; see the module's docstring."""
 
     text: str = ""
@@ -103,6 +104,11 @@ class Scripted:
         self.delay = delay
         self.turns = tuple(_turn(turn, f"{name}: turn {n}") for n, turn in enumerate(turns, 1))
         self._next = 0
+
+    @property
+    def identity(self) -> str:
+        """The name with a digest of the script: a changed script is another model."""
+        return f"{self.name}#{hashlib.sha256(msgspec.json.encode(self.turns)).hexdigest()[:16]}"
 
     def start(self) -> Scripted:
         """Return the same script from its first turn, for one run."""

