@@ -5,7 +5,8 @@ turn the cell red. Text goes to the tool as progress; the value of the last expr
 
 Rules
 - Only output of the job's own context is taken (a context variable says which); other tasks and threads write as before.
-- What is displayed on purpose (`display()`, figures, widgets) stays in the cell's output; its plain text is told to the tool.
+- What is displayed on purpose (`display()`, figures, widgets) stays in the cell's output, without secrets; its plain text is
+  told to the tool.
 - Everything is put back when the job ends, unless somebody has replaced it meanwhile: then it is theirs, and what we leave
   behind passes everything through.
 - In a terminal a display is printed, and so taken as text anyway.
@@ -57,8 +58,13 @@ def _active() -> Capture | None:
 
 
 @contextmanager
-def capturing(shell: Any, on_text: Callable[[str], None], after: Callable[[], None]) -> Iterator[Capture]:
-    """Capture the output of the current context's code on this thread; `after` is called after each write."""
+def capturing(
+    shell: Any, on_text: Callable[[str], None], after: Callable[[], None], clean: Callable[[Any], Any] = lambda data: data
+) -> Iterator[Capture]:
+    """Capture the output of the current context's code on this thread.
+
+    `after` is called after each write; `clean` takes the secrets out of a mime bundle that is displayed.
+    """
 
     def write(text: str) -> None:
         on_text(text)
@@ -75,7 +81,7 @@ def capturing(shell: Any, on_text: Callable[[str], None], after: Callable[[], No
             _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
-            undo.append(_swap(shell.display_pub, "publish", _telling(shell.display_pub.publish)))
+            undo.append(_swap(shell.display_pub, "publish", _telling(shell.display_pub.publish, clean)))
         try:
             yield capture
         finally:
@@ -116,12 +122,13 @@ def _silent(original: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
-    def publish(*args: Any, **options: Any) -> Any:
+def _telling(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
+    def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
-        data = options.get("data", args[0] if args else None)
-        if capture is not None and not options.get("update") and isinstance(data, dict):
-            capture.on_text(f"{data.get('text/plain', '[shown in the cell]')}\n")
-        return original(*args, **options)
+        if capture is not None and isinstance(data, dict):
+            data = clean(data)
+            if not options.get("update"):
+                capture.on_text(f"{data.get('text/plain', '[shown in the cell]')}\n")
+        return original(data, *args, **options)
 
     return publish

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from ..errors import UsageError
+from ..errors import Cancelled, UsageError
 from .interrupts import Interrupts
 from .mainthread import MainThread
 
 TICK = 0.05
-LINGER = 0.2  # s for the thread to close connections after its work is done
+LINGER = 0.1  # s for the thread to close connections after its work is done
 
 
 class Work(Protocol):
@@ -57,13 +57,17 @@ class Driver:
         self._done = False
 
     async def drive(self, make: Callable[[], Work]) -> None:
-        """Make the work and run it to its end, or until it is abandoned. Raises only what `make` raises.
+        """Make the work and run it to its end, or until it is abandoned.
 
-        `make` is called on the cell's thread, under the interrupt handler.
+        `make` is called on the cell's thread; what it calls of the user's can be interrupted. Raises only what `make` raises,
+        and Cancelled when it was interrupted.
         """
         with self.interrupts:
-            self._work = make()
-            thread = self._start(self._work)
+            work, fault = self.interrupts.guard(self, make)
+            if fault is not None:
+                raise Cancelled("user", "kernel interrupt") if isinstance(fault, KeyboardInterrupt) else fault
+            self._work = work
+            thread = self._start(work)
             try:
                 await self._serve(thread)
             finally:

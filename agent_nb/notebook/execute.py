@@ -122,8 +122,7 @@ def write(nb: Any, path: Path) -> None:
 def _read(path: Path) -> Any:
     load(path)  # refuses what is no notebook, in words
     nb = nbformat.read(str(path), as_version=4)
-    if nb.nbformat_minor < IDS:
-        nb.nbformat_minor = IDS
+    nb.nbformat_minor = max(nb.nbformat_minor, IDS)
     for number, cell in enumerate(nb.cells, 1):
         cell.setdefault("id", f"cell-{number}")
     return nb

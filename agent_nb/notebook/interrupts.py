@@ -23,6 +23,8 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 OURS = "agent_nb.notebook."
+# Modules of ours that do the user's work: wait for the user's answer, compute the user's expressions.
+STAND_INS = frozenset({"agent_nb.notebook.asking", "agent_nb.notebook.interpolate"})
 
 
 class Interrupts:
@@ -119,8 +121,9 @@ class Interrupts:
     def _may_raise(self, frame: FrameType | None) -> bool:
         user = ours = False
         while frame is not None and frame.f_code not in _GUARDS:
-            ours = ours or (not user and str(frame.f_globals.get("__name__", "")).startswith(OURS))
-            user = user or any(frame.f_globals is names for names in self._namespaces)
+            module = str(frame.f_globals.get("__name__", ""))
+            user = user or module in STAND_INS or any(frame.f_globals is names for names in self._namespaces)
+            ours = ours or (not user and module.startswith(OURS))
             frame = frame.f_back
         self._deferred = self._deferred or (frame is not None and ours)
         return frame is not None and not ours and (user or self._in_guard)

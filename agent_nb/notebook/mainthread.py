@@ -58,10 +58,11 @@ class Job:
 class MainThread:
     """The host of the tools (`tools.base.Host`) of one cell. Make it on the cell's thread and loop.
 
-    `wake` is called, from any thread, when a job waits or has ended.
+    `wake` is called, from any thread, when a job waits or has ended; `clean` takes secrets out of what code displays.
     """
 
     def __init__(self, shell: Any, interrupts: Interrupts, wake: Callable[[], None] = lambda: None) -> None:
+        self.clean: Callable[[Any], Any] = lambda data: data
         self._shell = shell
         self._interrupts = interrupts
         self._wake = wake
@@ -115,7 +116,7 @@ class MainThread:
 
     async def _cell(self, code: str, on_text: Callable[[str], None]) -> Outcome:
         shell = self._shell
-        with capturing(shell, on_text, self._interrupts.checkpoint) as capture:
+        with capturing(shell, on_text, self._interrupts.checkpoint, self.clean) as capture:
             transformed = shell.transform_cell(code)
             result = None
             try:

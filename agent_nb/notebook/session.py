@@ -16,15 +16,18 @@ import os
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from .. import events
 from ..agent import Agent, Stream
-from ..errors import AgentError, UsageError
+from ..errors import AgentError, Cancelled, UsageError
 from ..log import EventLog
+from ..models import keys
 from ..record import KEY, MIME, closed, run_record
+from ..redact import environment_secrets, redact_value
 from ..run import Run
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
@@ -101,9 +104,11 @@ class CellRun:
             try:
                 driver = Driver(self.session.shell)
                 await driver.drive(lambda: self._make(driver))
+            except Cancelled as stop:
+                self._before(events.Interrupt(detail=stop.detail), events.End(status="interrupted", finish_reason="user"))
+                return
             except AgentError as fault:
-                self._refuse(fault)
-                raise AgentCellError(str(fault)) from None
+                raise AgentCellError(self._refuse(fault)) from None
             run = Run(self._log(driver))
             self._finish(run)
         if run.status == "error":
@@ -111,8 +116,8 @@ class CellRun:
 
     def _make(self, driver: Driver) -> Work:
         """Prepare everything the run needs. Raises UsageError."""
-        self.options = options = self._parse()
-        prompt = self._prompt(driver)
+        self.options = options = _sent(self._parse(), self.cell)
+        prompt = interpolate(self.cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns)
         conversation = self._conversation = self._held.enter_context(
             self.session.conversations.claim(options.conversation, self.cell.key)
         )
@@ -129,18 +134,9 @@ class CellRun:
         )
         return Work(stream, agent.model)
 
-    def _prompt(self, driver: Driver) -> str:
-        """Return the prompt with its `{{ }}` replaced; the expressions are the user's code and can be interrupted as such."""
-        body = self.cell.body.replace("\r\n", "\n").strip()
-        namespace = self.session.shell.user_ns
-        prompt, fault = driver.interrupts.guard(self, lambda: interpolate(body, namespace))
-        if isinstance(fault, KeyboardInterrupt):
-            raise UsageError("Interrupted while the {{ }} of the prompt were computed.")
-        if fault is not None:
-            raise fault
-        return str(prompt)
-
     def _agent(self, driver: Driver, options: Options) -> Agent:
+        hidden = secrets()
+        driver.host.clean = partial(redact_value, secrets=hidden)
         agent = Agent(
             options.model,
             options.tools,
@@ -150,6 +146,7 @@ class CellRun:
             limits=options.limits,
             settings=options.settings,
             folder=os.curdir,
+            secrets=hidden,
             host=driver.host,
             ask=stdin_asker(driver.host, self.cell.stdin),
             namespace=self.session.shell.user_ns,
@@ -177,13 +174,19 @@ class CellRun:
         if self._conversation is not None:
             self._conversation.commit(Turn(self.cell.key, run.log, self.options.new))
 
-    def _refuse(self, fault: AgentError) -> None:
-        """Show a run that could not start, as a log of its own."""
+    def _refuse(self, fault: AgentError) -> str:
+        """Show a run that could not start; return the message."""
+        message: str = redact_value(str(fault), secrets=secrets())
+        code = "usage" if isinstance(fault, UsageError) else "model"
+        self._before(events.Error(code=code, message=message), events.End(status="error", finish_reason=code))
+        return message
+
+    def _before(self, *ending: events.Event) -> None:
+        """Show a run that ended before there was a stream, as a log of its own."""
         log = EventLog()
-        log.append(events.RunStart(model=self.options.model or ""))
-        log.append(events.User(content=self.cell.body.strip(), origin="user"))
-        log.append(events.Error(code="usage" if isinstance(fault, UsageError) else "model", message=str(fault)))
-        log.append(events.End(status="error", finish_reason="usage"))
+        said = redact_value(self.cell.body.strip(), secrets=secrets())
+        for event in (events.RunStart(model=self.options.model or ""), events.User(content=said, origin="user"), *ending):
+            log.append(event)
         run = Run(log)
         self.session.keep(self.cell, run, self.options.output)
         self._show(run, recorded=False)
@@ -200,6 +203,17 @@ class CellRun:
             )
         view = self._view or open_view(EventLog(), kind=view_kind(self.options.view, self.cell))
         view.close(final, {KEY: summary(run, recorded=recorded)})
+
+
+def secrets() -> dict[str, str]:
+    """Return what must not be seen: secret variables of the environment and the keys this session knows, by name."""
+    return environment_secrets(os.environ) | {f"key {number}": value for number, value in enumerate(sorted(keys.secrets()), 1)}
+
+
+def _sent(options: Options, cell: Cell) -> Options:
+    """Return the options with what our runner sent in their place."""
+    model = cell.sent.get("model")
+    return msgspec.structs.replace(options, model=model, model_source="from --model") if isinstance(model, str) and model else options
 
 
 def _abandoned(event: events.Event) -> events.Event:

@@ -158,3 +158,11 @@ def test_whatever_a_job_raises_comes_back_as_a_value(fault):
         raise fault
 
     assert Interrupts().guard("job", work) == (None, fault)
+
+
+def test_a_question_to_the_user_can_be_interrupted():
+    ours = {"__name__": "agent_nb.notebook.asking", "press": press}
+    exec("def put():\n    press()\n    return 'answered'", ours, ours)
+    with Interrupts() as interrupts:
+        _, fault = interrupts.guard("job", ours["put"])
+    assert isinstance(fault, KeyboardInterrupt)

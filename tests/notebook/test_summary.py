@@ -1,0 +1,37 @@
+"""The few numbers that stand beside an output."""
+
+from agent_nb import Run
+from agent_nb.events import Counts, End, Error, Metric, Result, RunStart, User
+from agent_nb.log import EventLog
+from agent_nb.notebook.summary import line, summary
+
+
+def ended(*events, status="ok"):
+    times = iter(range(100))
+    log = EventLog("r1", clock=lambda: float(next(times)))
+    for event in (RunStart(model="a/b"), User(content="x"), *events, End(status=status)):
+        log.append(event)
+    return Run(log)
+
+
+def test_the_numbers_of_a_run():
+    run = ended(Result(call_id="c", turn=1), Metric(total=Counts(input=10, output=5), turn=2))
+    numbers = summary(run)
+    assert numbers["run"] == "r1"
+    assert (numbers["status"], numbers["model"], numbers["turns"], numbers["calls"], numbers["tokens"]) == ("ok", "a/b", 2, 1, [10, 5])
+    assert numbers["seconds"] > 0
+    assert "error" not in numbers
+    assert line(numbers).startswith("ok · a/b · 2 turns · 1 call · 10 → 5 tokens")
+
+
+def test_a_failed_run_says_why_in_one_line():
+    numbers = summary(ended(Error(message="no\nserver"), status="error"))
+    assert line(numbers).endswith("no server")
+
+
+def test_a_run_without_events_has_a_summary():
+    assert summary(Run(EventLog("r1")))["seconds"] == 0.0
+
+
+def test_a_foreign_summary_makes_a_line():
+    assert line({}) == "? · 0 turns · 0 calls · 0 → 0 tokens · 0 s"

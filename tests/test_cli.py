@@ -1,0 +1,113 @@
+"""The command line: what it does with files, what it says, and its exit codes."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from agent_nb.cli import main
+from agent_nb.events import End, Respond, RunStart, User
+from agent_nb.log import EventLog
+from agent_nb.record import MIME, run_record
+
+
+def record(answer="Hello."):
+    log = EventLog("run1")
+    for event in (RunStart(model="scripted/x"), User(content="hi"), Respond(content=answer, turn=1), End()):
+        log.append(event)
+    return run_record(log, cell="a")
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """A notebook file with one agent cell whose record is still in its output."""
+    output = {"output_type": "display_data", "data": {"text/plain": "Hello.", MIME: record()}, "metadata": {}}
+    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": "%%agent\nhi", "outputs": [output]}
+    nb = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps(nb, indent=1))
+    return path
+
+
+def read(path):
+    return json.loads(path.read_text())
+
+
+WRONG = [[], ["frobnicate"], ["run"], ["run", "x.ipynb", "--timeout", "-1"], ["run", "--inplace", "-o", "x", "y"]]
+
+
+@pytest.mark.parametrize("command", WRONG)
+def test_a_wrong_command_is_exit_code_2(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(command)
+    assert end.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "pack", "strip", "events"])
+def test_a_missing_file_is_exit_code_2_and_named(command, tmp_path, capsys):
+    assert main([command, str(tmp_path / "missing.ipynb")]) == 2
+    assert "missing.ipynb" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "pack", "strip", "events"])
+def test_a_file_that_is_no_notebook_is_exit_code_2(command, tmp_path, capsys):
+    path = tmp_path / "x.ipynb"
+    path.write_text("{}")
+    assert main([command, str(path)]) == 2
+    assert "notebook" in capsys.readouterr().err
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("run", "pack", "strip", "events"))
+
+
+def test_pack_moves_records_once(notebook, capsys):
+    assert main(["pack", str(notebook)]) == 0
+    assert list(read(notebook)["metadata"]["agent_nb"]["runs"]) == ["a"]
+    assert main(["pack", str(notebook)]) == 0
+    assert "packed" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_strip_removes_records(notebook, capsys):
+    main(["pack", str(notebook)])
+    assert main(["strip", str(notebook)]) == 0
+    assert "agent_nb" not in notebook.read_text()
+    assert "agent-nb" not in notebook.read_text()
+
+
+def test_strip_is_a_git_filter(notebook, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(notebook.read_text()))
+    assert main(["strip"]) == 0
+    nb = json.loads(capsys.readouterr().out)
+    assert nb["cells"][0]["outputs"][0]["data"] == {"text/plain": "Hello."}
+
+
+def test_strip_passes_a_file_without_records_through_unchanged(capsys, monkeypatch):
+    text = '{"cells": [],   "metadata": {}}'
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    assert main(["strip"]) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_events_as_json_lines(notebook, capsys):
+    assert main(["events", str(notebook), "--json"]) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert [e["type"] for e in lines] == ["run_start", "user", "respond", "end"]
+    assert lines[2]["content"] == "Hello."
+
+
+def test_events_as_a_table(notebook, capsys):
+    assert main(["events", str(notebook)]) == 0
+    out = capsys.readouterr().out
+    assert "run run1" in out
+    assert "respond" in out
+
+
+def test_several_notebooks_cannot_go_into_one_file(notebook, tmp_path, capsys):
+    assert main(["run", str(notebook), str(notebook), "-o", str(tmp_path / "one.ipynb")]) == 2
+    assert main(["run", str(notebook), "-o", str(tmp_path / "no" / "where.ipynb")]) == 2
