@@ -1,0 +1,162 @@
+"""The list of cards, and the part of the fold that is about tool calls (see `state`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..events import Approval, Call, Delta, Execute, Progress, Result, Started
+from .cardstates import Batch, CallCard, Card
+from .text import Text
+
+
+class CardList:
+    """Cards in order, with their versions. `_parent` is told of every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.cards: list[Card] = []
+        self._parent: Callable[[], None] | None = None
+        self._by_key: dict[str, Card] = {}
+        self._number = 0
+
+    def _changed(self) -> None:
+        self.version += 1
+        if self._parent is not None:
+            self._parent()
+
+    def _touch(self, card: Card) -> None:
+        card.version += 1
+        self._changed()
+
+    def _new_key(self, kind: str) -> str:
+        self._number += 1
+        return f"{kind}{self._number}"
+
+    def _add(self, card: Card, alias: str = "") -> None:
+        self.cards.append(card)
+        if alias:
+            self._by_key[alias] = card
+        self._touch(card)
+
+
+class Calls(CardList):
+    """The life of each call: letters of its arguments, approval, start, progress, result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: dict[str, CallCard] = {}
+
+    def call(self, call_id: str) -> CallCard | None:
+        """Return the card of a call of this view, or None."""
+        return self._calls.get(call_id)
+
+    def open_calls(self) -> list[CallCard]:
+        """Return the cards of calls that have no result yet."""
+        return [c for c in self._calls.values() if c.open]
+
+    def _call_delta(self, event: Delta) -> None:
+        card = self._by_key.get(f"call:{event.block}")
+        if not isinstance(card, CallCard):
+            card = CallCard(self._new_key("call"))
+            self._add(card, f"call:{event.block}")
+        card.name = event.name or card.name
+        card.raw.append(event.text)
+        self._touch(card)
+
+    def _early(self, event: Delta) -> None:
+        """A call has ended; its result comes in call order."""
+        card = self._calls.get(event.block)
+        if card is not None and card.open:
+            card.status, card.early = "finished", event.text
+            card.ended = event.ts
+            self._touch(card)
+
+    def _call(self, event: Call) -> None:
+        found = self._by_key.get(f"call:{event.block}") if event.block else None
+        if isinstance(found, CallCard) and not found.call_id:
+            card = found
+        else:
+            card = CallCard(self._new_key("call"))
+            self._add(card)
+        card.call_id, card.name, card.args = event.call_id or event.block or card.key, event.name, event.args
+        card.raw = Text(event.raw_args)
+        card.incomplete, card.status = event.incomplete, "queued"
+        self._calls[card.call_id] = card
+        self._touch(card)
+
+    def _known_call(self, call_id: str, name: str = "") -> CallCard:
+        """Return the card of a call; one that nobody announced (an imported log) gets a card now."""
+        card = self._calls.get(call_id)
+        if card is None:
+            card = CallCard(self._new_key("call"))
+            card.call_id, card.name, card.status = call_id, name or "tool", "queued"
+            self._calls[call_id] = card
+            self._add(card)
+        return card
+
+    def _approval(self, event: Approval) -> None:
+        card = self._known_call(event.call_id)
+        if event.stage == "requested":
+            card.asked, card.status = event, "waiting"
+        else:
+            card.approval = event
+            card.status = "queued" if card.status == "waiting" else card.status
+            if event.args is not None:
+                card.args = event.args
+        self._touch(card)
+
+    def _execute(self, event: Execute) -> None:
+        batch = Batch(event.calls)
+        batch.started = event.ts
+        for call_id in event.calls:
+            card = self._calls.get(call_id)
+            if card is not None:
+                card.batch = batch
+                self._touch(card)
+
+    def _started(self, event: Started) -> None:
+        card = self._known_call(event.call_id, event.name)
+        card.status, card.started = "running", event.ts
+        self._touch(card)
+
+    def _progress(self, event: Progress) -> None:
+        card = self._known_call(event.call_id)
+        if event.text:
+            card.output.append(event.text)
+        fraction = event.fraction if event.fraction is not None else share_of(event.data)
+        if fraction is not None:
+            card.fraction, card.latest = fraction, event.ts
+            card.first = card.first or (fraction, event.ts)
+        if event.data is not None:
+            card.data = event.data
+        card.message = event.message or card.message
+        self._touch(card)
+
+    def _result(self, event: Result) -> None:
+        card = self._known_call(event.call_id, event.name)
+        card.status, card.content, card.display = event.status, event.content, event.display
+        card.duration, card.early = event.duration, ""
+        card.ended = card.started + event.duration if card.started else event.ts
+        card.done = True
+        if card.batch is not None:
+            card.batch.ended = max(card.batch.ended, card.ended)
+            self._touch_batch(card.batch)
+        self._touch(card)
+
+    def _touch_batch(self, batch: Batch) -> None:
+        """The lanes of a batch are shares of its time: they move together."""
+        if batch.parallel:
+            for call_id in batch.calls:
+                if (card := self._calls.get(call_id)) is not None:
+                    card.version += 1
+
+
+def share_of(data: Any) -> float | None:
+    """Return the fraction that progress data with `done` and `total` tells, or None."""
+    if not isinstance(data, dict):
+        return None
+    done, total = data.get("done"), data.get("total")
+    if not isinstance(done, int | float) or not isinstance(total, int | float) or total <= 0:
+        return None
+    return min(1.0, max(0.0, done / total))

@@ -1,0 +1,98 @@
+"""The question before a call: what would be done, what it would change, and the buttons to say yes, no or otherwise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .. import values
+from ..cardstates import CallCard
+from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, Stack, T
+from .base import Context
+
+SCOPE = {"once": "", "tool": " for all calls of this tool", "run": " for the whole run"}
+BY = {"click": "by click", "stdin": "by typing", "policy": "by policy", "recording": "from the recording"}
+
+
+def card(state: CallCard, context: Context) -> Node | None:
+    """Return the open question of a call, or None when none is open."""
+    if state.status != "waiting" or state.asked is None:
+        return None
+    args = state.asked.args if state.asked.args is not None else state.args
+    if state.call_id in context.editing:
+        return Stack((Editor(state.call_id, pretty(args), context.notes.get(state.call_id, "")), _edit_buttons(state, context)))
+    return Stack((*_change(state, args), _answer(state, context)))
+
+
+def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
+    """Return what the call would do, the whole of it: nothing that is asked about may be cut out of sight."""
+    preview = (state.asked.extra or {}).get("preview") if state.asked is not None else None
+    if isinstance(preview, str) and preview.strip():
+        shown: Node = Diff(values.bounded(preview)) if looks_like_diff(preview) else Pre(values.bounded(preview))
+        return (*_plain(args, cut=True), shown)
+    return _plain(args, cut=False)
+
+
+def _plain(args: dict[str, Any], *, cut: bool) -> tuple[Node, ...]:
+    """Return the arguments; under a preview (`cut`) long texts are left to it."""
+    long = {k: v for k, v in args.items() if isinstance(v, str) and (len(v) > 80 or "\n" in v)}
+    rest = {k: v for k, v in args.items() if k not in long}
+    texts = () if cut else tuple(Code(values.bounded(v), "python" if k == "code" else "") for k, v in long.items())
+    return (*((Json(rest),) if rest else ()), *texts)
+
+
+def _answer(state: CallCard, context: Context) -> Node:
+    if not context.live:
+        return Row((T("Nobody has answered.", tone="wait"),))
+    if not context.can_click:
+        return Row((T("Answer in the prompt below this cell; to allow it without asking: --approve auto.", tone="wait"),), wrap=True)
+    call = {"call_id": state.call_id}
+    buttons = (
+        Button("approve", "Approve", call, tone="ok", busy="Approved"),
+        Button("deny", "Deny", call, tone="bad", busy="Denied"),
+        Button("approve_all", f"Approve all {state.name} calls", {**call, "scope": "tool"}, busy="Approved"),
+        Button("edit", "Edit…", call),
+    )
+    return Buttons(_pressed(buttons, context))
+
+
+def _edit_buttons(state: CallCard, context: Context) -> Node:
+    call = {"call_id": state.call_id}
+    buttons = (
+        Button("submit", "Approve as edited", call, tone="ok", busy="Approved"),
+        Button("deny", "Deny", call, tone="bad", busy="Denied"),
+        Button("unedit", "Back", call),
+    )
+    return Buttons(_pressed(buttons, context))
+
+
+def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...]:
+    """Return the buttons as they stand: after a press nothing can be pressed any more."""
+    if not any(b.key in context.pressed for b in buttons):
+        return buttons
+    return tuple(
+        Button(b.action, b.busy or b.label if b.key in context.pressed else b.label, b.payload, b.tone, enabled=False) for b in buttons
+    )
+
+
+def decided(state: CallCard) -> Node | None:
+    """Return how a call was decided, if somebody was asked."""
+    settled = state.approval
+    if settled is None or (state.asked is None and settled.decision == "allow"):
+        return None
+    verb = "Approved" if settled.decision == "allow" else "Denied"
+    by = BY.get(settled.by, f"by {settled.by}" if settled.by else "")
+    words = f"{verb}{SCOPE.get(settled.scope, '')} {by}".rstrip()
+    reason = f": {settled.reason}" if settled.reason else ""
+    return Row((T(f"{words}{reason}", tone="muted"),), wrap=True)
+
+
+def looks_like_diff(text: str) -> bool:
+    """Return whether a preview is a diff: headers, hunks, or lines that begin with plus and minus."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return text.startswith(("--- ", "+++ ", "diff ", "@@")) or (bool(lines) and all(line[0] in "+-@ " for line in lines))
+
+
+def pretty(args: dict[str, Any]) -> str:
+    """Return arguments as JSON to edit."""
+    return json.dumps(args, ensure_ascii=False, indent=2)

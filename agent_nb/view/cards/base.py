@@ -1,0 +1,68 @@
+"""What a card is: a function from the state of one card to a node, and how it is found.
+
+Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the group `agent_nb.cards`; an entry point
+named `tool-NAME` draws the result of the tool NAME and gets the call's whole state.
+
+Rules: a card is pure: the same state and context give equal nodes; it returns None to show nothing; what a card of somebody else
+raises is shown in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+
+from ... import plugins
+from ..cardstates import CallCard, Card
+from ..nodes import Box, Node, Row, T
+
+Thoughts = Literal["collapse", "show", "hide"]
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """How the cards are looked at.
+
+    `now`: epoch seconds, or None for a view that stands still; `live`: somebody watches a run; `can_click`: buttons arrive while the
+    cell runs; `pressed`: keys of pressed buttons; `editing`: call ids whose arguments are open for editing; `notes`: what was wrong
+    with the edited arguments of a call.
+    """
+
+    now: float | None = None
+    live: bool = False
+    thoughts: Thoughts = "collapse"
+    can_click: bool = False
+    pressed: frozenset[str] = frozenset()
+    editing: frozenset[str] = frozenset()
+    notes: Mapping[str, str] = {}
+
+
+def draw(state: Any, context: Context, kind: str = "") -> Node | None:
+    """Return the node of a card's state (by its kind), or None when it is not to be shown."""
+    card: Callable[[Any, Context], Node | None] = plugins.load("view.cards", kind or state.kind)
+    return card(state, context)
+
+
+def custom_result(state: CallCard, context: Context) -> Node | None:
+    """Return what an installed card for this tool makes of its result, or None when there is no such card."""
+    name = f"tool-{state.name}"
+    if name not in _custom():
+        return None
+    try:
+        node: Node | None = plugins.load("view.cards", name)(state, context)
+    except Exception as fault:  # somebody else's code must not take the view down
+        return Box((Row((T(f"The card {name!r} failed: {fault}", tone="bad"),), wrap=True),), tone="bad")
+    return node
+
+
+@cache
+def _custom() -> frozenset[str]:
+    return frozenset(n for n in plugins.names("view.cards") if n.startswith("tool-"))
+
+
+def shown(cards: list[Card], context: Context) -> list[tuple[Card, Node]]:
+    """Return the cards of a list that are shown, with their nodes."""
+    pairs = ((card, draw(card, context)) for card in cards)
+    return [(card, node) for card, node in pairs if node is not None]

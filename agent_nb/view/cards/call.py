@@ -1,0 +1,175 @@
+"""A tool call: what was asked, how it goes, what came of it.
+
+Open calls show their arguments, progress and the end of their output; finished ones are a line that opens.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import values
+from ..cardstates import CallCard
+from ..nodes import Bar, Code, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
+from ..words import arguments, chip, clip, count, duration, icon, join, plural, short
+from .approval import card as question
+from .approval import decided
+from .base import Context, custom_result
+from .node import nested
+
+TAIL = 1600  # characters of output shown while the call runs
+LINES = 10
+FEW = 5  # lines of output that are not folded away
+FAILED = ("error", "denied", "timeout")
+LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
+CODE_ARGUMENTS = ("code", "command", "query", "sql", "script")
+
+
+def card(state: CallCard, context: Context) -> Node:
+    """Return the call as rows while it is open, as a fold when it is over."""
+    return _open(state, context) if state.open else _closed(state, context)
+
+
+def _head(state: CallCard) -> tuple[T, ...]:
+    said = arguments(state.args) if state.status != "writing" else ""
+    name = (T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"), T(state.name or "tool", bold=True, mono=True))
+    return (*name, *((T("  "), T(said, tone="muted", mono=True)) if said else ()))
+
+
+def _open(state: CallCard, context: Context) -> Node:
+    parts: list[Node] = [Row(_head(state), _state(state, context))]
+    if state.status == "writing" and len(state.raw):
+        parts.append(Pre(streaming_arguments(state.raw.tail(800))))
+    if state.status == "waiting":
+        asked = question(state, context)
+        parts.extend((asked,) if asked else ())
+    if state.fraction is not None:
+        parts.append(Bar(state.fraction, progress(state, context.now), name=state.name))
+    elif state.message:
+        parts.append(Row((T(state.message, tone="muted"),)))
+    if state.output:
+        parts.append(Pre(last_lines(state.output.last(TAIL))))
+    return Stack((*parts, *nested(state.children, context)))
+
+
+def _state(state: CallCard, context: Context) -> tuple[T, ...]:
+    if state.status == "finished":
+        return chip(state.early or "ok", duration(max(0.0, state.ended - state.started)) if state.started else "")
+    ran = context.now - state.started if context.now is not None and state.started and state.status == "running" else 0
+    return chip(state.status, duration(math.floor(ran)) if ran >= 1 else "")
+
+
+def _closed(state: CallCard, context: Context) -> Node:
+    about = values.gist(state.content, state.display) if state.status == "ok" else ""
+    took = duration(state.duration) if state.duration else ""
+    right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
+    body = (*_arguments(state), *_decision(state), *nested(state.children, context), *_output(state), *_result(state, context))
+    return Fold((Row(_head(state), right), *_lane(state)), body, open=state.status in FAILED, title=_title(state, about))
+
+
+def _title(state: CallCard, about: str) -> str:
+    return join(f"{state.name}({arguments(state.args, 80)})", state.status, about)
+
+
+def _lane(state: CallCard) -> tuple[Node, ...]:
+    batch = state.batch
+    if batch is None or not batch.parallel or not state.started or batch.ended <= batch.started:
+        return ()
+    whole = batch.ended - batch.started
+    start, end = state.started - batch.started, max(state.started, state.ended) - batch.started
+    label = f"ran from {duration(max(0.0, start))} to {duration(max(0.0, end))} of {duration(whole)}"
+    tone: Tone = "bad" if state.status in FAILED else "run"
+    return (Lane(max(0.0, start / whole), min(1.0, (end - start) / whole), tone, label),)
+
+
+def _arguments(state: CallCard) -> tuple[Node, ...]:
+    """Return the arguments as code, text or a tree, unless the summary line has said them all."""
+    if not state.args:
+        return (Pre(values.bounded(str(state.raw), 4000)),) if len(state.raw) and state.status in FAILED else ()
+    if len(state.args) <= 3 and all(len(short(v, 60)) <= 36 and "…" not in short(v, 60) for v in state.args.values()):
+        return ()
+    return written_arguments(state.name, state.args)
+
+
+def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
+    """Return arguments for reading: long texts as code or text of their own, the rest as a tree."""
+    long = {k: v for k, v in args.items() if isinstance(v, str) and ("\n" in v or len(v) > 80 or k in CODE_ARGUMENTS)}
+    rest = {k: v for k, v in args.items() if k not in long}
+    made: list[Node] = [Json(rest)] if rest else []
+    for key, text in long.items():
+        if len(args) > 1:
+            made.append(Row((T(key, tone="muted", mono=True),)))
+        language = LANGUAGES.get(name, "python" if key == "code" else "") if key in CODE_ARGUMENTS else ""
+        made.append(Code(values.bounded(text), language))
+    return tuple(made)
+
+
+def _decision(state: CallCard) -> tuple[Node, ...]:
+    line = decided(state)
+    return (line,) if line else ()
+
+
+def _output(state: CallCard) -> tuple[Node, ...]:
+    text = str(state.output)
+    if not text.strip():
+        return ()
+    lines = text.count("\n") + (not text.endswith("\n"))
+    if lines <= FEW:
+        return (Pre(text),)
+    fold = Fold((Row((T("Output", tone="muted"), T(f" — {plural(lines, 'line')}", tone="muted"))),), (Pre(text),), title="Output")
+    return (fold,)
+
+
+def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
+    mine = custom_result(state, context)
+    if mine is not None:
+        return (mine,)
+    if state.status == "ok":
+        return values.nodes(state.content, state.display)
+    return _failure(state)
+
+
+def _failure(state: CallCard) -> tuple[Node, ...]:
+    said = state.content if isinstance(state.content, str) else ""
+    message = said or state.error
+    shown = [Row((T(clip(message, 2000), tone="bad" if state.status in FAILED else "muted"),), wrap=True)] if message else []
+    trace = (state.display or {}).get("text/plain")
+    more: tuple[Node, ...] = values.traceback(trace)[1:] if isinstance(trace, str) and trace.strip() else ()
+    extra = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
+    return (*shown, *extra, *more)
+
+
+def progress(state: CallCard, now: float | None) -> str:
+    """Return progress in words: `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message`."""
+    fraction = state.fraction or 0.0
+    data = state.data if isinstance(state.data, dict) and "total" in state.data else {}
+    done, total, unit = data.get("done"), data.get("total"), data.get("unit", "")
+    counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
+    speed, left = _pace(state, total if counted else None)
+    return join(f"{fraction * 100:.0f} %", counted, speed, left, state.message)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
+    if state.first is None or state.fraction is None or state.latest - state.first[1] < 0.2:
+        return "", ""
+    rate = (state.fraction - state.first[0]) / (state.latest - state.first[1])
+    if rate <= 0 or state.fraction >= 1:
+        return "", ""
+    left = (1 - state.fraction) / rate
+    return f"{count(rate * total)}/s" if total else "", f"{duration(max(1, round(left)))} left" if left < 86_400 else ""
+
+
+def last_lines(text: str, lines: int = LINES) -> str:
+    """Return the last lines of an output."""
+    kept = text.rstrip("\n").split("\n")
+    return "\n".join(kept[-lines:])
+
+
+def streaming_arguments(raw: str) -> str:
+    """Return the end of half-written JSON arguments as they will read: escapes of lines and quotes undone."""
+    text = raw.replace("\\n", "\n").replace('\\"', '"').replace("\\t", "    ")
+    return last_lines(text, 8)

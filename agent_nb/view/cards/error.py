@@ -1,0 +1,32 @@
+"""Something went wrong: what, and what happens or can be done next."""
+
+from __future__ import annotations
+
+from ..cardstates import ErrorCard
+from ..nodes import Box, Fold, Node, Pre, Row, Stack, T, Tone
+from ..values import bounded
+from ..words import clip
+from .base import Context
+
+# code: (title, tone, what comes of it)
+KNOWN: dict[str, tuple[str, Tone, str]] = {
+    "retry": ("Trying again", "wait", ""),
+    "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
+    "forged_results": ("The model wrote its own results", "wait", "They were not taken for results."),
+    "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
+}
+
+
+def card(state: ErrorCard, context: Context) -> Node:
+    """Return the error with the raw text it is about in a fold."""
+    title, tone, after = KNOWN.get(state.code, (_words(state.code), "bad", ""))
+    mark = "↻" if state.code == "retry" else "✕" if tone == "bad" else "!"
+    head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(state.message, 2000)}")), wrap=True)
+    next_line = (Row((T(after, tone="muted"),)),) if after else ()
+    raw = (Fold((Row((T("What came", tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title="What came"),) if state.raw else ()
+    parts = (head, *next_line, *raw)
+    return Stack(parts) if state.soft else Box(parts, tone=tone)
+
+
+def _words(code: str) -> str:
+    return code.replace("_", " ").strip().capitalize() or "Error"

@@ -1,0 +1,21 @@
+"""The last line: how quick it was and where to look further."""
+
+from __future__ import annotations
+
+from ..nodes import Node, Row, T
+from ..state import RunView
+from ..words import count, duration, join, plural
+from .base import Context
+
+
+def card(state: RunView, context: Context) -> Node | None:
+    """Return the footer of a run that is over, or None while it goes on."""
+    if state.status in {"", "running"}:
+        return None
+    total = state.total
+    first = f"first token {duration(total.ttft)}" if total.ttft is not None else ""
+    pace = f"{total.output / total.duration:.0f} tok/s" if total.output and total.duration else ""
+    cached = f"{count(total.cached)} cached" if total.cached else ""
+    reasoning = f"{count(total.reasoning)} reasoning" if total.reasoning else ""
+    about = join(f"run {state.run[:12]}" if state.run else "", plural(state.events, "event"), first, pace, cached, reasoning)
+    return Row((T(about, tone="muted"),), (T("_agent.to_frame()", tone="muted", mono=True),))

@@ -1,0 +1,85 @@
+"""The first line: how it stands, who answers, how far, what it has used; and Stop."""
+
+from __future__ import annotations
+
+from ..cardstates import CallCard, RespondCard, ThinkCard
+from ..nodes import Button, Node, Row, T, Tone
+from ..state import RunView
+from ..words import clock, count, duration, join, money, plural
+from .base import Context
+
+# status of the run: (mark, tone, word)
+ENDED: dict[str, tuple[str, Tone, str]] = {
+    "ok": ("✓", "ok", "done"),
+    "error": ("✕", "bad", "failed"),
+    "interrupted": ("■", "wait", "stopped"),
+    "limit": ("■", "wait", "limit reached"),
+    "awaiting": ("?", "wait", "waits for an answer"),
+}
+LETTERS_PER_TOKEN = 4
+
+
+def card(state: RunView, context: Context) -> Node:
+    """Return the header row of a run."""
+    mark, tone, word = ENDED.get(state.status, ("●", "run", "running"))
+    if state.status in {"", "running"}:
+        word, tone = phase(state)
+        mark = "?" if tone == "wait" else mark
+    left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
+    return Row(left, (T(_figures(state, context), tone="muted"),), live=True, buttons=_buttons(state, context))
+
+
+def phase(state: RunView) -> tuple[str, Tone]:
+    """Return what a run that goes on is doing, in words, with its tone."""
+    calls = state.open_calls()
+    waiting = [c for c in calls if c.status == "waiting"]
+    if waiting:
+        return "waiting for you", "wait"
+    running = [c for c in calls if c.status == "running"]
+    if running:
+        return (f"running {running[0].name}" if len(running) == 1 else f"running {plural(len(running), 'tool')}"), "run"
+    last = state.cards[-1] if state.cards else None
+    if isinstance(last, ThinkCard) and not last.done:
+        return "thinking", "run"
+    if isinstance(last, RespondCard) and not last.done:
+        return "answering", "run"
+    if isinstance(last, CallCard) and last.status == "writing":
+        return "writing a call", "run"
+    return ("starting" if not state.events else "waiting for the model"), "run"
+
+
+def _who(state: RunView) -> tuple[T, ...]:
+    source = str(state.settings.get("source") or "")
+    source = source if not source or source.startswith(("from", "by", "the ")) else f"from {source}"
+    about = join(source, _turns(state), state.badge)
+    return (*((T(state.model, mono=True),) if state.model else ()), *((T(f"  {about}", tone="muted"),) if about else ()))
+
+
+def _turns(state: RunView) -> str:
+    limits = state.settings.get("limits")
+    most = limits.get("turns") if isinstance(limits, dict) else None
+    if state.status not in {"", "running"}:
+        return plural(state.turn, "turn") if state.turn > 1 else ""
+    return f"turn {state.turn} of {most}" if state.turn and most else ""
+
+
+def _figures(state: RunView, context: Context) -> str:
+    end = context.now if context.now is not None and state.status in {"", "running"} else state.ended_at
+    spent = max(0.0, end - state.started) if state.started else 0.0
+    time = clock(spent) if state.status in {"", "running"} else duration(spent)
+    total, about = state.total, "≈ " if state.estimated else ""
+    fresh = state.streamed // LETTERS_PER_TOKEN
+    read = f"{about}{count(total.input)} in" if total.input else ""
+    wrote = f"{'≈ ' if fresh and not about else about}{count(total.output + fresh)} out" if total.output or fresh else ""
+    cost = money(total.cost) if total.cost is not None else ""
+    return join(time, read, wrote, cost)
+
+
+def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
+    if not context.live or state.status not in {"", "running"}:
+        return ()
+    if not context.can_click:
+        return (Button("stop", "use ■ to stop", enabled=False, hint="Clicks do not arrive while this cell runs: interrupt the kernel."),)
+    if "stop:" in context.pressed:
+        return (Button("stop", "stopping…", enabled=False),)
+    return (Button("stop", "■ Stop", tone="bad", busy="stopping…", hint="Stop the run; what came so far is kept."),)

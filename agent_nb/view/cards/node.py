@@ -1,0 +1,35 @@
+"""A span: a sub-agent's run or a node of somebody else's graph, with its own cards inside."""
+
+from __future__ import annotations
+
+from ..cardstates import NodeCard
+from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
+from ..state import RunView
+from ..words import chip, duration, plural
+from .base import Context, shown
+
+ATTENTION = {"waiting": "wait"}
+
+
+def card(state: NodeCard, context: Context) -> Node:
+    """Return the span as a fold around the cards of its events."""
+    status = "running" if not state.done else "ok" if state.result in {"", "ok"} else "error"
+    took = duration(state.seconds) if state.done and state.seconds else ""
+    left = (T("◇ ", tone="muted", mono=True, label="Node"), T(state.name or "node", bold=True, mono=True))
+    said = state.result if status == "error" else plural(state.view.events, "event")
+    row = Row((*left, T(f"  {said}", tone="muted")), chip(status, took))
+    inside = steps(state.view, context)
+    if not state.done and context.live:
+        return Stack((row, *inside))
+    return Fold((row,), inside, open=status == "error", title=f"{state.name}: {status}")
+
+
+def nested(views: list[RunView], context: Context) -> tuple[Node, ...]:
+    """Return the runs inside a call, one after the other."""
+    return tuple(part for view in views for part in steps(view, context))
+
+
+def steps(view: RunView, context: Context) -> tuple[Node, ...]:
+    """Return the cards of a nested view as one panel."""
+    rows = tuple(Step(card.key, node) for card, node in shown(view.cards, context))
+    return (Panel(rows),) if rows else ()

@@ -1,0 +1,31 @@
+"""A thought: open while the model thinks, one line with its gist and how long it took when it is done."""
+
+from __future__ import annotations
+
+from ..cardstates import ThinkCard
+from ..nodes import Fold, Node, Prose, Row, T
+from ..words import clip, duration, gist
+from .base import Context
+
+
+def card(state: ThinkCard, context: Context) -> Node | None:
+    """Return the thought as a fold, or None when thoughts are hidden or there is nothing to read."""
+    if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
+        return None
+    said, about = _title(state), gist(state.text.tail(4000) if len(state.text) < 4000 else str(state.text)[:2000]) if state.done else ""
+    left = (T(said, tone="muted"), *((T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()))
+    body = (*_attributes(state), Prose(state.text, open=not state.done, dim=True, key=state.key))
+    title = f"{said} — {about}" if about else said
+    return Fold((Row(left),), body, open=not state.done or context.thoughts == "show", accordion=True, title=title)
+
+
+def _title(state: ThinkCard) -> str:
+    if not state.done:
+        return "Thinking…"
+    took = f" for {duration(state.seconds)}" if state.seconds >= 0.05 else ""
+    return f"Thought{took}{' (cut off)' if state.incomplete else ''}"
+
+
+def _attributes(state: ThinkCard) -> tuple[Node, ...]:
+    words = " · ".join(f"{name}: {clip(str(value), 60)}" for name, value in state.attributes.items())
+    return (Row((T(words, tone="muted"),)),) if words else ()

@@ -1,0 +1,33 @@
+"""The user's prompt: one line, which opens when there is more of it."""
+
+from __future__ import annotations
+
+from ..cardstates import UserCard
+from ..nodes import Fold, Image, Node, Pre, Row, Stack, T
+from ..values import IMAGES, bounded
+from ..words import clip, plural
+from .base import Context
+
+LINE = 140
+
+
+def card(state: UserCard, context: Context) -> Node | None:
+    """Return the prompt as a line (a fold when it is long) and its images."""
+    lines = state.text.strip().splitlines()
+    if not lines and not state.attachments:
+        return None
+    left = (T("❯ ", tone="muted", label="You:"), T(clip(" ".join(lines), LINE), tone="muted"))
+    images = tuple(_image(a) for a in state.attachments)
+    if len(lines) <= 1 and len(state.text) <= LINE and not images:
+        return Row(left)
+    body = (*((Pre(bounded(state.text)),) if lines else ()), *images)
+    title = (T("prompt" if len(lines) <= 1 else plural(len(lines), "line"), tone="muted"),)
+    fold = Fold((Row(left, title),), body, title=clip(state.text, LINE))
+    return Stack((fold,))
+
+
+def _image(attachment: dict[str, object]) -> Node:
+    kind, data = str(attachment.get("media_type", "")), attachment.get("data")
+    if kind in IMAGES and isinstance(data, str):
+        return Image(kind, data, "attached image")
+    return Row((T(f"attached: {kind or 'file'}", tone="muted"),))

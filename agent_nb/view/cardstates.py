@@ -1,0 +1,172 @@
+"""What the fold knows about each card, as plain mutable objects that only `state` changes.
+
+Rules: no event type but `Approval` is kept as it is; no node, no HTML, no widget; times are epoch seconds, durations seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..events import Approval, Error, Interrupt
+from .text import Output, Text
+
+if TYPE_CHECKING:
+    from .state import RunView
+
+
+SOFT = frozenset({"retry", "malformed_execute", "forged_results", "unknown_tool"})  # errors after which the run goes on by itself
+
+
+class Card:
+    """State of one card. `key` is unique within its view; `done`: no event will change it any more."""
+
+    kind = ""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.version = 0
+        self.done = False
+
+
+class UserCard(Card):
+    """What the user said."""
+
+    kind = "user"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.text = ""
+        self.attachments: tuple[dict[str, Any], ...] = ()
+
+
+class ThinkCard(Card):
+    """A thought. `seconds`: how long the model took over it."""
+
+    kind = "think"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.text = Text()
+        self.attributes: dict[str, Any] = {}
+        self.started = 0.0
+        self.seconds = 0.0
+        self.incomplete = False
+
+
+class RespondCard(Card):
+    """A block of the answer."""
+
+    kind = "respond"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.text = Text()
+        self.incomplete = False
+
+
+class CallCard(Card):
+    """A tool call from its first letter to its result.
+
+    `status`: `writing` (arguments still stream), `queued`, `waiting` (for approval), `running`, `finished` (its result waits for
+    its place in call order), `ok`, `error`, `denied`, `cancelled`, `timeout`, `unfinished` (the run ended without its result).
+    """
+
+    kind = "call"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.call_id = ""
+        self.name = ""
+        self.args: dict[str, Any] = {}
+        self.raw = Text()
+        self.status = "writing"
+        self.started = 0.0
+        self.ended = 0.0
+        self.duration = 0.0
+        self.fraction: float | None = None
+        self.first: tuple[float, float] | None = None  # the first fraction and its time, for the rate
+        self.latest = 0.0  # time of the latest fraction
+        self.message = ""
+        self.early = ""  # the status of a call whose result waits for its place in call order
+        self.data: Any = None
+        self.output = Output()
+        self.content: Any = ""
+        self.display: dict[str, Any] | None = None
+        self.approval: Approval | None = None
+        self.asked: Approval | None = None
+        self.error = ""
+        self.batch: Batch | None = None
+        self.children: list[RunView] = []
+        self.incomplete = False
+
+    @property
+    def open(self) -> bool:
+        """True while the call may still change by itself (its elapsed time moves)."""
+        return self.status in {"running", "waiting", "queued", "writing", "finished"}
+
+
+class ErrorCard(Card):
+    """Something went wrong."""
+
+    kind = "error"
+
+    def __init__(self, key: str, event: Error) -> None:
+        super().__init__(key)
+        self.code = event.code
+        self.message = event.message
+        self.raw = event.raw
+        self.position = event.position
+        self.retryable = event.retryable
+        self.soft = event.code in SOFT
+        self.done = True
+
+
+class InterruptCard(Card):
+    """The run was stopped."""
+
+    kind = "interrupt"
+
+    def __init__(self, key: str, event: Interrupt) -> None:
+        super().__init__(key)
+        self.reason = event.reason
+        self.detail = event.detail
+        self.done = True
+
+
+class NodeCard(Card):
+    """A span: a sub-agent's run or a foreign graph's node, with a view of its own."""
+
+    kind = "node"
+
+    def __init__(self, key: str, name: str, view: RunView) -> None:
+        super().__init__(key)
+        self.name = name
+        self.result = ""
+        self.data: dict[str, Any] = {}
+        self.view = view
+        self.started = 0.0
+        self.seconds = 0.0
+
+
+class NoteCard(Card):
+    """State and extension events in a row, gathered: (title, payload) of each."""
+
+    def __init__(self, key: str, kind: str) -> None:
+        super().__init__(key)
+        self.kind = kind
+        self.items: list[tuple[str, Any]] = []
+        self.done = True
+
+
+class Batch:
+    """Calls that run together."""
+
+    def __init__(self, calls: tuple[str, ...]) -> None:
+        self.calls = calls
+        self.started = 0.0
+        self.ended = 0.0
+
+    @property
+    def parallel(self) -> bool:
+        """True for more than one call."""
+        return len(self.calls) > 1

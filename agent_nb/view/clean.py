@@ -1,0 +1,112 @@
+"""The sanitiser of foreign HTML (nh3): what a tool displays, and rendered markdown once more.
+
+Why: model and tool output is hostile. Besides scripts it may try to cover the page (a `position: fixed` copy of the approval card, a
+negative margin, a class of the host's own dialogs) or to fetch something from outside.
+
+Rules: an allow-list of tags, attributes and style properties, and of the values of those properties; no class, id or name; links only
+http, https, mailto, and always `rel="noopener noreferrer"`; images only from raster `data:`. nh3 is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from . import safe
+
+if TYPE_CHECKING:
+    import nh3
+
+TAGS = """
+    a abbr b bdi blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p
+    pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var wbr
+"""
+GONE = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"  # with all that is in them
+ATTRIBUTES: dict[str, set[str]] = {
+    "*": {"style", "title"},
+    "a": {"href"},
+    "img": {"src", "alt", "width", "height"},
+    "ol": {"start"},
+    "td": {"colspan", "rowspan", "align"},
+    "th": {"colspan", "rowspan", "align", "scope"},
+    "details": {"open"},
+}
+_LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
+_MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"  # as in `look`
+_COLOUR = rf"(?:#[0-9a-fA-F]{{3,8}}|[a-zA-Z]{{3,20}}|rgba?\([\d\s.,%/]{{5,40}}\)|hsla?\([\d\s.,%/deg]{{5,40}}\)|{_MIX})"
+_SIZE = r"(?:[6-9]|[1-3]\d)(?:\.\d+)?p[xt]|(?:0\.[5-9]\d?|1(?:\.\d+)?|2)r?em|(?:[5-9]\d|1\d\d)%|small|smaller|medium|large|larger"
+_KEYWORD = r"[a-z-]{2,20}"
+_BORDER = rf"(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})(?:\s+(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})){{0,2}}"
+_LENGTHS = rf"(?:{_LENGTH}|auto)(?:\s+(?:{_LENGTH}|auto)){{0,3}}"
+# property: what its value may be. No position, display, float, z-index, transform, opacity, content, url(), negative length.
+PROPERTIES: dict[str, re.Pattern[str]] = {
+    name: re.compile(pattern)
+    for names, pattern in (
+        ("color background-color border-color border-left-color", _COLOUR),
+        ("font-weight", r"normal|bold|bolder|lighter|\d{3}"),
+        ("font-style text-align vertical-align text-decoration white-space overflow-wrap word-break", _KEYWORD),
+        ("border-collapse list-style-type", _KEYWORD),
+        ("overflow overflow-x overflow-y", r"auto|hidden|scroll"),
+        ("font-size", _SIZE),
+        ("line-height", r"1(?:\.\d+)?|normal"),
+        ("font-family", r"[\w\s,'\"-]{1,80}"),
+        ("margin margin-top margin-bottom margin-left margin-right", _LENGTHS),
+        ("padding padding-top padding-bottom padding-left padding-right", _LENGTHS),
+        ("border border-top border-bottom border-left border-right", _BORDER),
+        ("border-width border-radius border-spacing", _LENGTHS),
+        ("border-style", _KEYWORD),
+        ("width max-width min-width height max-height", _LENGTH),
+    )
+    for name in names.split()
+}  # fmt: skip
+_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
+_LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
+
+
+def clean(html: str) -> str:
+    """Return foreign HTML with only what may be shown."""
+    made: str = _cleaner().clean(safe.prose(html))
+    return made
+
+
+@lru_cache(4096)
+def style(value: str) -> str:
+    """Return the declarations of a style attribute that are allowed."""
+    kept = []
+    for declaration in value.split(";"):
+        name, _, given = declaration.partition(":")
+        name, given = name.strip().lower(), given.strip()
+        pattern = PROPERTIES.get(name)
+        if pattern is not None and pattern.fullmatch(given):
+            kept.append(f"{name}:{given}")
+    return ";".join(kept)
+
+
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    if name == "style":
+        return style(value) or None
+    if name == "src":
+        return value if _IMAGE.fullmatch(value) else None
+    if name == "href":
+        return value if _LINK.match(value) else None
+    if name in {"width", "height", "colspan", "rowspan", "start"}:
+        return value if value.isascii() and value.isdigit() and len(value) <= 4 else None
+    return value
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    import nh3
+
+    return nh3.Cleaner(
+        tags=set(TAGS.split()),
+        clean_content_tags=set(GONE.split()),
+        attributes={tag: set(names) for tag, names in ATTRIBUTES.items()},
+        attribute_filter=_attribute,
+        url_schemes={"http", "https", "mailto", "data"},
+        url_relative="deny",
+        link_rel="noopener noreferrer",
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+        strip_comments=True,
+    )

@@ -1,0 +1,78 @@
+"""Source code → escaped HTML with a few inline colours (Pygments, imported when the first code is shown).
+
+Rules: unknown languages and very long code are shown plain; the output is escaped; neighbours of one colour share a span.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from html import escape
+from typing import Any
+
+from . import look
+
+LONGEST = 60_000  # characters; more than that is shown plain
+# token type as Pygments writes it: family in `look.SYNTAX`
+FAMILIES = {
+    "Token.Keyword": "keyword",
+    "Token.Operator.Word": "keyword",
+    "Token.Literal.String": "string",
+    "Token.Literal.Number": "number",
+    "Token.Comment": "comment",
+    "Token.Name.Function": "name",
+    "Token.Name.Class": "name",
+    "Token.Name.Builtin": "name",
+    "Token.Name.Decorator": "name",
+    "Token.Name.Tag": "keyword",
+    "Token.Name.Attribute": "name",
+    "Token.Name.Exception": "deleted",
+    "Token.Generic.Inserted": "inserted",
+    "Token.Generic.Deleted": "deleted",
+    "Token.Generic.Heading": "name",
+    "Token.Generic.Subheading": "name",
+    "Token.Generic.Error": "deleted",
+}
+
+
+def highlight(code: str, language: str) -> str:
+    """Return `code` as HTML for the inside of a `pre`."""
+    lexer = _lexer(language) if language and len(code) <= LONGEST else None
+    if lexer is None:
+        return escape(code)
+    out: list[str] = []
+    last = ""
+    gathered: list[str] = []
+    for kind, value in lexer.get_tokens(code):
+        family = _family(kind) if not value.isspace() else last
+        if family != last:
+            out.append(_span("".join(gathered), last))
+            last, gathered = family, []
+        gathered.append(value)
+    out.append(_span("".join(gathered).removesuffix("\n"), last))
+    return "".join(out)
+
+
+def _span(text: str, family: str) -> str:
+    if not text:
+        return ""
+    return f'<span style="{look.syntax(family)}">{escape(text)}</span>' if family else escape(text)
+
+
+@cache
+def _family(kind: Any) -> str:
+    while kind is not None:
+        if (name := str(kind)) in FAMILIES:
+            return FAMILIES[name]
+        kind = kind.parent
+    return ""
+
+
+@cache
+def _lexer(language: str) -> Any:
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=True)
+    except ClassNotFound:
+        return None

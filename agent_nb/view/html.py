@@ -1,0 +1,256 @@
+"""Nodes → static HTML: `details`, inline styles, nothing else.
+
+Why: this is what a saved notebook shows everywhere: JupyterLab before and after trust, GitHub (which strips styles), nbconvert, print.
+
+Rules
+- No script, style element, svg, form control, id, remote address; every text is escaped here, once.
+- It must read without styles: words carry the state, colours only repeat it.
+- One function per node type; the live widgets use the same functions for everything that stands still.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from . import look, nodes, safe
+from .nodes import Node
+
+IGNORE = 'class="agent-nb mathjax_ignore tex2jax_ignore"'
+MATH = 'class="mathjax_process tex2jax_process"'
+DEPTH, ENTRIES = 6, 60
+
+
+def draw(node: Node) -> str:
+    """Return the HTML of a node."""
+    return DRAW[type(node)](node)
+
+
+def drawn(children: tuple[Node, ...]) -> str:
+    """Return the HTML of nodes, one after the other."""
+    return "".join(draw(c) for c in children)
+
+
+def text(value: str) -> str:
+    """Return a text for the page: no character hides, none has a meaning in HTML."""
+    return escape(safe.visible(value))
+
+
+def style(*parts: str) -> str:
+    """Return a style attribute of the parts that are not empty, or nothing."""
+    joined = ";".join(p for p in parts if p)
+    return f' style="{joined}"' if joined else ""
+
+
+def run(node: nodes.T) -> str:
+    """Return a run of text."""
+    weight = "font-weight:600" if node.bold else ""
+    lean = "font-style:italic" if node.italic else ""
+    label = f' role="img" aria-label="{escape(node.label)}"' if node.label else ""
+    if node.mono:
+        return f"<code{label}{style(look.MONO, look.ink(node.tone), weight)}>{text(node.text)}</code>"
+    css, said = style(look.ink(node.tone), weight, lean), text(node.text.replace("  ", "\u2002"))
+    return f"<span{label}{css}>{said}</span>" if css or label else said
+
+
+def _line(node: nodes.Row) -> str:
+    """Return the inside of a row."""
+    left = "".join(run(t) for t in node.left)
+    if not node.right:
+        return f"<span{style('' if node.wrap else look.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
+    live = ' aria-live="polite"' if node.live else ""
+    return f"<span{live}{style(look.LEFT)}>{left}</span> <span{style(look.RIGHT)}>{''.join(run(t) for t in node.right)}</span>"
+
+
+def row(node: nodes.Row) -> str:
+    """Return a line of its own."""
+    return f"<div{style('' if node.wrap else look.ROW, 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
+
+
+def fold(node: nodes.Fold) -> str:
+    """Return a line that opens; its marker stays, so that it looks like one without styles too."""
+    if not node.body:
+        return "".join(draw(part) for part in node.summary)
+    lines = "".join(f"<span{style(look.ROW)}>{_line(p)}</span>" if isinstance(p, nodes.Row) else draw(p) for p in node.summary)
+    summary = f"<summary{style(look.SUMMARY)}><span{style(look.SUMMARY_LINE)}>{lines}</span></summary>"
+    return f"<details{' open' if node.open else ''}>{summary}<div{style(look.BODY)}>{drawn(node.body)}</div></details>"
+
+
+def lane(node: nodes.Lane) -> str:
+    """Return the strip that shows when a call ran within its batch."""
+    inner = f"margin-left:{node.start * 100:.1f}%;width:{max(0.6, node.width * 100):.1f}%;height:2px;border-radius:1px"
+    part = f"<span{style('display:block', inner, look.lane(node.tone))}></span>"
+    outer = style("display:block", "height:2px", "margin:2px 0 1px", "background-color:rgba(128,128,128,0.14)", "border-radius:1px")
+    return f'<span role="img" aria-label="{escape(node.label)}" title="{escape(node.label)}"{outer}>{part}</span>'
+
+
+def stack(node: nodes.Stack) -> str:
+    """Return nodes below one another."""
+    return drawn(node.children)
+
+
+def box(node: nodes.Box) -> str:
+    """Return nodes on a tinted ground with a toned left edge."""
+    edge = f"border-left:3px solid rgb(128,128,128);border-left-color:{look.role(node.tone or 'muted')}"
+    return f'<div role="note"{style(look.BOX, look.tint(node.tone), edge)}>{drawn(node.children)}</div>'
+
+
+def panel(node: nodes.Panel) -> str:
+    """Return steps as rows divided by hairlines."""
+    rows = []
+    for number, step in enumerate(node.steps):
+        hair = f"border-top:{look.HAIR}" if number else ""
+        rows.append(f"<div{style(look.STEP, hair, look.tint(step.tone, 6) if step.tone else '')}>{draw(step.child)}</div>")
+    return f"<div{style(look.PANEL)}>{''.join(rows)}</div>"
+
+
+def section(node: nodes.Section) -> str:
+    """Return a part of the page."""
+    outer = {"header": look.HEADER, "footer": look.FOOTER}.get(node.key, "")
+    return f"<div{style(outer)}>{draw(node.child)}</div>" if outer else draw(node.child)
+
+
+def page(node: nodes.Page) -> str:
+    """Return a whole view."""
+    inner = "".join(section(s) for s in node.sections)
+    return f'<div {IGNORE} role="group" aria-label="{escape(safe.visible(node.label))}"{style(look.PAGE)}>{inner}</div>'
+
+
+def pre(node: nodes.Pre) -> str:
+    """Return preformatted text."""
+    wrap = "white-space:pre-wrap;overflow-wrap:break-word" if node.wrap else "white-space:pre"
+    said = escape(safe.output(node.text)).rstrip("\n")
+    return f"<pre{style(look.PRE, look.HEIGHT, wrap, look.ink(node.tone))}>{said}</pre>"
+
+
+def code(node: nodes.Code) -> str:
+    """Return highlighted source code."""
+    from .highlight import highlight
+
+    said = highlight(safe.output(node.text).rstrip("\n"), node.language)
+    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}>{said}</pre>"
+
+
+def bar(node: nodes.Bar) -> str:
+    """Return a progress bar with its words below."""
+    share = max(0.0, min(1.0, node.fraction or 0.0)) * 100
+    role = f'role="progressbar" aria-label="{text(node.name)}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{share:.0f}"'
+    inner = f"<div{style('height:6px', f'width:{share:.1f}%', 'border-radius:3px', look.fill(node.tone))}></div>"
+    track = f"height:6px;border-radius:3px;margin:5px 0 2px;background-color:{look.TRACK}"
+    words = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.label)}</div>"
+    return f"<div {role}{style(track)}>{inner}</div>{words}"
+
+
+def prose(node: nodes.Prose) -> str:
+    """Return rendered markdown."""
+    from .markdown import render
+
+    inner = render(str(node.text))
+    return f"<div {MATH}{style(look.THOUGHT if node.dim else look.ANSWER, look.ink('muted') if node.dim else '')}>{inner}</div>"
+
+
+def json(node: nodes.Json) -> str:
+    """Return a JSON value as a tree of folds."""
+    tree = _tree(node.value, DEPTH)
+    return f"<div{style('margin:4px 0', look.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
+
+
+def _tree(value: Any, depth: int) -> str:
+    pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else None
+    if not pairs:
+        return _leaf(value)
+    lines = [_entry(key, item, depth) for key, item in pairs[:ENTRIES]]
+    if len(pairs) > ENTRIES:
+        lines.append(f"<div{style(look.ink('muted'))}>… {len(pairs) - ENTRIES:,} more</div>")
+    return "".join(lines)
+
+
+def _entry(key: Any, item: Any, depth: int) -> str:
+    name = f"<code{style(look.MONO, look.syntax('name'))}>{text(str(key))}</code>"
+    if not isinstance(item, dict | list) or not item:
+        return f"<div>{name} {_leaf(item)}</div>"
+    size = f"{len(item)} {'fields' if isinstance(item, dict) else 'items'}"
+    about = f"<span{style(look.ink('muted'))}>{size}</span>"
+    if depth <= 0:
+        return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
+    summary = f"<summary{style(look.SUMMARY)}>{name} {about}</summary>"
+    opened = " open" if depth == DEPTH and len(item) <= 5 else ""
+    return f"<details{opened}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
+
+
+def _leaf(value: Any) -> str:
+    import json as codec
+
+    family = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "keyword"
+    said = codec.dumps(value, ensure_ascii=False, default=str)
+    said = said if len(said) <= 2000 else said[:2000] + "…"
+    return f"<code{style(look.MONO, look.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
+
+
+def table(node: nodes.Table) -> str:
+    """Return a table."""
+    head = "".join(f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns)
+    body = "".join("<tr>" + "".join(f"<td{style(look.CELL)}>{text(c)}</td>" for c in row) + "</tr>" for row in node.rows)
+    note = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>" if node.note else ""
+    inner = f"<table{style(look.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div{style('overflow:auto', look.HEIGHT)}>{inner}</div>{note}"
+
+
+def image(node: nodes.Image) -> str:
+    """Return an image from its data."""
+    data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
+    return f'<div><img alt="{escape(safe.visible(node.alt))}" src="data:{node.media_type};base64,{data}"{style(look.IMAGE)}></div>'
+
+
+def diff(node: nodes.Diff) -> str:
+    """Return a diff, its lines coloured."""
+    said = "\n".join(_diff_line(line) for line in safe.output(node.text).rstrip("\n").split("\n"))
+    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}>{said}</pre>"
+
+
+def _diff_line(line: str) -> str:
+    family = {"+": "inserted", "-": "deleted", "@": "name"}.get(line[:1], "")
+    if line.startswith(("+++", "---", "diff ")):
+        family = "comment"
+    return f"<span{style(look.syntax(family))}>{escape(line)}</span>" if family else escape(line)
+
+
+def html(node: nodes.Html) -> str:
+    """Return what a tool brought, after the sanitiser."""
+    from .clean import clean
+
+    inner = clean(node.html) or (f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else "")
+    return f"<div{style('overflow:auto', 'max-height:30em', 'margin:4px 0', look.SMALL_TEXT)}>{inner}</div>"
+
+
+def nothing(node: Node) -> str:
+    """Buttons and editors have no place in a page that stands still."""
+    return ""
+
+
+DRAW: dict[type[Node], Callable[[Any], str]] = {
+    nodes.T: run,
+    nodes.Row: row,
+    nodes.Lane: lane,
+    nodes.Fold: fold,
+    nodes.Stack: stack,
+    nodes.Box: box,
+    nodes.Step: lambda node: draw(node.child),
+    nodes.Panel: panel,
+    nodes.Section: section,
+    nodes.Page: page,
+    nodes.Pre: pre,
+    nodes.Code: code,
+    nodes.Bar: bar,
+    nodes.Prose: prose,
+    nodes.Json: json,
+    nodes.Table: table,
+    nodes.Image: image,
+    nodes.Diff: diff,
+    nodes.Html: html,
+    nodes.Button: nothing,
+    nodes.Buttons: nothing,
+    nodes.Editor: nothing,
+}

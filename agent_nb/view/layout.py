@@ -1,0 +1,92 @@
+"""The page: header, prompt, panels of steps, answers, footer, as nodes with keys that stay.
+
+Why: consecutive thoughts and calls form one panel, the answer stands outside; both the static and the live view are arranged here.
+
+Rules: an unchanged card gives the very same node as before (a redraw compares identities); cards whose elapsed time moves are drawn
+again once a second at most.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .cards.base import Context, draw
+from .cardstates import CallCard, Card, ErrorCard, NodeCard
+from .nodes import Node, Page, Panel, Section, Step, Tone
+from .state import RunView
+
+OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
+
+
+class Layout:
+    """Arranges one view again and again, remembering what has not changed."""
+
+    def __init__(self, context: Context | None = None) -> None:
+        self._context = context or Context()
+        self._drawn: dict[str, tuple[object, Node | None]] = {}
+        self._panels: dict[str, tuple[tuple[Node, ...], Panel]] = {}
+
+    def page(self, view: RunView, context: Context | None = None) -> Page:
+        """Return the page of `view` as it is now."""
+        context = context or self._context
+        header = draw(view, context, "header")
+        sections = [Section("header", header)] if header else []
+        steps: list[Step] = []
+        for card in view.cards:
+            node = self._card(card, context)
+            if node is None:
+                continue
+            if card.kind in OUTSIDE and not (isinstance(card, ErrorCard) and card.soft):
+                self._close(steps, sections)
+                sections.append(Section(card.key, node))
+            else:
+                steps.append(Step(card.key, node, attention(card)))
+        self._close(steps, sections)
+        footer = draw(view, context, "footer")
+        sections.extend((Section("footer", footer),) if footer else ())
+        return Page(label(view), tuple(sections))
+
+    def _card(self, card: Card, context: Context) -> Node | None:
+        moving = _tick(context) if isinstance(card, CallCard | NodeCard) and not card.done else None
+        mark = (card.version, moving, context.editing, context.pressed, len(context.notes), context.thoughts)
+        found = self._drawn.get(card.key)
+        if found is not None and found[0] == mark:
+            return found[1]
+        node = draw(card, context)
+        self._drawn[card.key] = (mark, node)
+        return node
+
+    def _close(self, steps: list[Step], sections: list[Section]) -> None:
+        """End the panel that is being gathered, if there is one."""
+        if not steps:
+            return
+        key = f"panel-{steps[0].key}"
+        children = tuple(s.child for s in steps)
+        found = self._panels.get(key)
+        if found is None or found[0] != children:
+            found = self._panels[key] = (children, Panel(tuple(steps)))
+        sections.append(Section(key, found[1]))
+        steps.clear()
+
+
+def page(view: RunView, context: Context | None = None) -> Page:
+    """Return the page of a view once."""
+    return Layout(context).page(view)
+
+
+def attention(card: Card) -> Tone:
+    """Return the tint of a step: only what runs or waits for somebody has one."""
+    if isinstance(card, ErrorCard):
+        return "wait"
+    status = card.status if isinstance(card, CallCard) else "running" if isinstance(card, NodeCard) and not card.done else ""
+    tones: dict[str, Tone] = {"running": "run", "waiting": "wait"}
+    return tones.get(status, "")
+
+
+def label(view: RunView) -> str:
+    """Return the name of the view for assistive technology."""
+    return f"Agent run{f' with {view.model}' if view.model else ''}: {view.status or 'starting'}"
+
+
+def _tick(context: Context) -> int | None:
+    return None if context.now is None else math.floor(context.now)

@@ -1,0 +1,152 @@
+"""Markdown that grows: finished parts are rendered once, only the open end is rendered again.
+
+Why: an answer of 20,000 tokens must cost time and messages in proportion to its length, not to its square.
+
+Rules
+- How the text was cut into pieces does not matter: any split gives the same frozen parts and the same whole.
+- `frozen` only grows until `close`; then parts whose links are defined further down change once, in place.
+- What is shown of the open end is made sensible (an open fence, half a table, an unclosed `**`); it is never frozen like that.
+- Everything is sanitised here; the result may be put into a page as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from . import safe
+from .clean import clean
+from .mdsplit import Segment, Splitter, parse
+
+CARET = "▍"
+
+
+class MarkdownStream:
+    """Markdown text in, HTML of finished parts (`frozen`) and of the open end (`tail`) out."""
+
+    def __init__(self) -> None:
+        self.frozen: list[str] = []
+        self._splitter = Splitter()
+        self._linked: dict[int, Segment] = {}  # finished parts that may use a link definition which is still to come
+
+    def feed(self, text: str) -> None:
+        """Add text; it is rendered when somebody looks."""
+        self._splitter.feed(safe.prose(text.replace("\r", "")))
+
+    def advance(self) -> None:
+        """Freeze what is finished."""
+        self._freeze(final=False)
+
+    def close(self) -> None:
+        """Freeze everything and let late link definitions take effect."""
+        self._freeze(final=True)
+        labels = [f"[{label}" for label in self._splitter.references]
+        for index, segment in self._linked.items() if labels else ():
+            upper = segment.source.upper()
+            if any(label in upper for label in labels):
+                self.frozen[index] = self._html(Segment(segment.source, segment.first, segment.last, segment.number))
+
+    def tail(self, *, caret: bool = False) -> str:
+        """Return the HTML of the open end; `caret` marks where the text will go on."""
+        self.advance()
+        segment = self._splitter.tail()
+        if not self._splitter.rest.strip():
+            return ""
+        return self._html(Segment(sensible(segment.source, caret=caret), segment.first, True, segment.number))
+
+    def html(self) -> str:
+        """Return the whole as it looks now."""
+        return "".join(self.frozen) + self.tail()
+
+    def _freeze(self, *, final: bool) -> None:
+        for segment in self._splitter.finished(final=final):
+            if "[" in segment.source:
+                self._linked[len(self.frozen)] = segment
+            self.frozen.append(self._html(segment))
+
+    def _html(self, segment: Segment) -> str:
+        from .mdhtml import tokens_html
+
+        references = self._splitter.references
+        tokens = segment.tokens or [t for block in parse(segment.source, references)[0] for t in block.tokens]
+        return clean(tokens_html(tokens, {}, first=segment.first, last=segment.last, number=segment.number))
+
+
+def render(text: str) -> str:
+    """Return the HTML of a whole markdown text, sanitised."""
+    stream = MarkdownStream()
+    stream.feed(text)
+    stream.close()
+    return "".join(stream.frozen)
+
+
+_UNDECIDED = re.compile(r"^ {0,3}(?:[-=*_+#~`>|:]{1,6}|\d{1,9}[.)]?)[ \t]*\Z")  # may become anything: a list, a heading, a rule, a fence
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\Z")
+_OPEN_TEXT = re.compile(r"!?\[([^\[\]\n]*)\Z")
+_DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-*:?[ \t|:-]*\Z")
+
+
+def sensible(source: str, *, caret: bool = False) -> str:
+    """Return an unfinished source as it will most probably read: half a marker hidden, open emphasis and code closed, a table begun."""
+    head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
+    if in_fence(source):
+        return source
+    if begun := _table(source):
+        return begun
+    if _UNDECIDED.match(line):
+        return head
+    start = head.rfind("\n\n") + 2 if "\n\n" in head else 0
+    closed = _closed(head[start:] + line)
+    mark = CARET if caret and closed.strip() and "|" not in line else ""
+    return head[:start] + closed + mark
+
+
+def in_fence(source: str) -> bool:
+    """Return whether a source ends inside a code fence."""
+    fence = ""
+    for line in source.split("\n"):
+        found = re.match(r"^ {0,3}(`{3,}|~{3,})(.*)", line)
+        if found and not fence:
+            fence = found[1] if found[1][0] == "~" or "`" not in found[2] else ""
+        elif found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
+            fence = ""
+    return bool(fence)
+
+
+def _table(source: str) -> str:
+    """Return a source whose end begins a table, with the delimiter row it will get; "" when it does not."""
+    lines = source.rstrip("\n").split("\n")
+    last = len(lines) - 1
+    if (
+        last >= 1
+        and lines[last - 1].lstrip().startswith("|")
+        and _DELIMITERS.match(lines[last])
+        and (last < 2 or "|" not in lines[last - 2])
+    ):
+        top = last - 1
+    elif lines[last].lstrip().startswith("|") and (last < 1 or "|" not in lines[last - 1]):
+        top = last
+    else:
+        return ""
+    header = lines[top].strip()
+    cells = max(1, header.strip("|").count("|") + 1)
+    closed = header if header.endswith("|") and len(header) > 1 else header + " |"
+    return "\n".join([*lines[:top], closed, "|" + "---|" * cells])
+
+
+def _begins_table(lines: list[str], at: int) -> bool:
+    return lines[at].lstrip().startswith("|") and (at < 1 or "|" not in lines[at - 1])
+
+
+def _closed(text: str) -> str:
+    """Return running text with open code, emphasis and links closed."""
+    if text.count("`") % 2:
+        return text + "`"
+    text = _LINK.sub(r"\1", text)
+    text = _OPEN_TEXT.sub(r"\1", text)
+    bare = re.sub(r"`[^`]*`", "", text)
+    stripped = text.rstrip(" ")
+    if bare.count("**") % 2:
+        return stripped.removesuffix("**") if stripped.endswith("**") else stripped.removesuffix("*") + "**"
+    if re.search(r"(?<![*\w])\*[^*\s][^*\n]*\Z", bare):
+        return stripped + "*"
+    return text

@@ -1,0 +1,178 @@
+"""Nodes → markdown, for front ends, converters and diffs that read it.
+
+Why care: `text/markdown` may be rendered with raw HTML on, in a trusted page. So every character of a model or tool that could begin a
+tag, a link or an image is disarmed in a way that holds in every markdown parser, whatever it takes for code.
+
+Rules: no HTML is written; code stands in fences longer than any run of backticks in it; links of an answer survive if they are http,
+https or mailto, images never load from elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from . import nodes, plain, safe
+from .nodes import Node
+
+ZERO = "\u200b"
+_SPECIAL = re.compile(r"([\\`*_\[\]~$|#!])")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
+_SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
+_TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
+_RASTER = re.compile(r"!\[(?=[^\]\n]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))")
+
+
+def draw(node: Node) -> str:
+    """Return the markdown of a node, its blocks divided by empty lines."""
+    return "\n\n".join(part for part in blocks(node) if part)
+
+
+def blocks(node: Node) -> list[str]:
+    """Return the blocks of a node."""
+    return DRAW[type(node)](node)
+
+
+def _all(children: tuple[Node, ...]) -> list[str]:
+    return [block for child in children for block in blocks(child)]
+
+
+def escaped(text: str) -> str:
+    """Return text that no parser takes for markup."""
+    return _SPECIAL.sub(r"\\\1", safe.visible(text)).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+
+
+def span(text: str) -> str:
+    """Return a code span."""
+    said = _TAG.sub(f"<{ZERO}", safe.visible(text).replace("\n", " ")).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:")
+    runs = [len(run) for run in re.findall(r"`+", said)]
+    ticks = "`" * (max(runs, default=0) + 1)
+    pad = " " if said.startswith("`") or said.endswith("`") else ""
+    return f"{ticks}{pad}{said}{pad}{ticks}" if said.strip() else said
+
+
+def fence(text: str, language: str = "") -> str:
+    """Return a code block."""
+    said = safe.output(text).rstrip("\n")
+    ticks = "`" * max(3, max((len(run) for run in re.findall(r"`+", said)), default=0) + 1)
+    return f"{ticks}{re.sub(r'[^a-z0-9+-]', '', language.lower())}\n{said}\n{ticks}"
+
+
+def inline(run: nodes.T) -> str:
+    """Return a run of text."""
+    if not run.text.strip():
+        return " " if run.text else ""
+    if run.mono and run.tone != "muted":
+        return span(run.text)
+    body = escaped(run.text)
+    mark = "**" if run.bold else "*" if run.italic else ""
+    core = body.strip()
+    return body.replace(core, f"{mark}{core}{mark}", 1) if mark else body
+
+
+def line(runs: tuple[nodes.T, ...]) -> str:
+    """Return runs of text on one line."""
+    return re.sub(r" {2,}", " ", "".join(inline(run) for run in runs)).strip()
+
+
+def row(node: nodes.Row) -> list[str]:
+    """Return a paragraph: left — right."""
+    said = " — ".join(part for part in (line(node.left), line(node.right)) if part)
+    return [_TAKEN.sub(r"\\\g<0>", said)]
+
+
+_TAKEN = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
+
+
+def fold(node: nodes.Fold) -> list[str]:
+    """Return the summary as a paragraph and what it opens to below; of a thought only the summary, as a quotation."""
+    head = _all(node.summary)
+    if node.accordion and not node.open:
+        return [f"> {part}" for part in head]
+    return [*head, *_all(node.body)]
+
+
+def page(node: nodes.Page) -> list[str]:
+    """Return all sections."""
+    return [block for section in node.sections for block in blocks(section.child)]
+
+
+def _code(text: str, language: str = "") -> list[str]:
+    kept = plain.lines(nodes.Pre(text))
+    more = [f"… {len(kept) - plain.OPENED:,} more lines"] if len(kept) > plain.OPENED else []
+    return [fence("\n".join([*kept[: plain.OPENED], *more]), language)]
+
+
+def table(node: nodes.Table) -> list[str]:
+    """Return a table."""
+    rows = ["| " + " | ".join(escaped(c) for c in cells) + " |" for cells in (node.columns, *node.rows)]
+    rows.insert(1, "|" + " --- |" * len(node.columns))
+    return ["\n".join(rows), *([escaped(node.note)] if node.note else [])]
+
+
+def prose(node: nodes.Prose) -> list[str]:
+    """Return an answer as it was written, disarmed."""
+    from .mdsplit import lines_of, parse
+
+    source = safe.prose(str(node.text).replace("\r", ""))
+    found, references = parse(source, {})
+    lines = lines_of(source)
+    out = []
+    for block in found:
+        token = block.tokens[0]
+        code = token.type in {"fence", "code_block"}
+        body = fence(token.content, token.info.split()[0] if token.info.split() else "") if code else ""
+        out.append(body or disarmed("".join(lines[block.start : block.end]).rstrip("\n")))
+    links = [f"[{label.lower()}]: <{r['href']}>" for label, r in references.items() if _safe_reference(label, r["href"])]
+    return [*out, *(["\n".join(links)] if links else [])]
+
+
+def _safe_reference(label: str, href: str) -> bool:
+    return bool(re.match(r"(?:https?://|mailto:)[^\s<>]*\Z", href, re.IGNORECASE)) and not re.search(r"[\[\]<>`\n\\]", label)
+
+
+def disarmed(text: str) -> str:
+    """Return markdown in which nothing begins a tag, a link to elsewhere than the web, or an image from elsewhere."""
+    out, at = [], 0
+    for match in _SPAN.finditer(text):
+        out.append(_outside(text[at : match.start()]))
+        out.append(_TAG.sub(f"<{ZERO}", match.group()).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:"))
+        at = match.end()
+    return "".join([*out, _outside(text[at:])])
+
+
+def _outside(text: str) -> str:
+    kept = _AUTOLINK.findall(text)
+    parts = [_TAG.sub("&lt;", part) for part in _AUTOLINK.split(text)]
+    joined = "".join(part + link for part, link in zip(parts, [*kept, ""], strict=True))
+    joined = _RASTER.sub("\0", joined).replace("![", "[")
+    joined = re.sub(r"\0([^\]\n]*)\]\(", r"![\1" + "\1", joined)
+    return _TARGET.sub(r"]\\(", joined).replace("\1", "](").replace("]:", "]\\:").replace("\0", "![")
+
+
+DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
+    nodes.T: lambda node: [inline(node)],
+    nodes.Row: row,
+    nodes.Lane: lambda node: [],
+    nodes.Fold: fold,
+    nodes.Stack: lambda node: _all(node.children),
+    nodes.Box: lambda node: [f"> {part}" if "\n" not in part else part for part in _all(node.children)],
+    nodes.Step: lambda node: blocks(node.child),
+    nodes.Panel: lambda node: [block for step in node.steps for block in blocks(step.child)],
+    nodes.Section: lambda node: blocks(node.child),
+    nodes.Page: page,
+    nodes.Pre: lambda node: _code(node.text),
+    nodes.Code: lambda node: _code(node.text, node.language),
+    nodes.Bar: lambda node: [escaped(node.label)],
+    nodes.Prose: prose,
+    nodes.Json: lambda node: [fence("\n".join(plain.json(node)[: plain.OPENED]), "json")],
+    nodes.Table: table,
+    nodes.Image: lambda node: [escaped(plain.draw(node))],
+    nodes.Diff: lambda node: _code(node.text, "diff"),
+    nodes.Html: lambda node: _code(node.text) if node.text else ["(HTML)"],
+    nodes.Button: lambda node: [],
+    nodes.Buttons: lambda node: [],
+    nodes.Editor: lambda node: [],
+}

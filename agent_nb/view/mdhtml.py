@@ -1,0 +1,189 @@
+"""One parser and renderer of markdown for the view (markdown-it-py): raw HTML off, tables and strikethrough on, TeX left alone.
+
+Rules
+- Styles are inline (`look`), because a saved notebook has no style sheet of ours; code is coloured by `highlight`.
+- `$…$`, `$$…$$`, `\\(…\\)` and `\\[…\\]` go through as they were written, for the front end to typeset; a dollar that is no math is
+  wrapped, so that no front end takes two prices for a formula.
+- Images only from `data:`; a remote one becomes a link, since looking at an answer must not call anybody.
+- Whatever comes out goes through `clean` before it is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from . import look
+from .highlight import highlight
+
+_SPACE = "0 0 8px"
+STYLES = {
+    "paragraph_open": f"margin:{_SPACE}",
+    "bullet_list_open": f"margin:{_SPACE};padding:0 0 0 22px",
+    "ordered_list_open": f"margin:{_SPACE};padding:0 0 0 26px",
+    "blockquote_open": f"margin:{_SPACE};padding:0 0 0 12px;border-left:3px solid rgba(128,128,128,0.4)",
+    "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{look.BASE};border:0",
+    "th_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{look.LINE};font-weight:600",
+    "td_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{look.HAIR}",
+    "hr": f"border:0;border-top:{look.LINE};margin:12px 0",
+}
+SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
+CODE_INLINE = "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em"
+PRE = f"padding:8px 10px;background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto"
+_DOLLARS = re.compile(r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)")
+_FENCES = {"$$": "$$", "\\[": "\\]"}
+ALIGN = re.compile(r"text-align:\s*(left|right|center)")
+
+
+@cache
+def parser() -> MarkdownIt:
+    """Return the parser; it holds no state of a text."""
+    md = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    md.block.ruler.before("fence", "math_block", _math_block, {"alt": ["paragraph", "blockquote", "list"]})
+    md.inline.ruler.before("escape", "math_inline", _math_inline)
+    for name, rule in _RULES.items():
+        md.add_render_rule(name, rule)
+    return md
+
+
+def tokens_html(tokens: Sequence[Token], env: dict[str, Any], *, first: bool = True, last: bool = True, number: int | None = None) -> str:
+    """Return the HTML of block tokens, not yet sanitised.
+
+    A page of a cut block lacks its `first` or `last` edge; `number` is where its ordered list goes on.
+    """
+    for token in tokens:
+        css = STYLES.get(token.type)
+        if token.type == "heading_open":
+            css = f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(token.tag, look.PROSE)}"
+        if css and token.tag in {"th", "td"}:
+            aligned = ALIGN.search(str(token.attrGet("style") or ""))
+            css += f";text-align:{aligned[1] if aligned else 'left'}"
+        if css:
+            token.attrSet("style", css)
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrSet("style", look.link())
+    if tokens and not (first and last):
+        _page(tokens[0], first=first, last=last)
+    if tokens and number is not None and tokens[0].type == "ordered_list_open":
+        tokens[0].attrSet("start", str(number))
+    md = parser()
+    return str(md.renderer.render(tokens, md.options, env))
+
+
+def _page(token: Token, *, first: bool, last: bool) -> None:
+    """Take the edges off the first token of a page of a cut block."""
+    if token.type == "fence":
+        token.meta = {"first": first, "last": last}
+    elif not last and token.attrGet("style"):
+        token.attrSet("style", str(token.attrGet("style")).replace(f"margin:{_SPACE}", "margin:0"))
+
+
+def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> str:
+    """Return a block of code. A long one comes in pages: only the first has round corners and space above, only the last below."""
+    top, bottom = "5px" if first else "0", "5px" if last else "0"
+    shape = f"margin:0 0 {'8px' if last else '0'};border-radius:{top} {top} {bottom} {bottom}"
+    padding = "" if first and last else f";padding:{'8px' if first else '0'} 10px {'8px' if last else '0'} 10px"
+    return (
+        f'<pre style="{PRE};{shape}{padding}">{highlight(code.rstrip(chr(10)) if last else code.removesuffix(chr(10)), language)}</pre>\n'
+    )
+
+
+def language_of(info: str) -> str:
+    """Return the language that an info string names."""
+    words = info.strip().split()
+    return words[0].strip("{}.").lower()[:30] if words else ""
+
+
+def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A line that begins with `$$` or `\\[` up to the line that ends it; a blank line before that means it is no math."""
+    begin = state.bMarks[start] + state.tShift[start]
+    close = _FENCES.get(state.src[begin : begin + 2])
+    if close is None or state.is_code_block(start):
+        return False
+    line = start
+    while line < end:
+        text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].rstrip()
+        if not text or (line > start and state.sCount[line] < state.blkIndent):
+            return False
+        if text.endswith(close) and (line > start or len(text) > 3):
+            break
+        line += 1
+    if silent:
+        return True
+    last = min(line + 1, end)
+    token = state.push("math_block", "", 0)
+    token.content = state.getLines(start, last, state.tShift[start], False)
+    token.map = [start, last]
+    state.line = last
+    return True
+
+
+def _math_inline(state: StateInline, silent: bool) -> bool:
+    """Inline math, or a dollar of its own."""
+    here = state.src[state.pos]
+    if here not in "$\\":
+        return False
+    end = _formula(state.src, state.pos, state.posMax)
+    if not end and here == "\\":
+        return False
+    if not silent:
+        token = state.push("math_inline" if end else "dollar", "", 0)
+        token.content = state.src[state.pos : end or state.pos + 1]
+    state.pos = end or state.pos + 1
+    return True
+
+
+def _formula(source: str, begin: int, stop: int) -> int:
+    """Return where the formula that begins here ends (0: none does). Bounded, so that a line of openers costs no more than others."""
+    if source[begin] == "$":
+        found = _DOLLARS.match(source, begin, stop)
+        return found.end() if found else 0
+    close = {"(": "\\)", "[": "\\]"}.get(source[begin + 1 : begin + 2])
+    end = source.find(close, begin + 3, min(stop, begin + 1000)) if close else -1
+    return end + 2 if end >= 0 else 0
+
+
+def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    token = tokens[index]
+    return pre(token.content, language_of(token.info), **(token.meta or {}))
+
+
+def _code_inline(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return f'<code style="{CODE_INLINE}">{escape(tokens[index].content)}</code>'
+
+
+def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    text = escape(tokens[index].content.strip())
+    return f'<p style="margin:{_SPACE}">{text}</p>\n' if tokens[index].type == "math_block" else text
+
+
+def _dollar(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return "<span>$</span>"
+
+
+def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    token = tokens[index]
+    source, alt = str(token.attrGet("src") or ""), escape(token.content)
+    if source.startswith("data:"):
+        return f'<img src="{escape(source)}" alt="{alt}" style="{look.IMAGE}">'
+    return f'<a href="{escape(source)}" style="{look.link()}">{alt or "image"}</a>'
+
+
+_RULES: dict[str, Any] = {
+    "fence": _fence,
+    "code_block": _fence,
+    "code_inline": _code_inline,
+    "math_block": _math,
+    "math_inline": _math,
+    "dollar": _dollar,
+    "image": _image,
+}

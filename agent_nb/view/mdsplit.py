@@ -1,0 +1,193 @@
+"""Markdown source → segments that are finished for good, each a source that stands for itself.
+
+How: complete lines of the open end are parsed; every top-level block but the last is finished, since CommonMark reads line by line and
+a later line can only change the last block. Long lists, tables, code and endless paragraphs are cut (at items, rows, lines), so that
+the open end stays short. Where they are cut depends on the text alone, never on how it arrived.
+
+Rules: any split of the text gives the same segments; the work is linear in the text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+from markdown_it.token import Token
+
+from .mdhtml import parser
+
+WINDOW = 48_000  # characters parsed at once
+LINE = 4_000  # characters after which a line without end is broken
+LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000), "": (10**9, 6_000)}  # units, characters of a page
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """A finished piece. `first` and `last` say whether it begins and ends its block, `number` where a cut ordered list goes on."""
+
+    source: str
+    first: bool = True
+    last: bool = True
+    number: int | None = None
+    tokens: list[Token] | None = None
+
+
+class Block:
+    """A top-level block of what was parsed; lines count from its start."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.start, self.end = tokens[0].map or [0, 0]
+        kind = tokens[0].type
+        self.kind = "list" if kind.endswith("_list_open") else kind.removesuffix("_open") if kind in {"table_open", "fence"} else ""
+
+    def units(self) -> list[int]:
+        """Return the lines at which the parts begin between which the block may be cut."""
+        if self.kind == "list":
+            return [t.map[0] for t in self.tokens if t.type == "list_item_open" and t.level == 1 and t.map]
+        head = {"table": 2, "fence": 1}.get(self.kind, 0)
+        return [self.start, *range(self.start + head + 1, self.end)]
+
+
+class Open(msgspec.Struct, frozen=True):
+    """What the open end goes on from: lines to repeat before it, whether it continues a cut block, the number of its list."""
+
+    head: str = ""
+    cut: bool = False
+    number: int | None = None
+
+
+class Splitter:
+    """Text in, finished segments out; `rest` is the open end."""
+
+    def __init__(self) -> None:
+        self.rest = ""
+        self.open = Open()
+        self.references: dict[str, Any] = {}
+        self._column = 0
+
+    def feed(self, text: str) -> None:
+        """Add text, with a line end put into lines that are too long."""
+        end = text.rfind("\n")
+        if len(text) + self._column < LINE:
+            self._column = len(text) - end - 1 if end >= 0 else self._column + len(text)
+            self.rest += text
+            return
+        out: list[str] = []
+        for line in lines_of(text):
+            while self._column + len(line.rstrip("\n")) > LINE:
+                room = LINE - self._column
+                out.extend((line[:room], "\n"))
+                line, self._column = line[room:], 0  # noqa: PLW2901
+            out.append(line)
+            self._column = 0 if line.endswith("\n") else self._column + len(line)
+        self.rest += "".join(out)
+
+    def finished(self, *, final: bool = False) -> list[Segment]:
+        """Return the segments that are finished now, each once; with `final` all that is left."""
+        out: list[Segment] = []
+        while self._step(out, final):
+            pass
+        return out
+
+    def tail(self) -> Segment:
+        """Return the open end."""
+        return Segment(self.open.head + self.rest, first=not self.open.cut, number=self.open.number)
+
+    def _step(self, out: list[Segment], final: bool) -> bool:
+        whole = final and len(self.rest) <= WINDOW
+        window = self.rest if whole else self.rest[: self.rest.rfind("\n", 0, WINDOW) + 1]
+        if not window:
+            return False
+        source = self.open.head + window
+        blocks, found = parse(source, self.references)
+        lines = [0, *accumulate(len(line) for line in lines_of(source))]
+        finished = blocks if whole else blocks[:-1]
+        for block in finished:
+            out.extend(self._cut(block, source, lines)[0])
+            self.open = Open()
+        if whole:
+            self.references.update(found)
+            self.rest = ""
+            return False
+        return self._leave(blocks[-1:], found, source, lines, out)
+
+    def _leave(self, last: list[Block], found: dict[str, Any], source: str, lines: list[int], out: list[Segment]) -> bool:
+        """Keep the last block open, but for its finished pages; return whether anything moved."""
+        start, head = (last[0].start if last else 0), len(self.open.head)
+        if last:
+            pages, opens = self._cut(last[0], source, lines)
+            out.extend(pages[:-1])
+            if opens:
+                start, self.open = opens[-1]
+        gone = max(0, lines[start] - head)
+        self.references.update({k: v for k, v in found.items() if v["map"][1] <= start})
+        self.rest = self.rest[gone:]
+        return gone > 0
+
+    def _cut(self, block: Block, source: str, lines: list[int]) -> tuple[list[Segment], list[tuple[int, Open]]]:
+        """Return the pages of a block, and for each page after the first the line it begins at and what it goes on from."""
+        here = self.open if block.start == 0 else Open()
+        units = block.units()
+        marks = cuts(units, block.end, lines, LIMITS[block.kind])
+        if not marks:
+            text = source[lines[block.start] : lines[block.end]]
+            return [Segment(text, not here.cut, True, here.number, None if here.cut else block.tokens)], []
+        head = _head(block, source, lines)
+        first = here.number if here.number is not None else _start(block)
+        pages, opens = [], []
+        for begin, end in zip([block.start, *marks], [*marks, block.end], strict=True):
+            opened = begin != block.start
+            text = (head if opened else "") + source[lines[begin] : lines[end]]
+            number = None if first is None else first + bisect_right(units, begin) - 1
+            pages.append(Segment(text, not (opened or here.cut), end == block.end, number))
+            if opened:
+                opens.append((begin, Open(head, True, number)))
+        return pages, opens
+
+
+def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int, int]) -> list[int]:
+    """Return the lines at which a block is cut: before the first unit that comes after a full page."""
+    most, size = limit
+    found: list[int] = []
+    begin, count = units[0], 0
+    for after in units[1:]:
+        count += 1
+        if after < end and (count >= most or lines[after] - lines[begin] >= size):
+            found.append(after)
+            begin, count = after, 0
+    return found
+
+
+def parse(source: str, references: dict[str, Any]) -> tuple[list[Block], dict[str, Any]]:
+    """Return the top-level blocks of a source, and the link definitions in it that `references` did not have."""
+    env: dict[str, Any] = {"references": dict(references)}
+    blocks: list[Block] = []
+    group: list[Token] = []
+    for token in parser().parse(source, env):
+        group.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            blocks.append(Block(group))
+            group = []
+    return blocks, {k: v for k, v in env["references"].items() if k not in references}
+
+
+def _head(block: Block, source: str, lines: Sequence[int]) -> str:
+    """Return the lines that every page of a block begins with."""
+    count = {"table": 2, "fence": 1}.get(block.kind, 0)
+    return source[lines[block.start] : lines[block.start + count]]
+
+
+def _start(block: Block) -> int | None:
+    if block.tokens[0].type != "ordered_list_open":
+        return None
+    given = block.tokens[0].attrGet("start")
+    return int(given) if given is not None else 1
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines with their ends; only the line feed ends a line."""
+    parts = text.split("\n")
+    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])

@@ -1,0 +1,204 @@
+"""The neutral nodes: what a card looks like, before anybody knows whether it becomes HTML, widgets, markdown or plain text.
+
+Why: the live widgets, the static page, the terminal and the diff must show the same thing. Cards return nodes; each way of drawing
+has one table from node type to function.
+
+Rules
+- Frozen values; text is raw (whoever draws it escapes it); no styles, only tones: what a thing means, not how it is coloured.
+- `Button` and `Editor` are drawn in the live view only. `Fold.accordion`, an open `Prose` and a moving `Bar` become widgets of
+  their own in the live view; everything else is static.
+This file imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Tone = Literal["", "muted", "ok", "run", "wait", "bad"]
+
+
+class Node(msgspec.Struct, frozen=True, eq=False):
+    """Base of all nodes. Compared by identity: an unchanged card returns the node it returned before."""
+
+
+class T(Node, frozen=True, eq=False):
+    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a screen reader says instead."""
+
+    text: str
+    tone: Tone = ""
+    bold: bool = False
+    italic: bool = False
+    mono: bool = False
+    label: str = ""
+
+
+class Row(Node, frozen=True, eq=False):
+    """One line: `left` is cut with an ellipsis when there is no room, `right` never. `live`: a polite live region. `wrap`: may break."""
+
+    left: tuple[T, ...]
+    right: tuple[T, ...] = ()
+    live: bool = False
+    wrap: bool = False
+    buttons: tuple[Button, ...] = ()
+
+
+class Lane(Node, frozen=True, eq=False):
+    """When a call ran within its batch: `start` and `width` are shares (0 to 1) of the batch's time; `label` says it in words."""
+
+    start: float
+    width: float
+    tone: Tone
+    label: str
+
+
+class Fold(Node, frozen=True, eq=False):
+    """A line that opens. `title` is the summary as plain words (for accordions and text)."""
+
+    summary: tuple[Node, ...]
+    body: tuple[Node, ...]
+    open: bool = False
+    accordion: bool = False
+    title: str = ""
+
+
+class Stack(Node, frozen=True, eq=False):
+    """Nodes below one another."""
+
+    children: tuple[Node, ...]
+
+
+class Box(Node, frozen=True, eq=False):
+    """Nodes that belong together, tinted by tone; the left edge carries the tone."""
+
+    children: tuple[Node, ...]
+    tone: Tone = ""
+
+
+class Step(Node, frozen=True, eq=False):
+    """One row of a panel, with the key by which a redraw finds it again; `tone` tints it while it wants attention."""
+
+    key: str
+    child: Node
+    tone: Tone = ""
+
+
+class Panel(Node, frozen=True, eq=False):
+    """Steps in order, as rows divided by hairlines."""
+
+    steps: tuple[Step, ...]
+
+
+class Section(Node, frozen=True, eq=False):
+    """A part of the view outside any panel (header, answer, footer), with its key."""
+
+    key: str
+    child: Node
+
+
+class Page(Node, frozen=True, eq=False):
+    """A whole view; `label` names it and its state for assistive technology."""
+
+    label: str
+    sections: tuple[Section, ...]
+
+
+class Pre(Node, frozen=True, eq=False):
+    """Preformatted text, e.g. output. `full`: no limit to its height; `wrap`: long lines break."""
+
+    text: str
+    tone: Tone = ""
+    wrap: bool = True
+
+
+class Code(Node, frozen=True, eq=False):
+    """Source code in `language` (a Pygments name, or "")."""
+
+    text: str
+    language: str = ""
+
+
+class Bar(Node, frozen=True, eq=False):
+    """Progress: `fraction` 0 to 1, or None when it is unknown; `label` says it in words."""
+
+    fraction: float | None
+    label: str
+    tone: Tone = "run"
+    name: str = "progress"
+
+
+class Prose(Node, frozen=True, eq=False):
+    """Markdown. `text` may still be growing (`open`); `dim`: thoughts rather than the answer. `key` finds it again."""
+
+    text: Any
+    open: bool = False
+    dim: bool = False
+    key: str = ""
+
+
+class Json(Node, frozen=True, eq=False):
+    """A JSON value as a tree."""
+
+    value: Any
+
+
+class Table(Node, frozen=True, eq=False):
+    """Rows of cells under column names; `note` says what was left out."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+class Image(Node, frozen=True, eq=False):
+    """A raster image: its media type and base64 data."""
+
+    media_type: str
+    data: str
+    alt: str = "image"
+
+
+class Diff(Node, frozen=True, eq=False):
+    """A unified diff."""
+
+    text: str
+
+
+class Html(Node, frozen=True, eq=False):
+    """HTML that a tool brought. It is hostile until `clean.html` has been through it; `text` is what else it says."""
+
+    html: str
+    text: str = ""
+
+
+class Button(Node, frozen=True, eq=False):
+    """A button of the live view: pressing it calls `actions(action, payload)`. `key` tells buttons apart; `busy`: the label afterwards."""
+
+    action: str
+    label: str
+    payload: Any = None
+    tone: Tone = ""
+    busy: str = ""
+    enabled: bool = True
+    hint: str = ""
+
+    @property
+    def key(self) -> str:
+        """The action with the call it is about."""
+        call = self.payload.get("call_id", "") if isinstance(self.payload, dict) else ""
+        return f"{self.action}:{call}"
+
+
+class Buttons(Node, frozen=True, eq=False):
+    """Buttons in a row."""
+
+    children: tuple[Button, ...]
+
+
+class Editor(Node, frozen=True, eq=False):
+    """A text area of the live view that edits a call's arguments as JSON; `note` says what is wrong with them."""
+
+    call_id: str
+    text: str
+    note: str = ""

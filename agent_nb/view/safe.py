@@ -1,0 +1,49 @@
+"""Making hostile text harmless to look at: characters that hide, reverse or erase other characters become visible.
+
+Why: a tool name or an argument that turns the reading direction can show another command than the one that will run.
+
+Rules: applied to every text that is shown as it is (names, arguments, outputs, code); prose keeps its direction marks, which other
+scripts need, but not the overrides. Escape sequences of terminals are removed; a carriage return shows what it left on the line.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def visible(text: str) -> str:
+    """Return text in which no character hides: controls, direction marks and zero-width characters are written as ⟨U+202E⟩."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _HIDDEN.sub(_name, text.replace("\r\n", "\n"))
+
+
+def output(text: str) -> str:
+    """Return terminal output as lines: escape sequences removed, overwritten lines as they were left, the rest `visible`."""
+    if text.isascii() and text.isprintable():
+        return text
+    plain = _ANSI.sub("", text).replace("\r\n", "\n")
+    if "\r" in plain:
+        plain = "\n".join(_overwritten(line) for line in plain.split("\n"))
+    return visible(plain)
+
+
+def prose(text: str) -> str:
+    """Return running text without direction overrides and control characters."""
+    return _CONTROLS.sub("�", _OVERRIDES.sub("", text))
+
+
+def _overwritten(line: str) -> str:
+    parts = [part for part in line.split("\r") if part]
+    return parts[-1] if parts else ""
+
+
+def _name(match: re.Match[str]) -> str:
+    return f"⟨U+{ord(match.group()):04X}⟩"

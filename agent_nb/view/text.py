@@ -1,0 +1,116 @@
+"""Two growing texts: `Text`, which keeps everything, and `Output`, which keeps a head and a tail.
+
+Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that prints 100 MB must not fill the memory of the view
+(the whole output is in the log).
+
+Rules: appending is O(1) amortised; reading joins once and remembers the result; equality is equality of what was written.
+This file imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+
+class Text:
+    """An append-only text. `len()` is in code points."""
+
+    __slots__ = ("_length", "_pieces")
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text] if text else []
+        self._length = len(text)
+
+    def append(self, piece: str) -> None:
+        """Add `piece` at the end."""
+        if piece:
+            self._pieces.append(piece)
+            self._length += len(piece)
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def tail(self, limit: int) -> str:
+        """Return the last `limit` code points without joining the whole text."""
+        found: list[str] = []
+        size = 0
+        for piece in reversed(self._pieces):
+            found.append(piece)
+            size += len(piece)
+            if size >= limit:
+                break
+        return "".join(reversed(found))[-limit:] if limit else ""
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Text) and str(self) == str(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+    def __repr__(self) -> str:
+        return f"Text({str(self)[:40]!r}, {self._length})"
+
+
+class Output:
+    """What a tool printed: the first `head` and the last `tail` characters; `omitted` counts those between."""
+
+    __slots__ = ("_head", "_head_room", "_tail", "_tail_limit", "_tail_size", "omitted")
+
+    def __init__(self, head: int = 4000, tail: int = 8000) -> None:
+        self._head: list[str] = []
+        self._head_room = head
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+        self._tail_limit = tail
+        self.omitted = 0
+
+    def append(self, piece: str) -> None:
+        """Add `piece`, dropping what leaves the tail."""
+        if self._head_room:
+            first, piece = piece[: self._head_room], piece[self._head_room :]
+            self._head.append(first)
+            self._head_room -= len(first)
+        if piece:
+            self._tail.append(piece)
+            self._tail_size += len(piece)
+            self._trim()
+
+    def _trim(self) -> None:
+        while self._tail_size > self._tail_limit:
+            over = self._tail_size - self._tail_limit
+            first = self._tail.popleft()
+            if len(first) > over:
+                self._tail.appendleft(first[over:])
+            gone = min(over, len(first))
+            self._tail_size -= gone
+            self.omitted += gone
+
+    @property
+    def head(self) -> str:
+        """The beginning of the output."""
+        return "".join(self._head)
+
+    @property
+    def tail(self) -> str:
+        """What follows the head, or its end when characters were omitted."""
+        return "".join(self._tail)
+
+    def __bool__(self) -> bool:
+        return bool(self._head)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Output) and (self.head, self.omitted, self.tail) == (other.head, other.omitted, other.tail)
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+    def __str__(self) -> str:
+        gap = f"\n… {self.omitted:,} characters left out here; the log has them …\n" if self.omitted else ""
+        return self.head + gap + self.tail
+
+    def last(self, limit: int) -> str:
+        """Return the last `limit` characters that are kept."""
+        return self.tail[-limit:] if self._tail_size >= limit else (self.head + self.tail)[-limit:]

@@ -1,0 +1,163 @@
+"""What a tool returned, as nodes: text, JSON tree, table, image, diff, traceback; and its gist in a few words.
+
+Rules: the richest safe form of a mime bundle is shown; every form is bounded; nothing here trusts its input (the nodes are escaped or
+sanitised when they are drawn).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
+from .words import clip, plural
+
+LONGEST = 20_000  # characters of one text
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+LARGEST_IMAGE = 6_000_000  # base64 characters
+ROWS, COLUMNS = 20, 10
+_DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
+_TRACE = re.compile(r"^Traceback \(most recent call last\)|^-{20,}\n\w+(Error|Exception)\b", re.MULTILINE)
+_MAGIC = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8", "image/webp": b"RIFF"}
+
+
+def nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:
+    """Return the nodes of a result: the display if it has a form that is known, else the content."""
+    for mime, make in _FORMS.items():
+        value = (display or {}).get(mime)
+        made = make(mime, value, display or {}) if value not in (None, "") else ()
+        if made:
+            return made
+    return content_nodes(content)
+
+
+def content_nodes(content: Any) -> tuple[Node, ...]:
+    """Return the nodes of a text or JSON value."""
+    if isinstance(content, str):
+        return text_nodes(content)
+    found = table(content)
+    return (found,) if found else (Json(content),)
+
+
+def text_nodes(text: str) -> tuple[Node, ...]:
+    """Return the nodes of a text, by what it looks like."""
+    if not text.strip():
+        return ()
+    if _TRACE.search(text[:4000]):
+        return traceback(text)
+    if _DIFF.search(text[:400]):
+        return (Diff(bounded(text)),)
+    if text.lstrip()[:1] in "{[":
+        return _json_text(text)
+    return (Pre(bounded(text)),)
+
+
+def traceback(text: str) -> tuple[Node, ...]:
+    """Return the last line of a traceback in plain sight and the rest in a fold."""
+    last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
+    return (
+        Row((T(clip(last, 400), tone="bad"),), wrap=True),
+        Fold((Row((T("Traceback", tone="muted"),)),), (Code(bounded(text), "pytb"),), title="Traceback"),
+    )
+
+
+def _json_text(text: str) -> tuple[Node, ...]:
+    try:
+        value = json.loads(text) if len(text) <= LONGEST else None
+    except (ValueError, RecursionError):
+        value = None
+    return content_nodes(value) if isinstance(value, dict | list) else (Pre(bounded(text)),)
+
+
+def bounded(text: str, limit: int = LONGEST) -> str:
+    """Return a text of at most about `limit` characters: head and tail, and how much is missing."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out here; the log has them …\n{text[-half:]}"
+
+
+def table(value: Any) -> Table | None:
+    """Return a table if `value` is a list of flat objects with common keys, else None."""
+    if not isinstance(value, list) or not value or not all(isinstance(row, dict) and row for row in value):
+        return None
+    columns = list(dict.fromkeys(str(key) for row in value[:ROWS] for key in row))
+    cells = [v for row in value[:ROWS] for v in row.values()]
+    if len(columns) > COLUMNS or any(isinstance(v, dict | list) for v in cells):
+        return None
+    rows = tuple(tuple(cell(row.get(c, "")) for c in columns) for row in value[:ROWS])
+    note = f"{len(value) - ROWS:,} more rows" if len(value) > ROWS else ""
+    return Table(tuple(columns), rows, note)
+
+
+def cell(value: Any) -> str:
+    """Return a scalar as the text of a table cell."""
+    return clip(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 200)
+
+
+def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
+    data = "".join(value.split()) if isinstance(value, str) and len(value) <= LARGEST_IMAGE else ""
+    try:
+        head = base64.b64decode(data[:64], validate=True)
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return ()
+    alt = display.get("text/plain")
+    return (Image(mime, data, clip(alt, 120) if isinstance(alt, str) else "image"),) if head.startswith(_MAGIC[mime]) else ()
+
+
+def _html(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
+    text = display.get("text/plain")
+    if not isinstance(value, str) or len(value) > LARGEST_IMAGE:
+        return ()
+    return (Html(value, bounded(text) if isinstance(text, str) else ""),)
+
+
+def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
+    return (Prose(bounded(value)),) if isinstance(value, str) else ()
+
+
+def _json(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
+    return content_nodes(value)
+
+
+def _text(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
+    return text_nodes(value) if isinstance(value, str) else ()
+
+
+_FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
+    **dict.fromkeys(IMAGES, _image),
+    "text/html": _html,
+    "text/markdown": _markdown,
+    "text/latex": _markdown,
+    "application/json": _json,
+    "text/plain": _text,
+}
+
+
+def gist(content: Any, display: dict[str, Any] | None = None, limit: int = 60) -> str:
+    """Return what a result is, in a few words: its only line, or its size."""
+    shown = display or {}
+    if any(mime in shown for mime in IMAGES):
+        return "image"
+    plain = shown.get("text/plain")
+    if isinstance(content, str):
+        return _text_gist(content or (plain if isinstance(plain, str) else ""), limit)
+    if isinstance(content, list):
+        return plural(len(content), "item")
+    if isinstance(content, dict):
+        return plural(len(content), "field")
+    return clip(json.dumps(content, ensure_ascii=False), limit)
+
+
+def _text_gist(text: str, limit: int) -> str:
+    lines = text.count("\n", 0, 1_000_000) + 1 if text.strip() else 0
+    first = next((line for line in text[:4000].splitlines() if line.strip()), "")
+    if lines <= 1:
+        return clip(first, limit)
+    shape = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
+    return clip(first, limit) if shape else plural(lines - text.endswith("\n"), "line")

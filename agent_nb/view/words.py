@@ -1,0 +1,111 @@
+"""Words and figures that the cards use: marks of states, durations, counts, gists. Pure functions."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from .nodes import T, Tone
+
+MINUTE = 60
+
+# status: (mark, tone, word)
+STATUS: dict[str, tuple[str, Tone, str]] = {
+    "writing": ("○", "muted", "writing"),
+    "queued": ("○", "muted", "queued"),
+    "waiting": ("?", "wait", "waiting for you"),
+    "running": ("●", "run", "running"),
+    "finished": ("✓", "ok", "finished"),
+    "ok": ("✓", "ok", "ok"),
+    "error": ("✕", "bad", "error"),
+    "denied": ("⊘", "bad", "denied"),
+    "cancelled": ("■", "muted", "cancelled"),
+    "timeout": ("✕", "bad", "timed out"),
+    "unfinished": ("○", "muted", "no result"),
+}
+ICONS = {
+    "python": "»", "shell": "$", "read": "≡", "write": "✎", "edit": "✎", "list": "☰", "search": "⌕", "find": "⌕", "grep": "⌕",
+    "fetch": "⇣", "web": "⇣", "download": "⇣", "variables": "=", "subagent": "◇", "agent": "◇", "task": "◇",
+}  # fmt: skip
+TOOL = "ƒ"
+
+
+def icon(name: str) -> str:
+    """Return the glyph of a tool by its name (the longest known part of it)."""
+    words = [name, *re.split(r"[_\-./]", name.lower())]
+    return next((ICONS[w] for w in words if w in ICONS), TOOL)
+
+
+def chip(status: str, extra: str = "") -> tuple[T, ...]:
+    """Return a status as mark and word; success is quiet, its mark and the time are enough."""
+    mark, tone, word = STATUS.get(status, ("○", "muted", status))
+    if status == "ok" and extra:
+        return (T(mark, tone=tone, bold=True, label=word), T(f" {extra}", tone="muted"))
+    tail = (T(f" · {extra}", tone="muted"),) if extra else ()
+    return (T(f"{mark} {word}", tone=tone, bold=status not in {"queued", "writing"}), *tail)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in words: `12 ms`, `1.8 s`, `14 s`, `2 min 5 s`."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    if round(seconds) < MINUTE:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), MINUTE)
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+
+
+def clock(seconds: float) -> str:
+    """Return whole seconds as `0:14` or `1:02:03`: it moves without jumping about."""
+    minutes, rest = divmod(max(0, int(seconds)), MINUTE)
+    hours, minutes = divmod(minutes, MINUTE)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def count(n: float) -> str:
+    """Return a count in few letters: `212`, `1.9k`, `18k`, `1.2M`."""
+    for limit, unit in ((999_950, "M"), (999.5, "k")):
+        if n >= limit:
+            value = n / (1e6 if unit == "M" else 1e3)
+            return f"{value:.1f}{unit}" if value < 10 else f"{value:.0f}{unit}"
+    return f"{n:.0f}"
+
+
+def money(dollars: float) -> str:
+    """Return a price in US dollars with two significant digits below a cent."""
+    return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.2g}"
+
+
+def clip(text: str, limit: int) -> str:
+    """Return `text` on one line, at most `limit` characters long."""
+    line = " ".join(text[: limit * 4].split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def gist(text: str, limit: int = 90) -> str:
+    """Return the first sentence of a markdown text in plain words, at most `limit` characters long."""
+    plain = re.sub(r"```.*|[*_`#>]+|^\s*[-+]\s+", "", text[:2000], flags=re.MULTILINE)
+    lines = [line for line in plain.splitlines() if line.strip()]
+    first = re.split(r"(?<=[.!?:])\s", lines[0].strip(), maxsplit=1)[0] if lines else ""
+    return clip(first.rstrip(":."), limit)
+
+
+def short(value: Any, limit: int = 48) -> str:
+    """Return a JSON value on one line, at most `limit` characters long."""
+    return clip(json.dumps(value[: limit * 2] if isinstance(value, str) else value, ensure_ascii=False, default=str), limit)
+
+
+def arguments(args: dict[str, Any], limit: int = 160) -> str:
+    """Return the arguments of a call on one line: `path="src", depth=2`."""
+    return clip(", ".join(f"{name}={short(value)}" for name, value in args.items()), limit)
+
+
+def plural(n: int, word: str) -> str:
+    """Return a number with its noun: `1 file`, `2 files`."""
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def join(*parts: str) -> str:
+    """Return the parts that are not empty, with dots between."""
+    return " · ".join(p for p in parts if p)
