@@ -10,9 +10,9 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,19 +21,25 @@ import msgspec
 
 from . import events, plugins
 from .batch import Redaction
-from .errors import Cancelled, UsageError
+from .errors import AgentError, Cancelled, UsageError
 from .events import Event
+from .inputs import inputs_hash, inputs_of
 from .limits import Limits, limits_from
 from .log import EventLog
 from .loop import Loop, Plan
 from .redact import Redactor, environment_secrets, redact_value
+from .replay import Played, Player, Resume, Tape, TapeApprover
 from .run import Run
 
 if TYPE_CHECKING:
+    from .dialects.base import Dialect
     from .models.base import Model
-    from .tools.base import Asker, Host
+    from .tools.approval import Approver
+    from .tools.base import Asker, Host, Tool
+    from .tools.runner import ToolRunner
 
 FALLBACK = "xml"
+SCRIPTED = "scripted/"  # models of this provider are text files beside the notebook
 
 
 class Agent:
@@ -42,7 +48,8 @@ class Agent:
     `model`: a `Model`, a name such as `openai/gpt-5`, or None to choose by configuration. `tools`: functions, `Tool`s or names of
     built-ins. `approve`: `ask`, `auto`, `deny` or the path of a policy file. `limits`: any of `turns tool_calls failures tokens cost
     seconds`. `settings`: sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where file tools
-    may look. `secrets`: values by name that must not appear anywhere (default: those of the environment).
+    may look. `secrets`: values by name that must not appear anywhere (default: those of the environment). `late`: the model is looked up
+    when it is first needed, so that a replay needs neither the model nor a key; what is wrong with its name is then said only there.
     """
 
     def __init__(
@@ -62,14 +69,20 @@ class Agent:
         trace_id: str = "",
         secrets: Mapping[str, str] | None = None,
         namespace: Mapping[str, Any] | None = None,
+        late: bool = False,
     ) -> None:
         from .tools.toolset import resolve
 
         self.folder = os.fspath(folder)
-        self.model, self.source = _model(model, namespace or {}, self.folder)
+        self.asked = _asked(model, namespace or {})
+        self.source = ""
+        self._find_model = partial(_model, model, namespace or {}, self.folder)
+        self._model: Model | None = None
+        self._dialect = dialect or ""
+        if not late or self._dialect:
+            assert self.dialect
         self.tools = resolve(tools, namespace or {})
         self.system = system or ""
-        self.dialect = plugins.load("dialects", dialect or self.model.dialect)
         self.approve = approve or "ask"
         self.limits = limits_from(limits)
         self.settings = dict(settings or {})
@@ -79,6 +92,20 @@ class Agent:
         self.trace_id = trace_id
         self.secrets = dict(environment_secrets(os.environ) if secrets is None else secrets)
 
+    @property
+    def model(self) -> Model:
+        """The model. Raises UsageError when there is none of that name (an agent that is not `late` has asked before)."""
+        if self._model is None:
+            self._model, source = self._find_model()
+            self.source = self.source or source
+        return self._model
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect that was asked for, else the model's. Raises as `model`."""
+        found: Dialect = plugins.load("dialects", self._dialect or self.model.dialect)
+        return found
+
     def __call__(
         self,
         prompt: str,
@@ -86,18 +113,41 @@ class Agent:
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
         notes: Sequence[str] = (),
+        resume: Resume | None = None,
     ) -> Stream:
         """Return the stream of a new run. Nothing happens before it is started, iterated or awaited.
 
-        `history` are the events of earlier runs of the conversation, oldest first; `notes` are remarks on it for the log.
-        Raises UsageError on an empty prompt.
+        `history` are the events of earlier runs of the conversation, oldest first; `notes` are remarks on it for the log;
+        `resume` is where a replay drifted: the run goes on from there. Raises UsageError on an empty prompt.
         """
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")
         log = EventLog()
-        redaction = Redaction(partial(Redactor, self.secrets), partial(redact_value, secrets=self.secrets))
+        redaction = self._redaction()
         user = events.User(content=redaction.value(prompt), attachments=_images(attachments), origin="user")
-        return Stream(self._plan(log, redaction, user.content, notes), log, user, history)
+        plan = self._plan(log, redaction, user, notes, history)
+        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume))
+
+    def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
+        """Return the digests of what decides a run, by which its record is found (`replay.match`). The model is not needed for it."""
+        redaction = self._redaction()
+        user = events.User(content=redaction.value(prompt), attachments=_images(attachments))
+        return self._inputs(redaction, user, history)
+
+    def replay(self, tape: Tape) -> Replay:
+        """Return the stream of a recorded run; it ends with `end`, or early where `tape.live` and something drifted.
+
+        Raises UsageError for a faulty policy file.
+        """
+        from .tools import policy
+
+        log = EventLog(tape.run)
+        redaction = self._redaction()
+        runner = self._runner(TapeApprover(tape, policy.load(self.approve, self.folder), self.ask), log)
+        return Replay(log, lambda scope: Player(tape, log, runner, redaction, scope))
+
+    def _redaction(self) -> Redaction:
+        return Redaction(partial(Redactor, self.secrets), partial(redact_value, secrets=self.secrets))
 
     def run_sync(self, prompt: str, **options: Any) -> Run:
         """Run to the end and return the run; for scripts. Raises UsageError inside a running event loop: `await agent(prompt)` there."""
@@ -107,48 +157,67 @@ class Agent:
             return asyncio.run(self._finish(prompt, options))
         raise UsageError("An event loop is running here (a notebook cell?): write `run = await agent(prompt)` instead of run_sync.")
 
+    def as_tool(self, name: str = "", description: str = "") -> Tool:
+        """Return a tool that gives this agent a prompt and returns its answer; see `subagent`. Raises UsageError without a name."""
+        from .subagent import as_tool
+
+        return as_tool(self, name, description)
+
     async def _finish(self, prompt: str, options: dict[str, Any]) -> Run:
         return await self(prompt, **options)
 
-    def _plan(self, log: EventLog, redaction: Redaction, prompt: str, notes: Sequence[str]) -> Plan:
+    def _plan(
+        self, log: EventLog, redaction: Redaction, user: events.User, notes: Sequence[str], history: Sequence[Sequence[Event]]
+    ) -> Plan:
         from .models.retry import delays
         from .tools.approval import approver
-        from .tools.runner import ToolRunner
 
         start = getattr(self.model, "start", None)
-        runner = ToolRunner(
-            self.tools, approver=approver(self.approve, self.ask, self.folder), host=self.host, folder=self.folder, trace_id=self.trace_id or log.run
-        )
         thinking = plugins.load("dialects", "thinking").over
         return Plan(
             model=start() if start else self.model, dialect=thinking(self.dialect), fallback=thinking(plugins.load("dialects", FALLBACK)),
-            tools=self.tools.specs, runner=runner, limits=self.limits, redaction=redaction, retry_delay=delays,
-            system=self.system, settings=self.settings, start=self._start(redaction, prompt), notes=tuple(notes),
+            tools=self.tools.specs, runner=self._runner(approver(self.approve, self.ask, self.folder), log), limits=self.limits,
+            redaction=redaction, retry_delay=delays, system=self.system, settings=self.settings,
+            start=self._start(redaction, user, history), notes=tuple(notes),
         )  # fmt: skip
 
-    def _start(self, redaction: Redaction, prompt: str) -> dict[str, Any]:
+    def _runner(self, approver: Approver, log: EventLog) -> ToolRunner:
+        from .tools.runner import ToolRunner
+
+        return ToolRunner(self.tools, approver=approver, host=self.host, folder=self.folder, trace_id=self.trace_id or log.run)
+
+    def _start(self, redaction: Redaction, user: events.User, history: Sequence[Sequence[Event]]) -> dict[str, Any]:
         """Return the fields of `run_start`: the values that decide the outcome, and their hash."""
         settings: dict[str, Any] = redaction.value(
             {"system": self.system, "sampling": self.settings, "approve": self.approve, "limits": msgspec.to_builtins(self.limits)}
         )
-        names = tuple(t.name for t in self.tools)
-        decisive = [prompt, self.model.name, names, settings["system"], settings["sampling"]]
-        settings["hash"] = hashlib.sha256(msgspec.json.encode(decisive, order="sorted")).hexdigest()[:16]
-        settings["source"] = self.source
-        return {"agent": self.name, "model": self.model.name, "dialect": self.dialect.name, "tools": names, "settings": settings}
+        inputs = self._inputs(redaction, user, history)
+        settings |= {"inputs": inputs, "hash": inputs_hash(inputs), "source": self.source}
+        return {"agent": self.name, "model": self.model.name, "dialect": self.dialect.name, "tools": self.tools.names, "settings": settings}
+
+    def _inputs(self, redaction: Redaction, user: events.User, history: Sequence[Sequence[Event]]) -> dict[str, str]:
+        settings = redaction.value({"system": self.system, "sampling": self.settings, "dialect": self._dialect})
+        return inputs_of(
+            user.content, attachments=user.attachments, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history
+        )
+
+    def _asked_for(self) -> str:
+        """Return the model as an input. A script counts by its words: whoever changes them wants to hear them."""
+        if self._model is None and self.asked.startswith(SCRIPTED):
+            with suppress(AgentError):  # a replay needs no script
+                return str(getattr(self.model, "identity", self.asked))
+        return str(getattr(self._model, "identity", self.asked)) if self.asked else ""
 
 
 class Stream:
-    """One run: iterate it for events (deltas included), await it for the `Run`."""
+    """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what drives it, in its cancel scope."""
 
-    def __init__(self, plan: Plan, log: EventLog, user: events.User, history: Sequence[Sequence[Event]]) -> None:
+    def __init__(self, log: EventLog, make: Callable[[anyio.CancelScope], Loop | Player]) -> None:
         self.log = log
         self.run = Run(log)
-        self._plan = plan
-        self._user = user
-        self._history = history
+        self._make = make
         self._task: asyncio.Task[None] | None = None
-        self._loop: Loop | None = None
+        self._driver: Loop | Player | None = None
         self._stop: Cancelled | None = None
 
     def start(self) -> Stream:
@@ -160,8 +229,8 @@ class Stream:
     def cancel(self, reason: str = "user", detail: str = "") -> None:
         """Stop the run; call it on the event loop's thread. What there is is kept and the log ends with `interrupt` and `end`."""
         self._stop = self._stop or Cancelled(reason, detail)
-        if self._loop is not None:
-            self._loop.cancel(self._stop)
+        if self._driver is not None:
+            self._driver.cancel(self._stop)
 
     async def aclose(self) -> None:
         """Stop the run and wait until its log has ended."""
@@ -171,11 +240,10 @@ class Stream:
         await asyncio.wait([self._task])
 
     async def _drive(self) -> None:
-        scope = anyio.CancelScope()
-        self._loop = Loop(self._plan, self.log, self._user, self._history, scope)
+        self._driver = self._make(anyio.CancelScope())
         if self._stop is not None:
-            self._loop.cancel(self._stop)
-        await self._loop.run()
+            self._driver.cancel(self._stop)
+        await self._driver.run()
 
     async def _wait(self) -> Run:
         self.start()
@@ -199,6 +267,21 @@ class Stream:
                     return
         finally:
             detach()
+
+
+class Replay(Stream):
+    """A recorded run played again."""
+
+    @property
+    def played(self) -> Played:
+        """What has come of it so far: the drift, and how to go on live."""
+        return self._driver.played if isinstance(self._driver, Player) else Played(log=self.log)
+
+
+def _asked(model: Model | str | None, namespace: Mapping[str, Any]) -> str:
+    """Return the model as it was asked for; "" when the environment chooses."""
+    found = namespace[model] if isinstance(model, str) and hasattr(namespace.get(model), "stream") else model
+    return (found or "").strip() if found is None or isinstance(found, str) else str(getattr(found, "identity", found.name))
 
 
 def _model(model: Model | str | None, namespace: Mapping[str, Any], folder: str) -> tuple[Model, str]:

@@ -51,6 +51,7 @@ class Batch:
         log: EventLog,
         calls: Sequence[events.Call],
         redaction: Redaction,
+        spent: Callable[[events.Counts], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ended: dict[str, Outcome] = {}
@@ -58,14 +59,16 @@ class Batch:
         self._calls = {c.call_id: c for c in calls}
         self._order = [c.call_id for c in calls]
         self._redaction = redaction
+        self._spent = spent
         self._clock = clock
         self._voices: dict[str, _Voice] = {}
         self._logged = 0
 
     def approval(self, call_id: str, **fields: Any) -> None:
         """Log a question or its answer."""
-        if fields.get("args") is not None:
-            fields["args"] = self._redaction.value(clean_value(fields["args"]))
+        for name in ("args", "extra"):
+            if fields.get(name) is not None:
+                fields[name] = self._redaction.value(clean_value(fields[name]))
         self._log.append(events.Approval(call_id=call_id, origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
                                          **self._place(call_id), **fields))  # fmt: skip
 
@@ -91,6 +94,12 @@ class Batch:
         voice.message = self._redaction.value(clean(news.message)) or voice.message
         if self._clock() - voice.last >= 1 / RATE:
             self._flush(call_id, voice)
+
+    def relay(self, call_id: str, event: Any) -> None:
+        """Log an event of a sub-agent below the call and count its usage."""
+        self._log.append(event)
+        if isinstance(event, events.Metric):
+            self._spent(event.step)
 
     def flush(self) -> None:
         """Log what has gathered; called RATE times a second while the batch runs."""

@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -38,10 +39,8 @@ QUIET = 60.0  # seconds after which an unlocked journal counts as abandoned, whe
 _HEAD = 256 * 1024  # bytes
 _TAIL = 64 * 1024
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,7 +90,7 @@ class Journal:
         path = where / name
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         self.path = path
-        if fcntl is not None:
+        if sys.platform != "win32":
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._write(msgspec.json.encode(header) + b"\n")
 
@@ -247,23 +246,28 @@ def _look(path: Path) -> Found | None:
 def _alive(path: Path) -> bool:
     """Return whether a process is writing the journal."""
     try:
-        if fcntl is None:
-            return time.time() - path.stat().st_mtime < QUIET
-        return not _lockable(path)
+        return _held(path)
     except OSError:
         return False
 
 
-def _lockable(path: Path) -> bool:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    else:
-        return True
-    finally:
-        os.close(file)
+if sys.platform == "win32":
+
+    def _held(path: Path) -> bool:
+        return time.time() - path.stat().st_mtime < QUIET
+
+else:
+
+    def _held(path: Path) -> bool:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            return False
+        finally:
+            os.close(file)
 
 
 def _header(line: bytes) -> Header:

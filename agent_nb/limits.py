@@ -5,13 +5,13 @@ Rules: a limit of 0 or None is no limit; the meter only counts and answers; what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from .errors import UsageError
-from .events import Counts
+from .events import Counts, Event, Execute, Metric, Result
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +62,19 @@ class Meter:
         """Count how a call ended: only failures in a row add up."""
         self.failures = 0 if ok else self.failures + 1
 
+    def recount(self, log: Iterable[Event]) -> None:
+        """Take over what a run that goes on has used so far."""
+        for event in log:
+            if event.span:
+                continue
+            self.turns = max(self.turns, event.turn)
+            if isinstance(event, Execute):
+                self.tool_calls += len(event.calls)
+            elif isinstance(event, Result):
+                self.outcome(event.status not in ("error", "timeout"))
+            elif isinstance(event, Metric):
+                self.total = event.total
+
     def hit(self) -> str:
         """Return the words of the first limit that is used up, or ""."""
         lim, total = self.limits, self.total
@@ -76,6 +89,17 @@ class Meter:
     def calls_left(self) -> int | None:
         """Return how many tool calls may still run (None: any number)."""
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
+
+    def left(self) -> dict[str, float]:
+        """Return what is left of the limits that a sub-agent shares (names without a bound are absent)."""
+        lim, total = self.limits, self.total
+        table = (
+            ("turns", lim.turns, self.turns),
+            ("tool_calls", lim.tool_calls, self.tool_calls),
+            ("tokens", lim.tokens, total.input + total.output),
+            ("cost", lim.cost, total.cost or 0.0),
+        )
+        return {name: max(limit - used, 1 if name != "cost" else 0.0) for name, limit, used in table if limit}
 
     def near(self) -> bool:
         """True when the coming turn is the last one that may be asked for: the model is then told to finish."""

@@ -32,6 +32,7 @@ from .log import EventLog
 from .messages import Message, Request, ToolSpec, text_message
 from .models.base import Model
 from .pipeline import Pipeline
+from .replay import Resume
 from .tools.base import Outcome
 from .tools.runner import ToolRunner
 from .turn import CallIds, Turn
@@ -62,7 +63,14 @@ class Loop:
     """One run in progress; `run` is called once."""
 
     def __init__(
-        self, plan: Plan, log: EventLog, user: events.User, history: Sequence[Sequence[Event]], scope: anyio.CancelScope
+        self,
+        plan: Plan,
+        log: EventLog,
+        user: events.User,
+        history: Sequence[Sequence[Event]],
+        scope: anyio.CancelScope,
+        *,
+        resume: Resume | None = None,
     ) -> None:
         self._plan = plan
         self._log = log
@@ -74,6 +82,7 @@ class Loop:
         self._ids = CallIds()
         self._why = Cancelled("user")
         self._requests = 0
+        self._resume = resume
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the run for the given reason; the first one counts."""
@@ -83,10 +92,11 @@ class Loop:
 
     async def run(self) -> None:
         """Run to the end. Raises nothing: what went wrong is in the log."""
-        self._log.append(events.RunStart(**self._plan.start))
-        self._log.append(self._user)
-        for note in self._plan.notes:
-            self._log.append(events.State(kind="conversation", payload={"note": note}))
+        if self._resume is None:
+            self._log.append(events.RunStart(**self._plan.start))
+            self._log.append(self._user)
+            for note in self._plan.notes:
+                self._log.append(events.State(kind="conversation", payload={"note": note}))
         status: events.EndStatus = "error"
         reason = ""
         seconds = self._plan.limits.seconds
@@ -94,6 +104,8 @@ class Loop:
         self._scope.deadline = timed
         try:
             with self._scope:
+                if self._resume is not None:
+                    self._take_up(self._resume)
                 status, reason = await self._turns()
             if self._scope.cancelled_caught:
                 status, reason = self._stopped(timed)
@@ -138,6 +150,26 @@ class Loop:
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
                 return "ok", turn.finish or ("end" if turn.ended else "stop")
             self._meter.outcome(False)
+
+    def _take_up(self, resume: Resume) -> None:
+        """Begin with what a replay played up to its drift, and with the fresh outcomes of the batch that was open there."""
+        for event in resume.restamped(self._log.run, self._log.now()):
+            self._log.append(event)
+        self._meter.recount(resume.events)
+        self._requests = sum(e.phase == "enter" for e in resume.events if isinstance(e, events.Node) and e.name == "llm" and not e.parent)
+        for call in resume.events:
+            if isinstance(call, events.Call):
+                self._ids.take(call.call_id, call.turn)
+            elif isinstance(call, events.Error) and call.code == "no_tools":
+                self._dialect = self._plan.fallback
+        self._log.append(events.Extension(namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)))
+        batch = Batch(self._log, resume.calls, self._plan.redaction)
+        for call_id, outcome in resume.outcomes.items():
+            batch.started(call_id)
+            for news in resume.updates.get(call_id, ()):
+                batch.update(call_id, news)
+            batch.end(call_id, outcome)
+            self._meter.outcome(outcome.status not in ("error", "timeout"))
 
     async def _model_turn(self) -> Turn:
         """Ask the model once, with retries before the first part."""
@@ -206,7 +238,7 @@ class Loop:
         """Make the request of the coming turn from the log."""
         plan, dialect = self._plan, self._dialect
         current = list(self._log)
-        system = "\n\n".join(t for t in (dialect.instructions(plan.tools), plan.system) if t)
+        system = "\n\n".join(t for t in (dialect.instructions(plan.tools, small=plan.model.shots), plan.system) if t)
         head = [text_message("system", system)] if system else []
         if plan.model.shots and not dialect.native:
             head += dialect.shots(plan.tools)
@@ -219,9 +251,12 @@ class Loop:
             sent.append(text_message("user", LAST_TURN))
         return Request(
             messages=tuple(sent), tools=tuple(plan.tools), native_tools=dialect.native and bool(plan.tools),
-            grammar=dialect.grammar(plan.tools) if plan.model.grammar and not dialect.native else "",
+            grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
             settings=dict(plan.settings),
         )  # fmt: skip
+
+    def _grammar(self) -> str:
+        return self._dialect.grammar(self._plan.tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))
 
     def _measure(self, turn: Turn, request: Request, clock: _Clock) -> None:
         """Log the usage of a request; estimated from the texts where the provider told none."""
@@ -240,13 +275,14 @@ class Loop:
 
     async def _execute(self, turn: Turn) -> None:
         """Run the batch of a turn; whatever happens, every call of it has one result afterwards."""
-        batch = Batch(self._log, turn.calls, self._plan.redaction)
+        batch = Batch(self._log, turn.calls, self._plan.redaction, self._spent)
         left = self._meter.calls_left()
         if left is not None and len(turn.calls) > left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
             raise Cancelled("limit", f"limit reached: {self._plan.limits.tool_calls} tool calls")
         self._meter.tool_calls += len(turn.calls)
         faults = {call.call_id: why for call, why in turn.rejected}
+        before = self._meter.total
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_tick, batch)
@@ -254,8 +290,16 @@ class Loop:
                 group.cancel_scope.cancel()
         finally:
             batch.end_all(Outcome("cancelled", "Stopped before it was done."))
+        if self._meter.total != before:
+            self._log.append(events.Metric(total=self._meter.total, turn=turn.number))
         for call in turn.calls:
             self._meter.outcome(batch.ended[call.call_id].status not in ("error", "timeout"))
+
+    def _spent(self, step: events.Counts) -> None:
+        """Count what a sub-agent used; the limits are those of the whole run."""
+        self._meter.add(msgspec.structs.replace(step, ttft=None))
+        if words := self._meter.hit():
+            self.cancel(Cancelled("limit", words))
 
     def _refuse(self, turn: Turn) -> None:
         """Give calls that do not run their error results."""

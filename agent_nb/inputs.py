@@ -1,0 +1,91 @@
+"""What the user put into a run, as digests: by these a recorded run is found again, and by these it is seen what has changed.
+
+Why digests of inputs and not of what we send: our own instructions change from release to release, and a record must survive that.
+
+Rules
+- Inputs are the prompt (with attachments), the model as it was asked for ("" when the environment chose it), the names of the tools,
+  the settings that decide (system text, sampling, a dialect that was asked for) and the conversation before.
+- The conversation counts by what was said: prompts, calls, answers; not by ids, times, tokens or tool output.
+- Approval and limits do not count: they decide whether a run may happen, not what it says.
+- The user's home folder does not count, so that a record matches on another machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import events
+from .events import Event
+from .portable import Home, digest
+
+INPUTS = ("prompt", "model", "tools", "settings", "conversation")
+
+
+def inputs_of(
+    prompt: str,
+    *,
+    attachments: Sequence[Mapping[str, Any]] = (),
+    model: str = "",
+    tools: Iterable[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    history: Sequence[Sequence[Event]] = (),
+    home: str | None = None,
+) -> dict[str, str]:
+    """Return the digest of each input, by the names of `INPUTS`; "" where there is nothing.
+
+    `prompt` as the model reads it (redacted), `history` the runs before, oldest first, `home` the folder that does not count
+    (default: the user's).
+    """
+    hide = Home(os.path.expanduser("~") if home is None else home).hide
+    given = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
+    values: tuple[Any, ...] = (
+        [hide(prompt), *({"type": a.get("media_type"), "data": a.get("data")} for a in attachments)],
+        model,
+        list(tools),
+        _hidden(given, hide),
+        [_hidden(said, hide) for run in history if (said := list(_said(run)))],
+    )
+    return {name: digest(value) if value else "" for name, value in zip(INPUTS, values, strict=True)}
+
+
+def inputs_hash(inputs: Mapping[str, str]) -> str:
+    """Return one digest of all inputs."""
+    return digest([inputs.get(name, "") for name in INPUTS])
+
+
+def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
+    """Return the inputs that the `run_start` of a run names, or None when it names none."""
+    start = next((e for e in log if isinstance(e, events.RunStart) and not e.span), None)
+    found = start.settings.get("inputs") if start is not None else None
+    if not isinstance(found, Mapping):
+        return None
+    return {name: str(found.get(name, "")) for name in INPUTS}
+
+
+def changed(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the inputs that differ, in the order of `INPUTS`."""
+    return tuple(name for name in INPUTS if recorded.get(name, "") != now.get(name, ""))
+
+
+def _said(run: Sequence[Event]) -> Iterable[list[Any]]:
+    for event in run:
+        if event.span:
+            continue
+        if isinstance(event, events.User):
+            yield ["user", event.content]
+        elif isinstance(event, events.Respond):
+            yield ["respond", event.content]
+        elif isinstance(event, events.Call):
+            yield ["call", event.name, event.args]
+
+
+def _hidden(value: Any, hide: Any) -> Any:
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping):
+        return {str(k): _hidden(v, hide) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_hidden(v, hide) for v in value]
+    return value if isinstance(value, int | float | bool) or value is None else str(value)

@@ -1,0 +1,45 @@
+"""What of two runs is the same although it is written differently: the normal form of texts that are compared.
+
+Why here: drift of a replay and the difference of two runs must mean the same by "different".
+
+Rules
+- Ignored: addresses (0x7f…), durations and clock times with fractions, the folders of absolute paths, numbers of cells (In[3]),
+  colour codes, white space at line ends. Everything else counts, plain numbers too.
+- JSON values are compared as canonical text, so that 1 and 1.0 are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .portable import canonical
+
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
+    (re.compile(r"(?<![\w./\\])(?:[A-Za-z]:)?(?:[\\/](?!\s)[\w.+@~-]+)+(?=[\\/])[\\/]"), "…/"),
+    (re.compile(r"<ipython-input-\d+-\w+>"), "<ipython-input>"),
+    (re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
+    (re.compile(r"\b\d+:\d{2}:\d{2}[.,]\d+\b"), "…:…"),
+    (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:ns|µs|μs|us|ms)\b"), "… s"),
+    (re.compile(r"\b\d+\.\d+(?:e[+-]?\d+)? ?(?:s|sec|secs|seconds?|min|minutes?)\b"), "… s"),
+    (re.compile(r"[ \t]+(?=\n|\Z)"), ""),
+)
+
+
+def normal_text(text: str) -> str:
+    """Return the normal form of a text."""
+    for pattern, plain in _RULES:
+        text = pattern.sub(plain, text)
+    return text.strip()
+
+
+def normal(value: Any) -> str:
+    """Return the normal form of a result's content, a text or a JSON value."""
+    if isinstance(value, str):
+        return normal_text(value)
+    try:
+        return normal_text(canonical(value))
+    except (ValueError, RecursionError):
+        return normal_text(str(value))

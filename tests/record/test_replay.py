@@ -1,0 +1,441 @@
+"""Rerun: a recorded run is found by its inputs and played without a model."""
+
+import json
+import socket
+
+import anyio
+import msgspec
+import pytest
+
+from agent_nb import Agent, Scripted, context, tool
+from agent_nb import events as e
+from agent_nb.errors import UsageError
+from agent_nb.inputs import changed, inputs_hash, inputs_of
+from agent_nb.normal import normal
+from agent_nb.record import events_of, run_record
+from agent_nb.replay import Tape, candidates, match, replay
+from agent_nb.signing import sign
+from agent_nb.tools.base import Decision
+
+KEY = b"this user's secret"
+SPACE = {}
+
+
+@tool(effect="kernel", name="python")
+def python(code: str) -> str:
+    """Evaluate an expression; a stand-in for the kernel's tool."""
+    SPACE["ran"] = [*SPACE.get("ran", []), code]
+    return str(eval(code, {}, SPACE))
+
+
+@tool
+def weather(city: str) -> str:
+    """Look out of the window."""
+    SPACE["looked"] = [*SPACE.get("looked", []), city]
+    return f"{city}: {SPACE['sky']}"
+
+
+def calls(*wanted):
+    return f"<execute>{json.dumps([{'name': n, 'args': a} for n, a in wanted])}</execute>"
+
+
+ADD = calls(("python", {"code": "base + 2"}))
+TURNS = [f"<think>add</think>{ADD}", "It is 42."]
+
+
+@pytest.fixture(autouse=True)
+def space():
+    SPACE.clear()
+    SPACE.update(base=40, sky="blue")
+
+
+def agent(turns=TURNS, **options):
+    model = options.pop("model", None) or Scripted(turns)
+    return Agent(model, [python, weather], secrets=options.pop("secrets", {}), **{"approve": "auto", **options})
+
+
+def wait(stream):
+    async def main():
+        with anyio.fail_after(20):
+            return await stream()
+
+    return anyio.run(main)
+
+
+def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
+    """Run live and return the signed record, as a file gives it back."""
+    run = wait(lambda: agent(turns, **options)(prompt, history=history))
+    SPACE.pop("ran", None)
+    return json.loads(json.dumps(sign(run_record(run.log), key)))
+
+
+def play(stored, live=False, trust=False, key=KEY, **options):
+    """Replay a record; return the agent's Replay stream, ended."""
+    tape = Tape.of(stored, key=key, trust=trust, live=live)
+    made = agent([], **options)
+    kept = []
+
+    async def main():
+        kept.append(made.replay(tape))
+        return await kept[0]
+
+    wait(main)
+    return kept[0]
+
+
+class TestMatching:
+    def test_the_same_inputs_are_recorded(self):
+        assert match([record()], agent().inputs("go")).status == "recorded"
+
+    @pytest.mark.parametrize(
+        ("name", "inputs"),
+        [
+            ("prompt", lambda: agent().inputs("go on")),
+            ("model", lambda: agent(["other words"]).inputs("go")),
+            ("tools", lambda: Agent(Scripted(TURNS), [python], secrets={}).inputs("go")),
+            ("settings", lambda: agent(system="be brief").inputs("go")),
+            ("settings", lambda: agent(settings={"temperature": 0}).inputs("go")),
+            ("settings", lambda: agent(dialect="section").inputs("go")),
+            ("conversation", lambda: agent().inputs("go", history=[[e.User(content="before")]])),
+        ],
+    )
+    def test_a_changed_input_is_stale_and_named(self, name, inputs):
+        found = match([record()], inputs())
+        assert (found.status, found.changed) == ("stale", (name,))
+        assert name in str(found)
+
+    def test_nothing_on_record_is_unrecorded(self):
+        assert match([], agent().inputs("go")).status == "unrecorded"
+
+    def test_limits_and_approval_do_not_count(self):
+        assert match([record()], agent(limits={"turns": 3}, approve="ask").inputs("go")).status == "recorded"
+
+    def test_our_own_instructions_do_not_count(self, monkeypatch):
+        stored = record()
+        dialect = agent().dialect
+        monkeypatch.setattr(type(dialect), "instructions", lambda *_: "entirely new instructions")
+        monkeypatch.setattr(context, "messages", lambda *_: [])
+        found = match([stored], agent().inputs("go"))
+        assert found.status == "recorded"
+        assert play(found.record).played.drift is None
+
+    def test_a_home_folder_in_the_prompt_matches_under_another_home(self):
+        mine = inputs_of("read /home/ann/x", home="/home/ann")
+        assert mine == inputs_of("read /Users/bob/x", home="/Users/bob")
+
+    def test_the_conversation_counts_by_what_was_said(self):
+        before = [e.User(content="q", ts=1.0), e.Think(content="hm"), e.Respond(content="a", block="1"), e.Metric(), e.End()]
+        same = [msgspec.structs.replace(x, ts=99.0, run="other") for x in before if x.type != "think"]
+        assert inputs_of("p", history=[before]) == inputs_of("p", history=[same])
+        other = [e.User(content="q"), e.Respond(content="b")]
+        assert changed(inputs_of("p", history=[before]), inputs_of("p", history=[other])) == ("conversation",)
+
+    def test_a_late_agent_needs_no_model_and_no_key_to_match(self):
+        stored = record(model=None)
+        late = Agent("openai/gpt-5", [python, weather], secrets={}, late=True)
+        assert match([stored], late.inputs("go")).changed == ("model",)
+
+    def test_a_tampered_record_does_not_count(self):
+        stored = json.loads(json.dumps(record()).replace("base + 2", "base + 9"))
+        found = match([stored], agent().inputs("go"))
+        assert found.status == "stale"
+        assert "hash" in found.problem
+        with pytest.raises(UsageError, match="hash"):
+            Tape.of(stored, trust=True)
+
+    def test_only_a_run_that_ended_well_counts_unless_asked_for(self):
+        stored = record(["ok"])
+        failed = record([{"error": {"status": 401, "message": "no"}}])
+        inputs = agent([{"error": {"status": 401, "message": "no"}}]).inputs("go")
+        assert match([failed], inputs).status == "stale"
+        assert match([failed], inputs, statuses=None).status == "recorded"
+        assert match([failed, stored], agent(["ok"]).inputs("go")).record == stored
+
+    def test_the_newest_matching_record_is_taken(self):
+        first, second = record(), record()
+        assert match([second, first], agent().inputs("go")).record == second
+
+    def test_the_hash_covers_every_input(self):
+        base = inputs_of("p", model="m", tools=["t"], settings={"system": "s"}, history=[[e.User(content="x")]])
+        assert len({inputs_hash(base), *(inputs_hash({**base, name: "0"}) for name in base)}) == 6
+
+
+RUNS = {"a": [{"id": "1", "source": "s"}], "b": [{"id": "2", "source": "s"}, {"id": "3", "source": "old"}]}
+
+
+class TestCandidates:
+    def test_by_cell_id(self):
+        assert [r["id"] for r in candidates(RUNS, cell="b")] == ["2", "3"]
+
+    @pytest.mark.parametrize(("occurrence", "ids"), [(1, ["2"]), (2, ["1"]), (3, []), (0, [])])
+    def test_by_text_and_occurrence_in_the_order_of_the_notebook(self, occurrence, ids):
+        found = candidates(RUNS, source="s", occurrence=occurrence, order=["b", "a"])
+        assert [r["id"] for r in found] == ids
+
+    def test_an_unknown_cell_falls_back_to_its_text(self):
+        assert [r["id"] for r in candidates(RUNS, cell="new", source="old")] == ["3"]
+
+    def test_no_text_finds_nothing(self):
+        assert candidates(RUNS) == []
+
+
+class TestPlaying:
+    def test_the_recorded_events_come_again_byte_for_byte(self):
+        stored = record()
+        before = json.dumps(stored)
+        stream = play(stored)
+        assert list(stream.log) == events_of(stored)
+        assert stream.log.run == stored["id"]
+        assert json.dumps(run_record(stream.log)["events"]) == json.dumps(stored["events"])
+        assert json.dumps(stored) == before
+
+    def test_no_model_is_asked_and_no_connection_made(self, monkeypatch):
+        stored = record()
+        monkeypatch.setattr(socket.socket, "connect", None)
+        monkeypatch.setattr(Scripted, "stream", None)
+        assert play(stored).run.answer == "It is 42."
+
+    def test_kernel_calls_run_again(self):
+        SPACE["again"] = []
+        stored = record([calls(("python", {"code": "again.append(1) or 7"})), "ok"])
+        SPACE["again"] = []
+        assert play(stored).played.drift is None
+        assert SPACE["again"] == [1]
+
+    def test_other_calls_come_from_the_tape(self):
+        stored = record([calls(("weather", {"city": "Ulm"})), "ok"])
+        SPACE.update(sky="grey", looked=[])
+        stream = play(stored)
+        assert stream.log.of("result")[0].content == "Ulm: blue"
+        assert (SPACE["looked"], stream.played.drift) == ([], None)
+
+    def test_a_different_result_is_drift_and_the_replay_goes_on(self):
+        stored = record()
+        SPACE["base"] = 41
+        stream = play(stored)
+        assert "42" in str(stream.played.drift)
+        assert "43" in str(stream.played.drift)
+        assert stream.played.drift.name == "python"
+        assert list(stream.log) == events_of(stored)
+
+    def test_the_first_difference_is_reported(self):
+        stored = record([calls(("python", {"code": "base + 1"}), ("python", {"code": "base + 2"})), "ok"])
+        SPACE["base"] = 1
+        drift = play(stored).played.drift
+        assert (drift.recorded, drift.fresh) == ("41", "2")
+
+    def test_a_call_that_fails_now_is_drift(self):
+        stored = record()
+        del SPACE["base"]
+        assert "NameError" in str(play(stored).played.drift)
+
+    def test_an_interrupted_replay_ends(self):
+        stored = record()
+        tape = Tape.of(stored, key=KEY)
+
+        async def main():
+            stream = agent([]).replay(tape)
+            stream.cancel()
+            return await stream
+
+        run = wait(main)
+        assert run.log.ended
+        assert run.status in ("ok", "interrupted")
+
+    def test_a_run_without_tools_of_that_name_comes_from_the_tape(self):
+        stored = record()
+        done = wait(lambda: replay(stored, key=KEY))
+        assert done.drift is None
+        assert done.log[-1].status == "ok"
+
+
+class TestTrust:
+    FORGED = calls(("python", {"code": "gone.append('harm')"}))
+
+    def forged(self, text=None):
+        SPACE["gone"] = []
+        stored = record([text or self.FORGED, "ok"], key=b"somebody else")
+        SPACE["gone"].clear()
+        return stored
+
+    @pytest.mark.parametrize("number", range(30))
+    def test_thirty_forged_records_run_nothing_headless(self, number):
+        forms = (
+            calls(("python", {"code": f"gone.append({number})"})),
+            calls(("python", {"code": "base"}), ("python", {"code": f"gone.append({number})"})),
+            f"<think>harmless</think>{calls(('weather', {'city': 'x'}), ('python', {'code': f'gone.append({number})'}))}",
+        )
+        stored = self.forged(forms[number % 3])
+        stored = stored if number % 2 else {k: v for k, v in stored.items() if k != "signature"}
+        drift = play(stored, approve=("auto", "ask", "deny")[number // 10]).played.drift
+        assert SPACE["gone"] == []
+        assert number // 10 == 2 or "--trust-record" in drift.fresh
+
+    def test_with_trust_it_runs(self):
+        assert play(self.forged(), trust=True).played.drift is None
+        assert SPACE["gone"] == ["harm"]
+
+    def test_somebody_there_is_asked_with_the_code(self):
+        asked = []
+
+        async def ask(question):
+            asked.append(question)
+            return Decision(True, by="stdin")
+
+        stored = self.forged()
+        assert play(stored, ask=ask).played.drift is None
+        assert asked[0].args == {"code": "gone.append('harm')"}
+        assert "not signed" in asked[0].preview
+        assert SPACE["gone"] == ["harm"]
+
+    def test_a_no_is_a_no(self):
+        async def ask(_):
+            return Decision(False, by="stdin", reason="no way")
+
+        assert "no way" in play(self.forged(), ask=ask).played.drift.fresh
+        assert SPACE["gone"] == []
+
+    def test_one_answer_may_count_for_the_whole_replay(self):
+        asked = []
+
+        async def ask(question):
+            asked.append(question)
+            return Decision(True, scope="run", by="stdin")
+
+        play(self.forged(calls(("python", {"code": "1"}), ("python", {"code": "2"}))), ask=ask)
+        assert len(asked) == 1
+
+    def approved(self, key=KEY):
+        async def ask(_):
+            return Decision(True, by="stdin")
+
+        return record(approve="ask", ask=ask, key=key)
+
+    def test_a_recorded_approval_counts_in_a_signed_record(self):
+        assert play(self.approved(), approve="ask").played.drift is None
+
+    def test_it_does_not_count_unsigned(self):
+        assert "trust" in play(self.approved(key=b"other"), approve="ask").played.drift.fresh
+
+    def test_it_does_not_count_for_other_arguments(self):
+        stored = self.approved()
+        for event in stored["events"]:
+            if event["type"] == "approval":
+                event["args"] = {"code": "1 + 1"}
+                event["stage"] = "requested"
+        changed_record = sign(stored, KEY)
+        assert "nobody to ask" in play(changed_record, approve="ask").played.drift.fresh
+
+    def test_what_the_policy_denies_now_is_denied(self):
+        assert "denied" in play(self.approved(), approve="deny").played.drift.fresh
+        assert "ran" not in SPACE
+
+    def test_edited_arguments_run_as_they_were_approved(self):
+        async def ask(_):
+            return Decision(True, args={"code": "base + 100"}, by="click")
+
+        stored = record(approve="ask", ask=ask)
+        assert play(stored, approve="ask").played.drift is None
+        assert SPACE["ran"] == ["base + 100"]
+
+    def test_redacted_calls_never_run_again(self):
+        secrets = {"MY_KEY": "sk-verysecretvalue123"}
+        stored = record([calls(("python", {"code": "len('sk-verysecretvalue123')"})), "ok"], secrets=secrets)
+        assert "sk-verysecret" not in json.dumps(stored)
+        drift = play(stored, secrets=secrets).played.drift
+        assert "redacted" in drift.fresh
+        assert "ran" not in SPACE
+
+    def test_calls_that_did_not_run_do_not_run_now(self):
+        stored = record(approve="deny")
+        assert play(stored, approve="auto").played.drift is None
+        assert "ran" not in SPACE
+
+
+class TestGoingOnLive:
+    def drifted(self, turns=TURNS, fresh=("Now it is 43.",), **options):
+        stored = record(turns)
+        SPACE["base"] = 41
+        stream = play(stored, live=True)
+        run = wait(lambda: agent([*fresh], **options)("go", resume=stream.played.resume))
+        return stored, stream, run
+
+    def test_the_run_goes_on_from_the_drift_with_the_fresh_result(self):
+        stored, stream, run = self.drifted()
+        assert stream.log.ended
+        assert run.answer == "Now it is 43."
+        assert [x.content for x in run.log.of("result")] == ["43"]
+        assert run.id != stored["id"]
+        assert SPACE["ran"] == ["base + 2"]
+
+    def test_it_says_so_in_the_log(self):
+        _, _, run = self.drifted()
+        (note,) = [x for x in run.log.of("extension") if x.name == "drift"]
+        assert note.payload["recorded"] == "42"
+
+    def test_its_log_is_whole_and_its_own(self):
+        _, _, run = self.drifted()
+        assert [x.seq for x in run.log] == list(range(1, len(run.log) + 1))
+        assert {x.run for x in run.log} == {run.id}
+        assert [x.type for x in run.log].count("run_start") == 1
+        assert all(a.ts <= b.ts for a, b in zip(run.log, run.log[1:], strict=False))
+        assert run.log[-1].ts - run.log[0].ts < 60
+
+    def test_the_model_reads_what_was_recorded_and_the_fresh_result(self):
+        seen = []
+
+        class Listening(Scripted):
+            def start(self):
+                return self
+
+            def stream(self, request):
+                seen.append("\n".join(m.text for m in request.messages))
+                return super().stream(request)
+
+        stored = record()
+        SPACE["base"] = 41
+        resume = play(stored, live=True).played.resume
+        wait(lambda: agent(model=Listening(["done"]))("go", resume=resume))
+        assert "base + 2" in seen[0]
+        assert "43" in seen[0]
+
+    def test_recorded_results_of_the_same_batch_are_kept(self):
+        turns = [calls(("weather", {"city": "Ulm"}), ("python", {"code": "base"})), "ok"]
+        _, _, run = self.drifted(turns)
+        assert [x.content for x in run.log.of("result")] == ["Ulm: blue", "41"]
+
+    def test_limits_count_what_was_played(self):
+        _, _, run = self.drifted(fresh=[ADD, "never"], limits={"tool_calls": 1})
+        assert run.status == "limit"
+
+    def test_the_new_record_matches_next_time(self):
+        _, _, run = self.drifted()
+        again = sign(run_record(run.log), KEY)
+        assert match([again], agent().inputs("go")).status == "recorded"
+        assert play(again).played.drift is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("<f at 0x7f12ab>", "<f at 0x9912cd>"),
+        ("took 1.5 s", "took 12.75 s"),
+        ("3 ms ± 20 µs per loop", "4.5 ms ± 9 µs per loop"),
+        ("File /tmp/ipykernel_12/34.py, line 1", "File /var/x/ipykernel_99/34.py, line 1"),
+        ("C:\\Users\\ann\\x.py", "D:\\nb\\x.py"),
+        ("Cell In[3], line 1", "Cell In[17], line 1"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("a  \nb\n", "a\nb"),
+        ({"a": 1.0, "b": 2}, {"b": 2, "a": 1}),
+    ],
+)
+def test_what_does_not_count_as_different(one, other):
+    assert normal(one) == normal(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("42", "43"), ("x = 1.5", "x = 2.5"), ("42 s", "43 s"), ("https://a.example/x", "https://b.example/x"), ("a b", "ab"), ([1], [2])],
+)
+def test_what_counts_as_different(one, other):
+    assert normal(one) != normal(other)
