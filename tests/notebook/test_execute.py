@@ -1,0 +1,173 @@
+"""Notebooks executed from the command line: what is in the file afterwards, and what the command says."""
+
+import json
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from agent_nb.cli import main
+from agent_nb.notebook.metadata import records
+from agent_nb.record import MIME, log_of
+
+pytestmark = pytest.mark.kernel
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = [
+    '<think>I list them.</think><execute>[{"name": "python", "args": {"code": "print(6 * 7)"}}]</execute>',
+    "There is **42**.",
+]
+SECRET = "abcdefghijklmnopqrstuvwxyz0123"
+
+
+@pytest.fixture(autouse=True)
+def reachable(monkeypatch, tmp_path):
+    """Kernels find this checkout, whether it is installed or not."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """Write a notebook of code cells, with its script beside it; return its path."""
+
+    def notebook(*sources, script=SCRIPT, **metadata):
+        (tmp_path / "script.json").write_text(json.dumps({"turns": script}))
+        cells = [new_markdown_cell("# A title"), new_code_cell("%load_ext agent_nb", id="load")]
+        cells += [new_code_cell(source, id=f"cell{i}") for i, source in enumerate(sources)]
+        path = tmp_path / "n.ipynb"
+        nbformat.write(new_notebook(cells=cells, metadata=metadata), path)
+        return path
+
+    return notebook
+
+
+AGENT = "%%agent -m scripted/script.json -t python --approve auto\nHow many?"
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
+    path = notebook(AGENT, "_agent.answer")
+    before = path.read_bytes()
+    assert main(["run", "--live", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "n.run.ipynb: ok" in out
+    assert "cell 3 · ok · scripted/script.json · 2 turns · 1 call" in out
+    assert path.read_bytes() == before
+    nb = read(path.with_name("n.run.ipynb"))
+    [record] = nb["metadata"]["agent_nb"]["runs"]["cell0"]
+    types = [e.type for e in log_of(record)]
+    assert {"run_start", "user", "think", "call", "started", "result", "respond", "metric", "end"} <= set(types)
+    [output] = nb["cells"][2]["outputs"]
+    assert "text/html" in output["data"]
+    assert "42" in "".join(output["data"]["text/html"])
+    assert output["data"][MIME] == {"version": 1, "ref": record["id"]}
+    assert "widget-view" not in json.dumps(nb)
+    assert "widgets" not in nb["metadata"]
+    assert "There is **42**." in json.dumps(nb["cells"][3]["outputs"])
+
+
+def test_the_executed_notebook_is_valid(notebook):
+    path = notebook(AGENT)
+    main(["run", str(path)])
+    nbformat.validate(nbformat.read(path.with_name("n.run.ipynb"), as_version=4))
+
+
+def test_running_in_place_again_keeps_both_runs(notebook):
+    path = notebook(AGENT)
+    assert main(["run", "--inplace", str(path)]) == 0
+    assert main(["run", "--inplace", str(path)]) == 0
+    assert len(read(path)["metadata"]["agent_nb"]["runs"]["cell0"]) == 2
+
+
+def test_a_failed_cell_is_exit_code_1_and_the_notebook_is_written(notebook, capsys):
+    path = notebook(AGENT, "%%agent -m nobody/x\nhi", "'never'")
+    assert main(["run", str(path)]) == 1
+    assert "no provider 'nobody'" in capsys.readouterr().err
+    nb = read(path.with_name("n.run.ipynb"))
+    assert list(nb["metadata"]["agent_nb"]["runs"]) == ["cell0"]
+    assert nb["cells"][3]["outputs"][-1]["ename"] == "AgentCellError"
+    assert nb["cells"][4]["outputs"] == []
+
+
+def test_a_run_that_ends_in_an_error_is_exit_code_1(notebook, capsys):
+    path = notebook(AGENT, script=[{"error": {"status": 418, "message": "I am a teapot"}}])
+    assert main(["run", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert "error · scripted/script.json" in captured.out
+    assert "teapot" in captured.err
+
+
+def test_json_for_programs(notebook, capsys):
+    path = notebook(AGENT)
+    main(["run", "--json", str(path)])
+    [report] = json.loads(capsys.readouterr().out)
+    assert report["ok"]
+    assert report["output"].endswith("n.run.ipynb")
+    assert [(r["cell"], r["status"], r["turns"], r["calls"]) for r in report["runs"]] == [(3, "ok", 2, 1)]
+
+
+def test_progress_goes_to_stderr(notebook, capsys):
+    main(["run", str(notebook(AGENT))])
+    assert "3/3 n.ipynb: %%agent -m scripted/script.json" in capsys.readouterr().err
+
+
+def test_the_model_of_the_command_line_is_used_in_every_cell(notebook, capsys):
+    path = notebook("%%agent -m nobody/x\nHow many?", script=["Six."])
+    assert main(["run", "--model", "scripted/script.json", str(path)]) == 0
+    assert "scripted/script.json" in capsys.readouterr().out
+
+
+def test_a_cell_that_takes_too_long_fails(notebook, capsys):
+    path = notebook(AGENT, script=[{"text": "x", "delay": 60}])
+    assert main(["run", "--timeout", "1", str(path)]) == 1
+    assert "timed out" in capsys.readouterr().err
+    assert path.with_name("n.run.ipynb").exists()
+
+
+def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
+    path = notebook(AGENT.replace("-m", "--no-record -m"))
+    assert main(["run", str(path)]) == 0
+    assert "cell 3 · ok" in capsys.readouterr().out
+    nb = read(path.with_name("n.run.ipynb"))
+    assert records(nb) == {}
+    assert MIME not in json.dumps(nb)
+
+
+def test_a_notebook_whose_kernel_is_not_here_runs_on_the_default_one(notebook):
+    path = notebook(AGENT, kernelspec={"name": "of-somebody-else", "display_name": "x", "language": "python"})
+    assert main(["run", str(path)]) == 0
+
+
+def test_a_kernel_that_is_asked_for_and_not_here_is_exit_code_2(notebook, capsys):
+    assert main(["run", "--kernel", "nowhere", str(notebook(AGENT))]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_plain_nbclient_works_and_keeps_the_record_in_the_output(notebook):
+    path = notebook(AGENT)
+    nb = nbformat.read(path, as_version=4)
+    NotebookClient(nb, resources={"metadata": {"path": str(path.parent)}}).execute()
+    assert [log_of(r[0])[-1].status for r in records(nb).values()] == ["ok"]
+
+
+def test_a_key_is_nowhere_in_the_saved_notebook(notebook, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", SECRET)
+    code = "import os\nfrom IPython.display import display, HTML\nkey = os.environ['SOME_API_KEY']\nprint(key)\ndisplay(HTML(key))\nkey"
+    call = f"<execute>{json.dumps([{'name': 'python', 'args': {'code': code}}])}</execute>"
+    script = [call, {"chunks": ["the key is ", SECRET[:11], SECRET[11:], " indeed"]}]
+    prompt = "%%agent -m scripted/script.json -t python --approve auto\nkey: {{ __import__('os').environ['SOME_API_KEY'] }}"
+    failing = "%%agent -m scripted/script.json\n{{ {}[__import__('os').environ['SOME_API_KEY']] }}"
+    path = notebook(prompt, failing, script=script)
+    assert main(["run", str(path)]) == 1
+    text = path.with_name("n.run.ipynb").read_text(encoding="utf-8")
+    assert SECRET not in text
+    assert SECRET[:11] not in text
+    assert SECRET[11:] not in text
+    assert "[redacted SOME_API_KEY]" in text
