@@ -38,14 +38,16 @@ class Dialect(Protocol):
     name: str
     native: bool  # tools travel in the request, calls come back as CallDelta/Call parts of the provider
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
-        """Return the system text that teaches the protocol and the tools ("" when the provider does)."""
+    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
+        """Return the system text that teaches the protocol and the tools ("" when the provider does); in few words for a `small` model,
+        which learns from the shots."""
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
         """Return few-shot turns for small models, written with the given tools."""
 
-    def grammar(self, tools: Sequence[ToolSpec]) -> str:
-        """Return an llguidance grammar under which every call is valid ("" when there is none)."""
+    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
+        """Return an llguidance grammar under which every call is valid ("" when there is none); for a `small` model one that also keeps
+        its thoughts and answers short and fits the moment: `answered` when results of this run are there."""
 
     def parser(self) -> Parser:
         """Return a parser for one model turn."""

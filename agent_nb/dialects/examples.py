@@ -18,6 +18,7 @@ import msgspec
 
 from ..messages import CallBlock, ResultBlock, ToolSpec
 from . import render
+from .grammar import CONCLUSION, NO_TOOL, PLAN
 
 MOST = 3
 _DEPTH = 4
@@ -57,26 +58,27 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def examples(tools: Sequence[ToolSpec]) -> list[Example]:
-    """Return examples for the given tools; none for no tools."""
+    """Return examples for the given tools, the plainest first; for no tools one plain answer."""
     if not tools:
-        return []
-    return [*(_example(t, n) for n, t in enumerate(tools[:MOST], 1)), _GREETING]
+        return [_PLAIN]
+    return [_GREETING, *(_example(t, n) for n, t in enumerate(tools[:MOST], 1))]
 
 
-_GREETING = Example("Thank you!", "This needs no tool.", "You are welcome.")
+_PLAIN = Example("What is a cat? Answer shortly.", "The user asks what a cat is.", "A cat is a small furry animal that many people keep.")
+_GREETING = Example("Thank you!", NO_TOOL, "You are welcome.")
 
 
 def _example(tool: ToolSpec, number: int) -> Example:
     args = example_args(tool)
     first = next(iter(args), "")
-    result, answer = OUTCOMES.get(first, ("done", f"The tool {tool.name} says: done."))
+    result, answer = OUTCOMES.get(first, ("12", f"The result of {tool.name} is 12."))
     return Example(
         question=_question(tool, args),
-        thought=f"I need to call {tool.name}.",
+        thought=f"{PLAN}{tool.name}.",
         answer=answer,
         call=CallBlock(f"example_{number}", tool.name, args),
         result=ResultBlock(f"example_{number}", tool.name, result),
-        conclusion="I have the result.",
+        conclusion=CONCLUSION,
     )
 
 

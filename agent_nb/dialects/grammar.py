@@ -18,9 +18,33 @@ from typing import Any
 
 from ..messages import ToolSpec
 
-THOUGHT = r"/[^<§\n]{5,160}/"
-ANSWER = r"/[^<§]{1,1500}/"
+THOUGHT = r"/[^<§\n]{5,400}/"
+ANSWER = r"/[^<§]{1,6000}/"
 MOST_CALLS = 3
+
+# For a model of a hundred million parameters: fixed words for what it is about to do (the shots use the same), one short paragraph to say.
+PLAN = "I need to call "
+NO_TOOL = "I need no tool."
+CONCLUSION = "I have the result."
+SHORT_THOUGHT = r"/[^<§\n.]{5,200}\./"
+SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9][^<§\n.]{0,60}){0,4}\.?/"
+
+
+def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
+    """Return the rules that all dialects share: `thought` and `reply`, `plan` (before calls) and `settled` (before the reply)."""
+    if not small:
+        rules = [f"thought: {THOUGHT}", f"reply: {ANSWER}", "plan: thought", "settled: thought"]
+        return ["%llguidance {}", *(rules if tools else rules[:2])]
+    if not tools:
+        return ["%llguidance {}", f"thought: {SHORT_THOUGHT}", f"SENTENCE: {SHORT_ANSWER}", 'reply: SENTENCE (" " SENTENCE)? (" " SENTENCE)?']
+    names = " | ".join(json.dumps(t.name) for t in tools)
+    return [
+        "%llguidance {}",
+        f"SENTENCE: {SHORT_ANSWER}",
+        "reply: SENTENCE" if answered else 'reply: SENTENCE (" " SENTENCE)?',
+        f'plan: {json.dumps(PLAN)} ( {names} ) "."',
+        f"settled: {json.dumps(CONCLUSION if answered else NO_TOOL)}",
+    ]
 
 SHORT, LONG = 120, 1000  # characters of a text without a bound
 LONG_NAMES = frozenset({"code", "content", "contents", "text", "body", "source", "script", "prompt", "message", "data", "sql", "patch"})

@@ -116,7 +116,7 @@ class Native:
     name = "native"
     native = True
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return "": the request carries the tools."""
         return ""
 
@@ -124,7 +124,7 @@ class Native:
         """Return no shots."""
         return ()
 
-    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
         """Return no grammar."""
         return ""
 

@@ -54,6 +54,14 @@ def tool_lines(tools: Sequence[ToolSpec]) -> str:
     return "\n".join(_tool(t) for t in tools)
 
 
+def brief(tools: Sequence[ToolSpec]) -> str:
+    """Return the system text for a small model, which learns the markers from example turns: who it is, and one line a tool."""
+    if not tools:
+        return "You are a helpful assistant. Think in one short sentence, then answer in one short paragraph."
+    lines = [f"{t.name}({', '.join(properties_of(t))}): {' '.join(t.description.split()).split('. ')[0].rstrip('.')}." for t in tools]
+    return "You are an agent with tools. " + " ".join(lines)
+
+
 def _tool(tool: ToolSpec) -> str:
     required = set(tool.parameters.get("required", ()))
     properties = properties_of(tool)

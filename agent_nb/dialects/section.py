@@ -58,8 +58,10 @@ class Section:
     name = "section"
     native = False
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the protocol and the tools as system text."""
+        if small:
+            return render.brief(tools)
         return _PROTOCOL + render.tool_lines(tools) if tools else _PLAIN
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
@@ -75,16 +77,16 @@ class Section:
         yield self.results((example.result,))
         yield text_message("assistant", self.assistant(example.conclusion, (), example.answer) + "\n§END")
 
-    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        rules = ["%llguidance {}", f"THOUGHT: {grammar.THOUGHT}", f"ANSWER: {grammar.ANSWER}", 'answer: "§RESPOND: " ANSWER "\\n§END"']
+        rules = [*grammar.head(tools, small=small, answered=answered), 'answer: "§RESPOND: " reply "\\n§END"']
         if not tools:
-            return "\n".join([*rules, 'start: "§THINK: " THOUGHT "\\n" answer', ""])
+            return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
         more = "call? " * (grammar.MOST_CALLS - 1)
         return "\n".join(
             [
                 *rules,
-                f'start: "§THINK: " THOUGHT "\\n" ( call {more}"§EXECUTE" | answer )',
+                f'start: "§THINK: " ( plan "\\n" call {more}"§EXECUTE" | settled "\\n" answer )',
                 'call: "§CALL: " object "\\n"',
                 f"object: {grammar.as_json(grammar.call_schema(tools))}",
                 "",

@@ -75,17 +75,17 @@ class Thinking:
         """Return `inner` with this filter around it; see `thinking`."""
         return thinking(inner, tags)
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the instructions of the wrapped dialect."""
-        return self._inner.instructions(tools)
+        return self._inner.instructions(tools, small=small)
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
         """Return the shots of the wrapped dialect."""
         return self._inner.shots(tools)
 
-    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
         """Return the grammar of the wrapped dialect."""
-        return self._inner.grammar(tools)
+        return self._inner.grammar(tools, small=small, answered=answered)
 
     def parser(self) -> Parser:
         """Return a parser of the wrapped dialect that also reads the thought tags."""

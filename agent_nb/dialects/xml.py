@@ -51,8 +51,10 @@ class Xml:
     name = "xml"
     native = False
 
-    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the protocol and the tools as system text."""
+        if small:
+            return render.brief(tools)
         return _PROTOCOL + render.tool_lines(tools) if tools else _PLAIN
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
@@ -68,15 +70,15 @@ class Xml:
         yield self.results((example.result,))
         yield text_message("assistant", self.assistant(example.conclusion, (), example.answer))
 
-    def grammar(self, tools: Sequence[ToolSpec]) -> str:
+    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
         """Return the llguidance grammar of one turn: a thought, then a batch of valid calls or an answer."""
-        rules = ["%llguidance {}", f"THOUGHT: {grammar.THOUGHT}", f"ANSWER: {grammar.ANSWER}"]
+        rules = grammar.head(tools, small=small, answered=answered)
         if not tools:
-            return "\n".join([*rules, 'start: "<think>" THOUGHT "</think>\\n\\n" ANSWER', ""])
+            return "\n".join([*rules, 'start: "<think>" thought "</think>\\n\\n" reply', ""])
         return "\n".join(
             [
                 *rules,
-                'start: "<think>" THOUGHT "</think>\\n\\n" ( batch | ANSWER )',
+                'start: "<think>" ( plan "</think>\\n\\n" batch | settled "</think>\\n\\n" reply )',
                 'batch: "<execute>\\n" calls "\\n</execute>"',
                 f"calls: {grammar.as_json(grammar.calls_schema(tools))}",
                 "",

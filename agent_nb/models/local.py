@@ -38,6 +38,7 @@ SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 4096  # tokens of one run
 RUNS = 2  # at once
 BLOCK = 8 * 1024 * 1024
+SMALL = 600_000_000  # bytes of weights below which a model learns the dialect from examples rather than from rules
 SETTINGS: dict[str, Any] = {"temperature": 0, "max_tokens": 512}
 
 
@@ -181,12 +182,12 @@ class LocalModel:
 
     dialect = "xml"
     grammar = True
-    shots = True
     context = CONTEXT
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self.path = path
+        self.shots = path.stat().st_size < SMALL
         self._server = server_of(path, name.rpartition("/")[2].removesuffix(".gguf"))
         self._chat: OpenAIChat | None = None
 
