@@ -41,9 +41,11 @@ SCHEMA = {
 
 def as_tool(agent: Agent, name: str = "", description: str = "") -> Tool:
     """Return a tool that gives `agent` a prompt and returns its answer. Raises UsageError without a usable name."""
-    name = clean_name(name or agent.name)
-    if not name:
+    name = name or agent.name
+    if not name.strip():
         raise UsageError("A sub-agent needs a name: Agent(…, name='researcher') or as_tool(name='researcher').")
+
+    name = clean_name(name)
 
     async def ask(prompt: str, context: ToolContext) -> str:
         return await _delegate(agent, name, prompt, context)

@@ -1,0 +1,104 @@
+"""An agent as a tool: its run travels inside the parent's, bounded by it, stopped with it."""
+
+import anyio
+import pytest
+
+from agent_nb import Agent, Scripted, ToolContext, tool
+from agent_nb.errors import UsageError
+
+ASK = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
+CALL = '<execute>[{"name":"trace","args":{}}]</execute>'
+
+
+def child(turns, tools=(), **options):
+    return Agent(Scripted(turns), tools, name="helper", secrets={}, **options)
+
+
+def parent(turns, helper, **options):
+    return Agent(Scripted(turns), [helper.as_tool()], secrets={}, **options)
+
+
+def run(agent):
+    async def main():
+        with anyio.fail_after(20):
+            return await agent("go")
+
+    return anyio.run(main)
+
+
+def test_the_childs_answer_is_the_result():
+    done = run(parent([ASK, "It found it."], child(["found it"])))
+    assert done.log.of("result")[0].content == "found it"
+    assert done.answer == "It found it."
+    assert done.status == "ok"
+
+
+def test_the_childs_events_are_a_node_below_the_call():
+    done = run(parent([ASK, "ok"], child(["<think>hm</think>found"])))
+    call = done.log.of("call")[0].call_id
+    inside = [e for e in done.log if e.span == call or e.span.startswith(call + "/")]
+    assert [e.type for e in inside if e.type in ("think", "respond", "end")] == ["think", "respond", "end"]
+    outer = [e for e in inside if e.type == "node" and e.name == "helper"]
+    assert [e.phase for e in outer] == ["enter", "exit"]
+    assert outer[1].result == "ok"
+
+
+def test_the_trace_id_is_constant():
+    seen = []
+
+    @tool
+    def trace(context: ToolContext) -> str:
+        """Say the trace."""
+        seen.append(context.trace_id)
+        return "x"
+
+    run(Agent(Scripted([CALL, ASK, "ok"]), [child([CALL, "found"], [trace]).as_tool(), trace], secrets={}, trace_id="T1"))
+    assert seen == ["T1", "T1"]
+
+
+def test_the_childs_usage_counts_in_the_parents():
+    helper = child([{"text": "found", "usage": {"input": 100, "output": 10}}])
+    done = run(parent([{"text": ASK, "usage": {"input": 5, "output": 1}}, {"text": "ok", "usage": {"input": 7, "output": 2}}], helper))
+    assert (done.usage.input, done.usage.output) == (112, 13)
+
+
+def test_a_child_that_uses_up_the_parents_tokens_ends_the_run():
+    helper = child([{"text": "found", "usage": {"input": 1000, "output": 10}}])
+    done = run(parent([ASK, "never"], helper, limits={"tokens": 500}))
+    assert done.status == "limit"
+    assert [e.type for e in done.log].count("result") == 1
+
+
+def test_cancelling_the_parent_ends_the_child_properly():
+    async def main():
+        stream = parent([ASK], child([{"text": "late", "delay": 30}]))("go")
+        async for event in stream:
+            if event.type == "node" and event.name == "helper":
+                stream.cancel()
+        return stream.run
+
+    done = anyio.run(main)
+    ends = done.log.of("end")
+    assert [e.status for e in ends] == ["interrupted", "interrupted"]
+    assert ends[0].span
+    assert not ends[1].span
+    assert [e.status for e in done.log.of("result")] == ["cancelled"]
+
+
+def test_a_child_that_fails_is_an_error_result():
+    done = run(parent([ASK, "sorry"], child([{"error": {"status": 401, "message": "bad key"}}])))
+    result = done.log.of("result")[0]
+    assert result.status == "error"
+    assert "bad key" in result.content
+
+
+def test_deltas_of_the_child_fold_into_its_blocks():
+    done = run(parent([ASK, "ok"], child([{"text": "found it", "chunk": 2}])))
+    inner = next(e for e in done.log.of("respond") if e.span)
+    assert inner.chunks
+    assert "".join(d.text for d in done.log.deltas() if d.block == inner.block) == "found it"
+
+
+def test_a_sub_agent_needs_a_name():
+    with pytest.raises(UsageError, match="name"):
+        Agent(Scripted(["x"]), secrets={}).as_tool()
