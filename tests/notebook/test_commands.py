@@ -1,0 +1,147 @@
+"""`%agent` commands say what they should, change only what they say, and never show a key."""
+
+import getpass
+
+import pytest
+
+from agent_nb import Scripted
+from agent_nb.models import keys
+from agent_nb.notebook import magic
+from agent_nb.notebook.commands import COMMANDS, table
+from agent_nb.notebook.failure import AgentCellError
+
+
+@pytest.fixture
+def loaded(shell):
+    """The shell with our magics."""
+    magic.load(shell)
+    yield shell
+    magic.unload(shell)
+
+
+@pytest.fixture
+def ask(loaded, capsys):
+    """Run one `%agent` command; return what it printed, or its value if it has one."""
+
+    def ask(line):
+        value = loaded.run_line_magic("agent", line)
+        out = capsys.readouterr().out
+        return out if value is None else value
+
+    return ask
+
+
+@pytest.fixture
+def ran(loaded, capsys):
+    """Run one cell with a scripted answer; return its Run."""
+    loaded.user_ns["model"] = Scripted(["Hello."])
+    loaded.run_cell_magic("agent", "-m model", "hi there")
+    capsys.readouterr()
+    return loaded.user_ns["_agent"]
+
+
+def test_help_names_every_command_and_is_the_default(ask):
+    text = ask("help")
+    assert all(f"%agent {name}" in text for name in COMMANDS)
+    assert ask("") == text
+
+
+@pytest.mark.parametrize(("line", "named"), [("hlep", "Did you mean %agent help"), ("frobnicate", "%agent help lists"), ("'", "quotation")])
+def test_a_wrong_command_is_one_line(loaded, line, named):
+    with pytest.raises(AgentCellError, match=named):
+        loaded.run_line_magic("agent", line)
+
+
+def test_models_says_what_would_be_used_and_why(ask, monkeypatch):
+    monkeypatch.setenv("AGENT_NB_MODEL", "lab/qwen")
+    assert ask("models").startswith("lab/qwen (from AGENT_NB_MODEL)")
+
+
+def test_tools_lists_the_built_in_ones_with_their_effect(ask):
+    assert "python" in ask("tools")
+    assert "kernel" in ask("tools")
+
+
+def test_config_shows_the_defaults(ask, loaded):
+    loaded.run_line_magic("config", "AgentMagics.max_turns = 3")
+    assert "AgentMagics.max_turns" in ask("config")
+
+
+def test_a_key_is_asked_for_kept_and_never_shown(ask, monkeypatch, capsys):
+    monkeypatch.setattr(getpass, "getpass", lambda prompt: "sk-abcdefghijklmnop1234")
+    try:
+        assert "this session" in ask("key openai")
+        text = ask("key")
+        assert "%agent key" in text
+        assert "sk-abc" not in text
+    finally:
+        keys.forget("openai")
+
+
+@pytest.mark.parametrize("fault", [EOFError(), NotImplementedError()])
+def test_without_a_keyboard_the_variable_is_named(loaded, monkeypatch, fault):
+    def no_keyboard(prompt):
+        raise fault
+
+    monkeypatch.setattr(getpass, "getpass", no_keyboard)
+    with pytest.raises(AgentCellError, match="OPENAI_API_KEY"):
+        loaded.run_line_magic("agent", "key openai")
+
+
+def test_a_key_in_the_cell_is_refused(loaded):
+    with pytest.raises(AgentCellError, match="asked for, not written"):
+        loaded.run_line_magic("agent", "key openai sk-abcdefghijklmnop1234")
+
+
+def test_status_lists_turns_and_reset_forgets_them(ask, ran):
+    assert ran.id in ask("status")
+    assert ask("reset main") == "1 turn forgotten. The runs stay in the notebook.\n"
+    assert "No cell has run" in ask("status")
+
+
+def test_resetting_an_unknown_conversation_names_the_known_ones(loaded, ran):
+    with pytest.raises(AgentCellError, match="Known: main"):
+        loaded.run_line_magic("agent", "reset nope")
+
+
+def test_show_and_events_find_a_run_by_the_beginning_of_its_id(ask, ran):
+    assert ask("show") is ran
+    assert ask(f"show {ran.id[:5]}") is ran
+    assert len(ask("events")) == len(ran.events)
+
+
+@pytest.mark.parametrize("line", ["show", "events", "export x.md"])
+def test_without_a_run_there_is_a_line_that_says_so(loaded, line):
+    with pytest.raises(AgentCellError, match="No run yet"):
+        loaded.run_line_magic("agent", line)
+
+
+def test_an_unknown_run_names_the_known_ones(loaded, ran):
+    with pytest.raises(AgentCellError, match=ran.id):
+        loaded.run_line_magic("agent", "show zzz")
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "md", "html", "txt"])
+def test_export_writes_the_form_that_the_ending_says(ask, ran, tmp_path, ending):
+    path = tmp_path / f"run.{ending}"
+    assert "is written to" in ask(f"export '{path}'")
+    assert "Hello." in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "named"), [("run.docx", "Known: .ndjson"), ("no/where/run.md", "cannot be written")])
+def test_export_to_what_cannot_be_is_refused(loaded, ran, name, named):
+    with pytest.raises(AgentCellError, match=named):
+        loaded.run_line_magic("agent", f"export {name}")
+
+
+def test_doctor_tells_versions_front_end_and_model(ask, monkeypatch):
+    monkeypatch.setenv("AGENT_NB_MODEL", "lab/qwen")
+    text = ask("doctor")
+    assert "ipykernel" in text
+    assert "lab/qwen" in text
+    assert "no, a terminal" in text
+
+
+def test_a_table_has_aligned_columns():
+    assert table([("a", "b"), ("long", "c")]) == "a     b\nlong  c"
+    assert table([]) == ""
