@@ -45,7 +45,7 @@ class Event(
     extra: dict[str, Any] | None = None
 
 
-class RunStart(Event, tag="run_start"):
+class RunStart(Event, frozen=True, tag="run_start"):
     """The run begins: the values that decide its outcome. `settings["hash"]` is their digest."""
 
     type: ClassVar[str] = "run_start"
@@ -57,7 +57,7 @@ class RunStart(Event, tag="run_start"):
     settings: dict[str, Any] = {}
 
 
-class User(Event, tag="user"):
+class User(Event, frozen=True, tag="user"):
     """What the user said. `attachments` are objects with `media_type` and base64 `data`."""
 
     type: ClassVar[str] = "user"
@@ -66,7 +66,7 @@ class User(Event, tag="user"):
     attachments: tuple[dict[str, Any], ...] = ()
 
 
-class Think(Event, tag="think"):
+class Think(Event, frozen=True, tag="think"):
     """A block of reasoning."""
 
     type: ClassVar[str] = "think"
@@ -79,7 +79,7 @@ class Think(Event, tag="think"):
     chunks: str = ""
 
 
-class Call(Event, tag="call"):
+class Call(Event, frozen=True, tag="call"):
     """The model decided to call a tool. `args` is the parsed object, `raw_args` the text as it came."""
 
     type: ClassVar[str] = "call"
@@ -96,7 +96,7 @@ class Call(Event, tag="call"):
     chunks: str = ""
 
 
-class Approval(Event, tag="approval"):
+class Approval(Event, frozen=True, tag="approval"):
     """A question to the user about a call (`requested`) or its answer (`decided`)."""
 
     type: ClassVar[str] = "approval"
@@ -110,7 +110,7 @@ class Approval(Event, tag="approval"):
     reason: str = ""
 
 
-class Execute(Event, tag="execute"):
+class Execute(Event, frozen=True, tag="execute"):
     """A batch of calls is complete and runs now; `calls` are the call ids in order."""
 
     type: ClassVar[str] = "execute"
@@ -119,7 +119,7 @@ class Execute(Event, tag="execute"):
     calls: tuple[str, ...] = ()
 
 
-class Started(Event, tag="started"):
+class Started(Event, frozen=True, tag="started"):
     """A tool began to run."""
 
     type: ClassVar[str] = "started"
@@ -128,7 +128,7 @@ class Started(Event, tag="started"):
     name: str = ""
 
 
-class Progress(Event, tag="progress"):
+class Progress(Event, frozen=True, tag="progress"):
     """News from a running tool: one of `text` (output), `fraction` (0 to 1) or `data` (any JSON), with an optional `message`."""
 
     type: ClassVar[str] = "progress"
@@ -140,7 +140,7 @@ class Progress(Event, tag="progress"):
     message: str = ""
 
 
-class Result(Event, tag="result"):
+class Result(Event, frozen=True, tag="result"):
     """How a call ended; exactly one per call.
 
     `content` is what the model reads (text or a JSON value), `display` a mime bundle for people, `duration` seconds.
@@ -156,7 +156,7 @@ class Result(Event, tag="result"):
     duration: float = 0.0
 
 
-class Respond(Event, tag="respond"):
+class Respond(Event, frozen=True, tag="respond"):
     """A block of the answer."""
 
     type: ClassVar[str] = "respond"
@@ -179,7 +179,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: float | None = None
 
 
-class Metric(Event, tag="metric"):
+class Metric(Event, frozen=True, tag="metric"):
     """Usage of the last model request (`step`) and of the run so far (`total`). `estimated`: the provider gave none."""
 
     type: ClassVar[str] = "metric"
@@ -189,7 +189,7 @@ class Metric(Event, tag="metric"):
     estimated: bool = False
 
 
-class Node(Event, tag="node"):
+class Node(Event, frozen=True, tag="node"):
     """A span begins or ends: a model request (`llm`, internal), a sub-agent, a foreign protocol's graph node.
 
     `phase` is `enter` or `exit`; `result` says how it ended (`ok`, `error: …`).
@@ -203,7 +203,7 @@ class Node(Event, tag="node"):
     data: dict[str, Any] | None = None
 
 
-class State(Event, tag="state"):
+class State(Event, frozen=True, tag="state"):
     """A snapshot, update or checkpoint (`kind`) of somebody's state."""
 
     type: ClassVar[str] = "state"
@@ -212,7 +212,7 @@ class State(Event, tag="state"):
     payload: Any = None
 
 
-class Extension(Event, tag="extension"):
+class Extension(Event, frozen=True, tag="extension"):
     """What another protocol has and this one has no word for."""
 
     type: ClassVar[str] = "extension"
@@ -222,7 +222,7 @@ class Extension(Event, tag="extension"):
     payload: Any = None
 
 
-class Error(Event, tag="error"):
+class Error(Event, frozen=True, tag="error"):
     """Something went wrong; the run may go on."""
 
     type: ClassVar[str] = "error"
@@ -235,7 +235,7 @@ class Error(Event, tag="error"):
     retryable: bool = False
 
 
-class Interrupt(Event, tag="interrupt"):
+class Interrupt(Event, frozen=True, tag="interrupt"):
     """The run was stopped from outside: by the user, a timeout or a limit."""
 
     type: ClassVar[str] = "interrupt"
@@ -244,7 +244,7 @@ class Interrupt(Event, tag="interrupt"):
     detail: str = ""
 
 
-class End(Event, tag="end"):
+class End(Event, frozen=True, tag="end"):
     """The run is over. Exactly one per run and always its last event."""
 
     type: ClassVar[str] = "end"
@@ -253,7 +253,7 @@ class End(Event, tag="end"):
     finish_reason: str = ""
 
 
-class Delta(Event, tag="delta"):
+class Delta(Event, frozen=True, tag="delta"):
     """Live only: a piece of an open block. `of` is the type of the event to come (`think`, `call`, `respond`)
     or `result`: the call `block` has ended with status `text` while its result waits for its place in call order."""
 
@@ -265,7 +265,7 @@ class Delta(Event, tag="delta"):
     text: str = ""
 
 
-class Unknown(Event, tag="unknown"):
+class Unknown(Event, frozen=True, tag="unknown"):
     """An event of a type this version does not know; `payload` is the whole object as it came."""
 
     type: ClassVar[str] = "unknown"

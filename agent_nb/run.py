@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import events
+from .events import Counts, End, Error, Metric, Respond, User
 from .log import EventLog
 
 if TYPE_CHECKING:
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One run of an agent: prompt, answer, status, usage and every event."""
+    """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`: where it was recorded."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, *, cell: str = "", notebook: str = "") -> None:
         self.log = log
+        self.cell = cell
+        self.notebook = notebook
 
     @property
     def id(self) -> str:
@@ -34,30 +36,30 @@ class Run:
     @property
     def prompt(self) -> str:
         """What the user said first."""
-        return next((e.content for e in self.log if isinstance(e, events.User)), "")
+        return next((e.content for e in self.log if isinstance(e, User)), "")
 
     @property
     def answer(self) -> str:
         """The text of the last turn that answered; "" if none did."""
-        responds = [e for e in self.log if isinstance(e, events.Respond) and not e.span and e.content.strip()]
+        responds = [e for e in self.log if isinstance(e, Respond) and not e.span and e.content.strip()]
         return "\n\n".join(e.content.strip() for e in responds if e.turn == responds[-1].turn)
 
     @property
     def status(self) -> str:
         """`ok`, `error`, `interrupted`, `limit`, `awaiting`, or `running` while there is no end."""
         last = self.log[-1] if len(self.log) else None
-        return last.status if isinstance(last, events.End) else "running"
+        return last.status if isinstance(last, End) else "running"
 
     @property
-    def usage(self) -> events.Counts:
+    def usage(self) -> Counts:
         """Tokens, times (s) and cost of the whole run."""
-        metrics = [e for e in self.log if isinstance(e, events.Metric)]
-        return metrics[-1].total if metrics else events.Counts()
+        metrics = [e for e in self.log if isinstance(e, Metric) and not e.span]
+        return metrics[-1].total if metrics else Counts()
 
     @property
     def error(self) -> str:
         """The message of the last error if the run ended badly, else ""."""
-        errors = [e.message for e in self.log if isinstance(e, events.Error)]
+        errors = [e.message for e in self.log if isinstance(e, Error)]
         return errors[-1] if errors and self.status == "error" else ""
 
     def to_frame(self, columns: Any = None) -> pd.DataFrame:

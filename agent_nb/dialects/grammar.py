@@ -36,7 +36,8 @@ def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]
         rules = [f"thought: {THOUGHT}", f"reply: {ANSWER}", "plan: thought", "settled: thought"]
         return ["%llguidance {}", *(rules if tools else rules[:2])]
     if not tools:
-        return ["%llguidance {}", f"thought: {SHORT_THOUGHT}", f"SENTENCE: {SHORT_ANSWER}", 'reply: SENTENCE (" " SENTENCE)? (" " SENTENCE)?']
+        sentences = 'reply: SENTENCE (" " SENTENCE)? (" " SENTENCE)?'
+        return ["%llguidance {}", f"thought: {SHORT_THOUGHT}", f"SENTENCE: {SHORT_ANSWER}", sentences]
     names = " | ".join(json.dumps(t.name) for t in tools)
     return [
         "%llguidance {}",
