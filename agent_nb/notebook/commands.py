@@ -191,8 +191,8 @@ def doctor(magics: AgentMagics, _: list[str]) -> None:
 
 
 FORMS: dict[str, Callable[[Run], str]] = {
-    ".ndjson": lambda run: run.log.to_ndjson(),
-    ".jsonl": lambda run: run.log.to_ndjson(),
+    ".ndjson": lambda run: run.events.to_ndjson(),
+    ".jsonl": lambda run: run.events.to_ndjson(),
     ".md": lambda run: str(run._repr_mimebundle_()["text/markdown"]),
     ".html": lambda run: str(run._repr_mimebundle_()["text/html"]),
     ".txt": lambda run: str(run._repr_mimebundle_()["text/plain"]),

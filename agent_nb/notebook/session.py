@@ -8,11 +8,13 @@ Rules
 - Whatever happens, the view is closed with a static bundle, the conversation is released, and the log ends with `end`.
 - The run is left in `_agent` and in the variable of `-o`, also when it failed.
 - A run that ended in an error fails the cell; an interrupted one or one that hit a limit does not: what there is, is kept.
+- A run that failed without an answer is no turn of the conversation.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -173,6 +175,10 @@ class CellRun:
         self._show(run, recorded=self.options.record)
         if self._conversation is not None:
             self._conversation.commit(Turn(self.cell.key, run.log, self.options.new))
+            if run.status == "error" and not run.answer:
+                self._conversation.forget(self.cell.key)
+        for _, fault in run.log.faults:
+            sys.stderr.write(f"agent_nb: something that followed the run was detached: {type(fault).__name__}: {fault}\n")
 
     def _refuse(self, fault: AgentError) -> str:
         """Show a run that could not start; return the message."""

@@ -138,6 +138,16 @@ def test_cells_share_a_conversation_that_can_be_left_or_begun_anew(agent):
     assert heard(agent("-m model -c other", model=model)) == first
 
 
+def test_a_run_that_failed_without_an_answer_is_no_turn_of_the_conversation(agent):
+    first = heard(agent(model=Scripted(["answer"])))
+    with pytest.raises(AgentCellError):
+        agent(model=Scripted([{"error": {"status": 418}}]))
+    assert heard(agent(model=Scripted(["answer"]))) > first
+    with pytest.raises(AgentCellError):
+        agent("-m model -c other", model=Scripted([{"error": {"status": 418}}]))
+    assert heard(agent("-m model -c other", model=Scripted(["answer"]))) == first
+
+
 def test_a_secret_of_the_environment_does_not_reach_the_log(agent, loaded, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "abcdefghijklmnopqrstuvwxyz")
     done = agent(body="{{ __import__('os').environ['SOME_API_KEY'] }}", model=Scripted([{"chunks": ["abcdefghijklm", "nopqrstuvwxyz"]}]))
