@@ -98,6 +98,8 @@ class AgentEventWriter:
         data = progress_data(event)
         if event.data is not None and read_data(data) != {"data": event.data}:
             self._losses.add("progress.data", "receivers take this shape of data for text or a fraction")
+        if event.data is not None and event.message:
+            self._losses.add("progress.message", "beside other data there is no place for it")
         return [{"type": "tool_progress", **self._tool(event.call_id), "data": data}]
 
     def _result(self, event: Result) -> list[Obj]:

@@ -105,8 +105,8 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
 
     `carries` maps each kind it can write to the fields it carries; `lossy` gives reasons for kinds (and `kind.field`) it cannot carry.
     `adds` are kinds that appear when our own runs are read back (nodes and statuses that the format demands). `envelope` are the
-    envelope fields it carries, `nests` says that events of sub-agents have a place in it. `forms` are its variants, the first being
-    the default, written `name:form`.
+    envelope fields it carries, `nests` says that events of sub-agents have a place in it, `interleaves` that runs of one stream may
+    overlap. `forms` are its variants, the first being the default, written `name:form`.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     envelope: frozenset[str] = frozenset()
     forms: tuple[str, ...] = ("",)
     nests: bool = False
+    interleaves: bool = False
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
     @property

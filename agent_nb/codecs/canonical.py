@@ -141,5 +141,5 @@ def _never(*_: Any) -> Any:
 codec = Codec(
     name="canonical", title="canonical events", framing="ndjson", reader=_never, writer=_never, score=_score,
     carries={k: frozenset(t.__struct_fields__) for k, t in TYPES.items()}, lossy={},
-    envelope=frozenset(Event.__struct_fields__), fast=(CanonicalDecoder, CanonicalEncoder),
+    envelope=frozenset(Event.__struct_fields__), nests=True, interleaves=True, fast=(CanonicalDecoder, CanonicalEncoder),
 )  # fmt: skip

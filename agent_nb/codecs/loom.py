@@ -72,7 +72,11 @@ def _whole(obj: Obj) -> list[Obj]:
     return [{**session, **f} for f in frames]
 
 
-_OWN = frozenset({"node_enter", "node_exit", "tool_call_chunk", "tool_start", "tool_output", "tool_end", "checkpoint", "updates"})
+_OWN = frozenset(
+    {
+        "node_enter", "node_exit", "tool_call_chunk", "tool_start", "tool_output", "tool_end", "checkpoint", "updates", "thought_chunk",
+    }
+)  # fmt: skip
 _SHARED = frozenset({"usage", "error", "values", "custom", "tool_call", "run_start", "message_chunk"})
 
 
@@ -83,6 +87,8 @@ def _score(item: Item) -> float:
     if "reply" in obj:
         return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2
     kind = obj.get("type")
+    if "toolName" in obj:
+        return 0.0
     known = kind in _OWN or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))
     if known or kind in _SHARED:
         return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if known else 0.6
@@ -91,7 +97,7 @@ def _score(item: Item) -> float:
 
 codec = Codec(
     name=NAME, title="Loom frames", framing="ndjson", reader=LoomReader, writer=LoomWriter, score=_score,
-    forms=("frames", "bare", "export"), nests=True, adds=frozenset({"node"}),
+    forms=("frames", "bare", "export"), nests=True, interleaves=True, adds=frozenset({"node"}),
     carries={
         "run_start": frozenset({"agent"}), "user": frozenset({"content"}), "think": frozenset({"content"}),
         "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}), "approval": frozenset({"call_id", "args", "stage"}),

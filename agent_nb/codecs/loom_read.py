@@ -73,7 +73,7 @@ class Session:
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
             return [*out, *self._reply(frame)]
-        if kind not in _STREAMED:
+        if not isinstance(kind, str) or kind not in _STREAMED:
             out += self._closed()
         handler = self.HANDLERS.get(kind, Session._unknown) if isinstance(kind, str) else Session._unknown
         return [*out, *handler(self, frame)]

@@ -21,6 +21,7 @@ Obj = dict[str, Any]
 ENVELOPE = frozenset({"kind", "contextId", "taskId", "path", "timestamp"})
 #: States of a task that say how it ended, and what kept it waiting.
 ENDED = {"completed": "ok", "failed": "error", "canceled": "interrupted", "waiting-input": "awaiting", "waiting-auth": "awaiting"}
+CAUSES = ("user", "timeout", "limit")
 PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 
 
@@ -126,14 +127,18 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 }
 
 
-def state_word(payload: Any) -> tuple[str, str]:
-    """Return (state, reason) of a task status: `{status: {state, error}}` as in the seed, or `{status, message, metadata}`."""
-    status = payload.get("status") if isinstance(payload, dict) else None
-    if isinstance(status, dict):
-        return _text(status.get("state")), _text(status.get("error")) or _text(status.get("message"))
-    metadata = payload.get("metadata") if isinstance(payload, dict) else None
+def state_word(payload: Obj) -> tuple[str, str, str]:
+    """Return (state, cause, words) of a task status: `{status: {state, error}}` as in the seed, or `{status, message, metadata}`.
+
+    The cause is `user`, `timeout` or `limit` where `metadata.reason` is one of these.
+    """
+    status, metadata = payload.get("status"), payload.get("metadata")
     reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""
-    return _text(status), reason or (_text(payload.get("message")) if isinstance(payload, dict) else "")
+    cause = reason if reason in CAUSES else ""
+    words = [_text(status.get("error")), _text(status.get("message"))] if isinstance(status, dict) else []
+    words += ["" if cause else reason, _text(payload.get("message"))]
+    state = status.get("state") if isinstance(status, dict) else status
+    return _text(state), cause, next((w for w in words if w), "")
 
 
 def _text(value: Any) -> str:

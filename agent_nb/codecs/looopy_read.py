@@ -61,6 +61,7 @@ class Task:
         self._requests = 0
         self._open_request = ""
         self._state = ""
+        self._cause = ""
         self._total = Counts()
         self._ts = 0.0
 
@@ -79,7 +80,7 @@ class Task:
     def close(self) -> list[Event]:
         """The task is over: close what is open; end it if its status said how."""
         out = [*self._closed(incomplete=True), *self._end_request()]
-        status: Any = ENDED.get(self._state)
+        status = self._ended_how()
         if status and not self.over:
             out.append(self._derived(End, status=status))
         self.over = True
@@ -110,20 +111,25 @@ class Task:
     def _status(self, obj: Obj) -> list[Event]:
         payload = bare(obj)
         out: list[Event] = [self._make(State, obj, kind="status", payload=payload)]
-        self._state, reason = state_word(payload)
+        self._state, self._cause, words = state_word(payload)
         if self._state == "failed":
-            out.append(self._derived(Error, message=reason))
+            out.append(self._derived(Error, message=words))
         elif self._state == "canceled":
-            out.append(self._derived(Interrupt, detail=reason))
+            out.append(self._derived(Interrupt, reason=self._cause or "user", detail=words))
         return out
+
+    def _ended_how(self) -> Any:
+        """Return the end status that the newest state tells, "" if it tells none."""
+        status = ENDED.get(self._state, "")
+        return "limit" if status == "interrupted" and self._cause in ("timeout", "limit") else status
 
     def _complete_task(self, obj: Obj) -> list[Event]:
         out = self._end_request()
         text = text_of(obj, "content")
         if text and not self._answered:
             out.append(self._derived(Respond, content=text))
-        status: Any = ENDED.get(self._state, "ok")
-        status = "ok" if status == "awaiting" else status
+        status = self._ended_how()
+        status = "ok" if status in ("", "awaiting") else status
         self.over = True
         return [*out, self._make(End, obj, status=status, finish_reason=text_of(obj, "finishReason"))]
 

@@ -230,6 +230,8 @@ class _Run:
         if not event.text:
             return obj
         self._losses.add("progress.text", "output becomes the message of the progress")
+        if event.message:
+            self._losses.add("progress.message", "the output takes its place")
         return {**obj, "message": event.text}
 
     def _question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
@@ -288,16 +290,16 @@ class _Run:
             return [{**DRAW[End](event), "content": self._answer}]
         if event.finish_reason:
             self._losses.add("end.finish_reason", "a status tells how the task ended")
-        return [{"kind": "task-status", "status": self._last_status(event, errors)}]
+        return [{"kind": "task-status", **self._last_status(event, errors)}]
 
     def _last_status(self, event: End, errors: list[Error]) -> Obj:
         if event.status == "error":
-            return {"state": "failed", "error": errors[-1].message if errors else event.finish_reason}
+            return {"status": {"state": "failed", "error": errors[-1].message if errors else event.finish_reason}}
         if event.status == "awaiting":
-            return {"state": "waiting-input"}
-        if event.status == "limit" or (self._why and self._why.reason != "user"):
-            self._losses.add("end.status", "a task that met a limit is canceled here")
-        return {"state": "canceled", **({"message": self._why.detail} if self._why and self._why.detail else {})}
+            return {"status": {"state": "waiting-input"}}
+        reason = self._why.reason if self._why else "limit" if event.status == "limit" else "user"
+        words = {"message": self._why.detail} if self._why and self._why.detail else {}
+        return {"status": {"state": "canceled", **words}, **({"metadata": {"reason": reason}} if reason != "user" else {})}
 
     def _drop(self, errors: list[Error]) -> None:
         for _ in errors:

@@ -40,6 +40,12 @@ class Losses:
         if self.strict and not detail:
             raise WireError(f"{what}: {reason}. Leave strict mode to go on without it.", raw=raw[:2000], position=position)
 
+    def update(self, other: Losses) -> None:
+        """Add what another stream lost."""
+        for loss in other:
+            before = self._found.get(loss.what)
+            self._found[loss.what] = msgspec.structs.replace(loss, count=loss.count + (before.count if before else 0))
+
     def __iter__(self) -> Iterator[Loss]:
         return iter(self._found.values())
 

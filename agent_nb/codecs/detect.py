@@ -1,0 +1,44 @@
+"""Which format a stream is in, told from its first lines.
+
+Rules: every codec scores the first objects; the best wins, and of equals the one named first in `codecs`' alphabet after `canonical`.
+What is unclear is said (UsageError with the candidates), never guessed at random.
+"""
+
+from __future__ import annotations
+
+from .. import plugins
+from ..errors import UsageError
+from .base import Codec
+
+HEAD = 64 * 1024  # bytes that are looked at
+LINES = 24
+LEAST = 0.2
+SURE = 0.9  # a score that needs no more lines
+
+
+def named(name: str) -> tuple[Codec, str]:
+    """Return the codec and form of `name` or `name:form`. Raises UsageError when there is none."""
+    base, _, form = name.partition(":")
+    codec: Codec = plugins.load("codecs", base)
+    if form and form not in codec.forms:
+        raise UsageError(f"{base} has no form {form!r}. Its forms: {', '.join(f for f in codec.forms if f) or 'one only'}.")
+    return codec, form
+
+
+def scores(head: bytes | str) -> list[tuple[float, str]]:
+    """Return (score, codec name) for every codec, best first; `head` is the beginning of a stream."""
+    text = head if isinstance(head, str) else head[:HEAD].decode("utf-8", "replace")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    whole = lines[:-1] or lines
+    known = sorted(plugins.names("codecs"), key=lambda name: (name != "canonical", name))
+    found = [(named(name)[0].sniff(whole[:LINES]), name) for name in known]
+    return sorted(found, key=lambda entry: -entry[0])
+
+
+def detect(head: bytes | str) -> Codec:
+    """Return the codec of a stream that begins with `head`. Raises UsageError when no format is likely."""
+    ranked = scores(head)
+    best, name = ranked[0]
+    if best < LEAST:
+        raise UsageError(f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranked))}.")
+    return named(name)[0]

@@ -1,0 +1,105 @@
+"""Events of a stream as a log wants them: numbered, and every run with one end.
+
+Why: a foreign stream may stop anywhere and number nothing, while a record is valid only if each call has a result and each run an end.
+
+Rules
+- `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
+- What is added is marked as derived, so that the format it was read from does not show it.
+- Where runs do not interleave, a new run ends the one before.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..events import Call, Delta, End, EndStatus, Event, Respond, Result
+
+CUT = "The stream ended before its result came."
+
+
+class Numberer:
+    """Gives the events of each run their `seq`."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def feed(self, event: Event) -> Event:
+        """Return the event with its number."""
+        if type(event) is Delta:
+            return event
+        seq = self._counts.get(event.run, 0) + 1
+        self._counts[event.run] = max(seq, event.seq)
+        if type(event) is End and not event.span:
+            del self._counts[event.run]
+        return event if event.seq else msgspec.structs.replace(event, seq=seq)
+
+
+class Settler:
+    """Adds what a run lacks: results of calls left open, and an end.
+
+    `codec` is the format that was read; `interleaves`: its runs may overlap.
+    """
+
+    def __init__(self, codec: str, *, interleaves: bool = True) -> None:
+        self._codec = codec
+        self._interleaves = interleaves
+        self._open: dict[str, _Run] = {}
+
+    def feed(self, event: Event) -> list[Event]:
+        """Return the event, and before it what a run that is over lacked."""
+        before = []
+        if not self._interleaves and event.run not in self._open:
+            before = self.close()
+        run = self._open.setdefault(event.run, _Run())
+        if type(event) is End and not event.span:
+            del self._open[event.run]
+            return [*before, *self._results(run), event]
+        run.see(event)
+        return [*before, event]
+
+    def close(self) -> list[Event]:
+        """End every run that is open."""
+        runs, self._open = self._open, {}
+        return [event for run in runs.values() for event in self._end(run)]
+
+    def _end(self, run: _Run) -> list[Event]:
+        last = run.last
+        if last is None:
+            return []
+        status: EndStatus = "ok" if isinstance(run.word, Respond) and not run.word.incomplete and not run.calls else "interrupted"
+        end = End(run=last.run, ts=last.ts, turn=last.turn, origin="imported", status=status, extra={self._codec: {"derived": True}})
+        return [*self._results(run), end]
+
+    def _results(self, run: _Run) -> list[Event]:
+        note = {self._codec: {"derived": True}}
+        out: list[Event] = []
+        for call in run.calls.values():
+            where = {"run": call.run, "turn": call.turn, "span": call.span, "parent": call.parent, "path": call.path}
+            ts = run.last.ts if run.last else call.ts
+            out.append(
+                Result(call_id=call.call_id, name=call.name, status="cancelled", content=CUT, ts=ts, origin="imported", extra=note, **where)  # type: ignore[arg-type]  # fields of the envelope
+            )
+        run.calls.clear()
+        return out
+
+
+class _Run:
+    """What is open in one run."""
+
+    def __init__(self) -> None:
+        self.last: Event | None = None
+        self.word: Event | None = None
+        self.calls: dict[str, Call] = {}
+
+    def see(self, event: Event) -> None:
+        """Note a call, a result, an answer."""
+        if type(event) is Delta:
+            return
+        self.last = event
+        if isinstance(event, Call):
+            self.calls[event.call_id] = event
+            self.word = event
+        elif isinstance(event, Result):
+            self.calls.pop(event.call_id, None)
+        elif isinstance(event, Respond):
+            self.word = event

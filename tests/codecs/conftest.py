@@ -1,0 +1,94 @@
+"""What the codec tests share: the hand-written corpora, and reading and writing them in every way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_nb import plugins
+from agent_nb.codecs.base import Codec
+from agent_nb.codecs.detect import named
+from agent_nb.events import Event
+from agent_nb.wire.sse import SSEDecoder
+
+CORPORA = Path(__file__).parents[1] / "data" / "corpora"
+
+
+def objects(text: str) -> list[tuple[str, Any, str | None]]:
+    """Return (event name, JSON value, own id) for each line or frame of a text, by the standard library and the wire room only."""
+    if text.lstrip().startswith("{"):
+        return [("", json.loads(line), None) for line in text.splitlines() if line.strip()]
+    decoder, out, last = SSEDecoder(), [], None
+    for frame in [*decoder.feed(text.encode()), *decoder.close()]:
+        out.append((frame.event, json.loads(frame.data), frame.id if frame.id != last else None))
+        last = frame.id
+    return out
+
+
+def written(texts: Sequence[str]) -> str:
+    """Return the text of a stream from the units of an encoder."""
+    return "".join(t if t.endswith("\n\n") else t + "\n" for t in texts)
+
+
+class Tool:
+    """Reading and writing with one codec (and form)."""
+
+    def __init__(self, name: str) -> None:
+        self.codec: Codec
+        self.codec, self.form = named(name)
+
+    def read(self, chunks: str | bytes | Iterable[Any], *, strict: bool = False) -> list[Event]:
+        """Return every event, deltas included."""
+        decoder = self.codec.decoder(strict=strict)
+        pieces = [chunks] if isinstance(chunks, str | bytes) else chunks
+        self.decoder = decoder
+        return [e for piece in pieces for e in decoder.feed(piece)] + decoder.close()
+
+    def write(self, events: Iterable[Event], *, strict: bool = False, **options: Any) -> list[str]:
+        """Return the units of text."""
+        encoder = self.codec.encoder(strict=strict, form=self.form, **options)
+        self.encoder = encoder
+        return [t for e in events for t in encoder.feed(e)] + encoder.close()
+
+    def lines(self, events: Iterable[Event], **options: Any) -> list[Any]:
+        """Return the written objects, without their framing."""
+        return [json.loads(t) for t in self.write(events, framing="ndjson", **options)]
+
+
+@pytest.fixture
+def tool() -> Callable[[str], Tool]:
+    """A function that gives the Tool of a codec."""
+    return Tool
+
+
+@pytest.fixture
+def corpus() -> Callable[[str], str]:
+    """A function that gives the text of a corpus by its file's stem."""
+    return lambda stem: next(CORPORA.glob(f"{stem}.*")).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def parsed() -> Callable[[str], list[tuple[str, Any, str | None]]]:
+    """The function `objects`."""
+    return objects
+
+
+@pytest.fixture
+def joined() -> Callable[[Sequence[str]], str]:
+    """The function `written`."""
+    return written
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`name`: every codec; `foreign`: every codec but the canonical one; `stem`: every corpus with the codec that reads it."""
+    names = plugins.names("codecs")
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", names)
+    if "foreign" in metafunc.fixturenames:
+        metafunc.parametrize("foreign", [n for n in names if n != "canonical"])
+    if "stem" in metafunc.fixturenames:
+        metafunc.parametrize("stem", sorted(p.stem for p in CORPORA.iterdir()))
