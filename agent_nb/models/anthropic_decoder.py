@@ -26,7 +26,7 @@ from .faults import error_object, error_words, not_json, scrub
 from .values import number, passing, word
 
 PROVIDER = "anthropic"
-_JSON = "_json"  # of a block in progress: the pieces of its input
+_PIECES = "_pieces"  # of a block in progress: its text, or its input, as it came
 
 
 class AnthropicDecoder:
@@ -140,21 +140,21 @@ class AnthropicDecoder:
     def on_text_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
         """Text."""
         text = word(delta.get("text"))
-        block["text"] = word(block.get("text")) + text
         if text:
+            block.setdefault(_PIECES, []).append(text)
             out.append(Text(text, name))
 
     def on_thinking_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
         """Reasoning."""
         text = word(delta.get("thinking"))
-        block["thinking"] = word(block.get("thinking")) + text
         if text:
+            block.setdefault(_PIECES, []).append(text)
             out.append(Thought(text, name))
 
     def on_json_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
         """A fragment of a tool's input, ours or the server's."""
         text = word(delta.get("partial_json"))
-        block.setdefault(_JSON, []).append(text)
+        block.setdefault(_PIECES, []).append(text)
         if text and id(block) in self._index:
             call_id, tool = word(block.get("id")), word(block.get("name"))
             out.append(CallDelta(text, index=self._index[id(block)], call_id=call_id, name=tool))
@@ -200,7 +200,7 @@ class AnthropicDecoder:
         if block is None:
             return
         kind, name = block.get("type"), self._name(index)
-        raw = "".join(block.pop(_JSON, []))
+        raw = "".join(block.pop(_PIECES, []))
         if kind == "tool_use":
             given = block.get("input")
             raw = raw or (json.dumps(given, ensure_ascii=False) if given else "")
@@ -210,8 +210,10 @@ class AnthropicDecoder:
             block["input"] = call.args
             out.append(call)
         elif kind == "text":
+            block["text"] = word(block.get("text")) + raw
             out.append(Close(name, incomplete=bool(broken)))
         elif kind == "thinking":
+            block["thinking"] = word(block.get("thinking")) + raw
             if block.get("signature"):
                 out.append(Thought("", name, opaque={"provider": PROVIDER, "signature": block["signature"]}))
             out.append(Close(name, incomplete=bool(broken)))

@@ -26,6 +26,7 @@ from .calls import CallTable, loads
 from .details import Details
 from .faults import error_object, error_words, not_json, scrub
 from .halves import Halves
+from .plain import Choice, plain
 from .values import empty, flat, passing, usage_part, word
 
 PROVIDER = "openai"
@@ -40,6 +41,7 @@ _QUIET = frozenset({
 })  # fmt: skip
 _CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
 _EXTRAS = 100
+MISSES = 3  # in a row: this server writes no plain chunks
 
 
 class ChatDecoder:
@@ -59,6 +61,7 @@ class ChatDecoder:
         self._finish = ""
         self._usage: dict[str, Any] | None = None
         self._field = ""
+        self._misses = 0
         self._kept: dict[str, Any] = {}
         self._count: dict[str, int] = {}
         self._call_extras: dict[str, dict[str, Any]] = {}
@@ -88,8 +91,30 @@ class ChatDecoder:
             self._fail(Fault("cut", CUT, retryable=True), out)
         return out
 
+    def _plain(self, choice: Choice, out: list[Part]) -> bool:
+        """Read a plain chunk the quick way; False if it needs the general one after all."""
+        delta = choice.delta
+        thought = delta.reasoning_content or delta.reasoning
+        if choice.index != self._choice or (thought and not self._field):
+            return False
+        if thought:
+            out.append(Thought(thought))
+        if delta.content:
+            out.append(Text(delta.content))
+        for call in delta.tool_calls or ():
+            part = self._calls.add(call.index, "", "", call.function.arguments)
+            if part is not None:
+                out.append(part)
+        return True
+
     def _frame(self, frame: Frame, out: list[Part]) -> None:
         data = frame.data
+        if self._misses < MISSES and self._head and not self._halves and frame.event == "message":
+            choice = plain(data)
+            if choice is not None and self._plain(choice, out):
+                self._misses = 0
+                return
+            self._misses += 1
         if data == "[DONE]" or data.strip() == "[DONE]":
             self.done = True
             return

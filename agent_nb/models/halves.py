@@ -14,6 +14,10 @@ class Halves:
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
 
+    def __bool__(self) -> bool:
+        """Whether anything is held back."""
+        return bool(self._held)
+
     def feed(self, kind: str, text: str) -> str:
         """Return the text that may pass now."""
         if self._held and kind in self._held:

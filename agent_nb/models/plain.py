@@ -1,0 +1,76 @@
+"""The plain chunk: what nearly every chunk of a chat completion is, read in a third of the time of a general one.
+
+Why: one piece of text, of reasoning or of a call's arguments, and bookkeeping, is the work of every token. A strict type reads it
+without making the rest of the object; whatever is not exactly that (a field nobody knows, usage, an end, an id) is refused here and
+goes the general way, so nothing is lost by being quick.
+
+Rules: `plain` never raises; None means: not plain.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The next piece of a call's arguments."""
+
+    arguments: str
+    name: None = None
+
+
+class Fragment(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A further fragment of a call."""
+
+    function: Function
+    index: int
+    id: None = None
+    type: str | None = None
+
+
+class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """What a plain chunk brings."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[Fragment] | None = None
+    role: str | None = None
+    refusal: None = None
+    channel: str | None = None
+
+
+class Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The only choice of a plain chunk."""
+
+    delta: Delta
+    index: int | None = None
+    finish_reason: None = None
+    native_finish_reason: None = None
+    logprobs: None = None
+
+
+class Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A plain chunk."""
+
+    choices: tuple[Choice]
+    id: str | None = None
+    object: str | None = None
+    created: float | None = None
+    model: str | None = None
+    provider: str | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+    obfuscation: str | None = None
+    usage: None = None
+
+
+_decode = msgspec.json.Decoder(Chunk).decode
+
+
+def plain(data: str) -> Choice | None:
+    """Return the choice of a plain chunk."""
+    try:
+        return _decode(data).choices[0]
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+        return None
