@@ -17,6 +17,7 @@ from typing import Any
 
 from . import look, nodes, safe
 from .nodes import Node
+from .text import Text
 
 IGNORE = 'class="agent-nb mathjax_ignore tex2jax_ignore"'
 MATH = 'class="mathjax_process tex2jax_process"'
@@ -145,9 +146,13 @@ def bar(node: nodes.Bar) -> str:
 
 def prose(node: nodes.Prose) -> str:
     """Return rendered markdown."""
-    from .markdown import render
+    from .markdown import render, stream_of
 
-    inner = render(str(node.text))
+    if isinstance(node.text, Text):
+        stream = stream_of(node.text, closed=not node.open)
+        inner = "".join(stream.frozen) + (stream.tail(caret=True) if node.open else "")
+    else:
+        inner = render(str(node.text))
     return f"<div {MATH}{style(look.THOUGHT if node.dim else look.ANSWER, look.ink('muted') if node.dim else '')}>{inner}</div>"
 
 

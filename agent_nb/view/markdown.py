@@ -16,6 +16,7 @@ import re
 from . import safe
 from .clean import clean
 from .mdsplit import Segment, Splitter, parse
+from .text import Text
 
 CARET = "▍"
 
@@ -69,6 +70,27 @@ class MarkdownStream:
         references = self._splitter.references
         tokens = segment.tokens or [t for block in parse(segment.source, references)[0] for t in block.tokens]
         return clean(tokens_html(tokens, {}, first=segment.first, last=segment.last, number=segment.number))
+
+
+class _Memo:
+    """What was rendered of a growing text so far."""
+
+    def __init__(self) -> None:
+        self.stream = MarkdownStream()
+        self.fed = 0
+        self.closed = False
+
+
+def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
+    """Return the stream that renders a growing text, fed with what is new; `closed`: nothing more will come."""
+    memo = text.memo = text.memo if isinstance(text.memo, _Memo) else _Memo()
+    if memo.fed < len(text):
+        memo.stream.feed(text.tail(len(text) - memo.fed))
+        memo.fed = len(text)
+    if closed and not memo.closed:
+        memo.stream.close()
+        memo.closed = True
+    return memo.stream
 
 
 def render(text: str) -> str:

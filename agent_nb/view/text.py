@@ -10,16 +10,18 @@ This file imports nothing of ours.
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 
 class Text:
-    """An append-only text. `len()` is in code points."""
+    """An append-only text. `len()` is in code points. `memo` is for whoever renders it as it grows."""
 
-    __slots__ = ("_length", "_pieces")
+    __slots__ = ("_length", "_pieces", "memo")
 
     def __init__(self, text: str = "") -> None:
         self._pieces = [text] if text else []
         self._length = len(text)
+        self.memo: Any = None
 
     def append(self, piece: str) -> None:
         """Add `piece` at the end."""
@@ -101,6 +103,9 @@ class Output:
 
     def __bool__(self) -> bool:
         return bool(self._head)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._head)) + self.omitted + self._tail_size
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Output) and (self.head, self.omitted, self.tail) == (other.head, other.omitted, other.tail)

@@ -120,6 +120,11 @@ def _output(state: CallCard) -> tuple[Node, ...]:
     return (fold,)
 
 
+def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return what came of a finished call: how it was decided, the runs inside it, its result."""
+    return (*_decision(state), *nested(state.children, context), *_result(state, context))
+
+
 def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
     mine = custom_result(state, context)
     if mine is not None:

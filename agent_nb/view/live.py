@@ -1,0 +1,254 @@
+"""A view of a run that goes on: opened with its log, closed with the static bundle that stays.
+
+Three kinds: `widgets` (ipywidgets under a display id, swapped for the bundle at the end), `html` (the static page published again and
+again under one display id) and `text` (streamed lines, for terminals; no swap).
+
+Rules
+- Nothing is shown through IPython's display objects (they open files of a given name); raw bundles go to `publish`.
+- While widgets live, their bundle carries the static forms too, so that an interrupted save still exports.
+- `close` never raises and always leaves the static bundle, also when the painter failed; the widgets are closed after the swap.
+- A press only notes itself and calls `actions`, which must return at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from ..log import EventLog
+from . import html as static
+from .bundle import forms
+from .cards.base import Context, Thoughts
+from .layout import Layout
+from .nodes import Button
+from .renderer import HERTZ, Renderer
+from .state import RunView
+from .stream import TextPainter
+
+if TYPE_CHECKING:
+    from .widgets import Board
+
+Kind = Literal["widgets", "html", "text"]
+Actions = Callable[[str, Any], None] | Mapping[str, Callable[..., None]]
+PAGE_PER_MESSAGE = 4_000  # characters of a published page that count as one message
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Publish(Protocol):
+    """Sends a mime bundle to the front end: a new display, or with `update` a new content of the display `transient["display_id"]`."""
+
+    def __call__(self, data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool) -> None:
+        """Publish."""
+
+
+class Presses:
+    """What was pressed: the part of the view's state that is in no log."""
+
+    def __init__(self, actions: Actions, typed: Callable[[str], str | None], nudge: Callable[[], None]) -> None:
+        self._actions = actions
+        self._typed = typed
+        self._nudge = nudge
+        self.pressed: set[str] = set()
+        self.editing: set[str] = set()
+        self.notes: dict[str, str] = {}
+
+    def press(self, button: Button) -> None:
+        """Take a press; called by the front end, perhaps on a thread of its own."""
+        call_id = button.payload.get("call_id", "") if isinstance(button.payload, dict) else ""
+        handler = {"edit": self._edit, "unedit": self._unedit, "submit": self._submit, "approve_all": self._all}.get(button.action)
+        if handler is not None:
+            handler(button, call_id)
+        elif button.key not in self.pressed:
+            self.pressed.add(button.key)
+            self._act(button.action, button.payload)
+        self._nudge()
+
+    def _act(self, action: str, payload: Any) -> None:
+        if not isinstance(self._actions, Mapping):
+            self._actions(action, payload)
+        elif action in self._actions:
+            handler = self._actions[action]
+            handler() if payload is None else handler(payload)
+
+    def _edit(self, button: Button, call_id: str) -> None:
+        self.editing.add(call_id)
+
+    def _unedit(self, button: Button, call_id: str) -> None:
+        self.editing.discard(call_id)
+        self.notes.pop(call_id, None)
+
+    def _all(self, button: Button, call_id: str) -> None:
+        self.pressed.add(button.key)
+        self._act("approve", {"call_id": call_id, "scope": "tool"})
+
+    def _submit(self, button: Button, call_id: str) -> None:
+        """Approve with edited arguments, if they are a JSON object."""
+        try:
+            args = json.loads(self._typed(call_id) or "")
+        except ValueError as fault:
+            self.notes[call_id] = f"This is no JSON: {fault}."
+            return
+        if not isinstance(args, dict):
+            self.notes[call_id] = "Arguments are a JSON object: {…}."
+            return
+        self.notes.pop(call_id, None)
+        self.pressed.add(button.key)
+        self._act("approve", {"call_id": call_id, "scope": "once", "args": args})
+
+
+class WidgetPainter:
+    """Paints a view as widgets."""
+
+    def __init__(self, actions: Actions, thoughts: Thoughts, can_click: bool) -> None:
+        from .widgets import Board
+
+        self.presses = Presses(actions, self._typed, lambda: self.nudge())  # noqa: PLW0108  (it is set later)
+        self.nudge: Callable[[], None] = lambda: None
+        self.board: Board = Board(self.presses.press)
+        self._layout = Layout()
+        self._thoughts: Thoughts = thoughts
+        self._can_click = can_click
+
+    def _typed(self, call_id: str) -> str | None:
+        return self.board.edited(call_id)
+
+    def context(self, now: float | None) -> Context:
+        """Return how the cards are looked at now."""
+        p = self.presses
+        return Context(
+            now=now, live=True, thoughts=self._thoughts, can_click=self._can_click,
+            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes),
+        )  # fmt: skip
+
+    def paint(self, view: RunView, now: float | None) -> int:
+        """Show the view; returns the messages it took."""
+        return self.board.draw(self._layout.page(view, self.context(now)))
+
+    def bundle(self, view: RunView) -> dict[str, Any]:
+        """Return the widget with the static forms beside it."""
+        mime = {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.board.root.model_id}}
+        return {**mime, **forms(self._layout.page(view, Context(thoughts=self._thoughts)))}
+
+    def close(self) -> None:
+        """Close the widgets."""
+        self.board.close()
+
+
+class HtmlPainter:
+    """Paints a view as static HTML under a display id."""
+
+    def __init__(self, publish: Publish, display: dict[str, Any], thoughts: Thoughts) -> None:
+        self._publish, self._display, self._thoughts = publish, display, thoughts
+        self._layout = Layout()
+        self._last = ""
+
+    def paint(self, view: RunView, now: float | None) -> int:
+        """Publish the page if it changed; a long page counts as several messages."""
+        page = self._layout.page(view, Context(now=now, thoughts=self._thoughts))
+        text = static.draw(page)
+        if text == self._last:
+            return 0
+        self._last = text
+        self._publish({"text/html": text, "text/plain": page.label}, {}, self._display, True)
+        return 1 + len(text) // PAGE_PER_MESSAGE
+
+    def bundle(self, view: RunView) -> dict[str, Any]:
+        """Return the first page."""
+        return forms(self._layout.page(view, Context(thoughts=self._thoughts)))
+
+    def close(self) -> None:
+        """Nothing is left behind."""
+
+
+class LiveView:
+    """An open view. `close` must be called, also when the run broke."""
+
+    def __init__(self, log: EventLog, renderer: Renderer, publish: Publish | None, display: dict[str, Any], painter: Any) -> None:
+        self.log = log
+        self.renderer = renderer
+        self.display_id: str = display.get("display_id", "")
+        self._publish, self._display, self._painter = publish, display, painter
+        self._closed = False
+
+    @property
+    def fault(self) -> Exception | None:
+        """What made the painter fail, if it did."""
+        return self.renderer.fault
+
+    def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
+        """Paint the last state, replace the display by the mime bundle `final`, and close the widgets. Calling it again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(Exception):
+            self.renderer.stop()
+        if self._publish is None:
+            return
+        try:
+            self._publish(final, metadata or {}, self._display, True)
+        finally:
+            with suppress(Exception):
+                self._painter.close()
+
+
+def open_view(
+    log: EventLog,
+    *,
+    kind: str = "widgets",
+    actions: Actions = lambda action, payload: None,
+    thoughts: str = "collapse",
+    can_click: bool = False,
+    publish: Publish | None = None,
+    badge: str = "",
+    hz: float = HERTZ,
+    write: Callable[[str], None] | None = None,
+) -> LiveView:
+    """Show the run of `log` while it goes on.
+
+    `kind`: `widgets`, `html` or `text` (`choose_view`). `actions(id, payload)` is called for `stop` (None), `approve`
+    (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function does as well. `can_click`: whether clicks
+    arrive while the cell runs. `publish` sends bundles (default: the notebook's); `write` takes the text of the kind `text`.
+    `badge` is a remark on the whole run. Raises ImportError when the kind is `widgets` and ipywidgets is not installed.
+    """
+    view = RunView(badge=badge)
+    shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
+    if kind == "text":
+        return _text(log, view, shown, write or _stdout, hz)
+    send = publish or _notebook_publish()
+    display = {"display_id": f"agent-nb-{uuid.uuid4().hex[:16]}"}
+    painter = WidgetPainter(actions, shown, can_click) if kind == "widgets" else HtmlPainter(send, display, shown)
+    renderer = Renderer(log, painter, view=view, hz=hz)
+    if isinstance(painter, WidgetPainter):
+        painter.nudge = renderer.nudge
+        painter.paint(view, None)
+    send(painter.bundle(view), {}, display, False)
+    renderer.start()
+    return LiveView(log, renderer, send, display, painter)
+
+
+def _text(log: EventLog, view: RunView, thoughts: Thoughts, write: Callable[[str], None], hz: float) -> LiveView:
+    renderer = Renderer(log, TextPainter(write, thoughts=thoughts), view=view, hz=hz)
+    renderer.start()
+    return LiveView(log, renderer, None, {}, None)
+
+
+def choose_view(*, jupyter: bool, widgets: bool, updates: bool) -> Kind:
+    """Return the kind of view for a front end: `widgets` if it shows them, `html` if it updates displays, else `text`."""
+    if not jupyter or not updates:
+        return "text"
+    return "widgets" if widgets else "html"
+
+
+def _stdout(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _notebook_publish() -> Publish:
+    from ..notebook.publish import publish
+
+    return publish

@@ -1,0 +1,178 @@
+"""When to paint: one thread that folds the events of a log and paints the view 10 to 20 times a second at most.
+
+Why: a model and ten tools send thousands of events a second; a front end draws a few dozen frames, and Jupyter's server drops messages
+above 1000 a second, the record with them.
+
+Rules
+- The first event after a pause is painted at once, what follows within the frame together; approvals, errors, interrupts and the end
+  do not wait.
+- After a slow or a talkative paint the next one comes later: painting takes a quarter of the time at most, and all renderers of the
+  process together send `MESSAGES` a second at most.
+- A painter that fails is left alone after three times; nothing of it reaches the log or the run. `stop` always paints the last state.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from ..events import Approval, End, Error, Event, Interrupt
+from ..log import EventLog
+from .state import RunView
+
+HERTZ = 12.0
+MESSAGES = 180.0  # a second, by all renderers together
+DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
+PATIENCE = 3  # failed paints in a row before a painter is given up
+URGENT = (Approval, Error, Interrupt, End)
+
+
+class Painter(Protocol):
+    """Whoever shows a view."""
+
+    def paint(self, view: RunView, now: float | None) -> int:
+        """Show `view` as it is at `now` (epoch seconds; None: it stands still). Returns how many messages that took."""
+
+
+class Budget:
+    """Messages a second, shared: `spend` tells how long to wait after having sent some."""
+
+    def __init__(self, rate: float = MESSAGES) -> None:
+        self._rate = rate
+        self._free = 0.0
+        self._lock = threading.Lock()
+
+    def spend(self, messages: int, now: float) -> float:
+        """Return the seconds until everything sent so far is within the rate."""
+        with self._lock:
+            self._free = max(self._free, now) + messages / self._rate
+            return self._free - now
+
+
+SHARED = Budget()
+
+
+class Renderer:
+    """Paints a log while it grows. `step` is the whole of it; `start` runs it on a thread in a copy of the caller's context."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        painter: Painter,
+        *,
+        view: RunView | None = None,
+        hz: float = HERTZ,
+        budget: Budget = SHARED,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.view = view or RunView()
+        self.fault: Exception | None = None
+        self._painter = painter
+        self._log = log
+        self._frame = 1 / hz
+        self._budget = budget
+        self._clock, self._wall = clock, wall
+        self._pending: deque[Event] = deque()
+        self._wake = threading.Event()
+        self._urgent = self._stopped = self._dirty = False
+        self._due = self._second = 0.0
+        self._failures = 0
+        self._thread: threading.Thread | None = None
+        self._detach: Callable[[], None] = lambda: None
+
+    def subscribe(self) -> None:
+        """Listen to the log: the events so far, then each new one."""
+        self._detach = self._log.subscribe(self.push)
+
+    def push(self, event: Event) -> None:
+        """Take an event from the log; it is folded on the renderer's thread."""
+        self._pending.append(event)
+        if isinstance(event, URGENT):
+            self._urgent = True
+            self._wake.set()
+        elif not self._wake.is_set():
+            self._wake.set()
+
+    def nudge(self) -> None:
+        """Paint soon though no event came (something was pressed)."""
+        self._dirty = self._urgent = True
+        self._wake.set()
+
+    def start(self) -> None:
+        """Subscribe and paint on a thread of its own until `stop`."""
+        self.subscribe()
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._run,), name="agent_nb view", daemon=True)
+        self._thread.start()
+
+    def stop(self, *, patience: float = 2.0) -> None:
+        """Detach from the log, end the thread and paint the last state; waits `patience` seconds at most for a paint under way."""
+        self._detach()
+        self._stopped = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(patience)
+            if self._thread.is_alive():
+                return
+        self._fold()
+        self._paint(self._clock())
+
+    def step(self) -> float:
+        """Fold what came and paint if it is time; return the seconds until there is something to do (at most 1)."""
+        now = self._clock()
+        self._fold()
+        moving = self.view.status in {"", "running"} and now >= self._second
+        if not (self._dirty or moving):
+            return self._until_second(now)
+        if now < self._due and not self._urgent:
+            return self._due - now
+        self._paint(now)
+        return self._until_second(self._clock())
+
+    def _run(self) -> None:
+        while not self._stopped:
+            wait = self.step()
+            self._wake.wait(wait)
+            self._wake.clear()
+            if not self._urgent and (rest := self._due - self._clock()) > 0 and not self._stopped:
+                self._sleep(rest)
+
+    def _sleep(self, seconds: float) -> None:
+        """Let more events gather until the next frame; an urgent one ends it."""
+        end = self._clock() + seconds
+        while (rest := end - self._clock()) > 0 and not self._urgent and not self._stopped:
+            time.sleep(min(rest, 0.01))
+
+    def _fold(self) -> None:
+        while self._pending:
+            self.view.apply(self._pending.popleft())
+            self._dirty = True
+
+    def _paint(self, now: float) -> None:
+        self._dirty = self._urgent = False
+        running = self.view.status in {"", "running"}
+        sent = 0
+        if self._failures < PATIENCE:
+            sent = self._try(self._wall() if running else None)
+        after = self._clock()
+        self._second = now + 1.0
+        self._due = max(now + self._frame, after + (DUTY - 1) * (after - now), after + self._budget.spend(sent, after))
+
+    def _try(self, wall: float | None) -> int:
+        try:
+            sent = self._painter.paint(self.view, wall)
+        except Exception as fault:
+            self.fault = fault
+            self._failures += 1
+            return 1
+        self._failures = 0
+        return sent
+
+    def _until_second(self, now: float) -> float:
+        running = self.view.status in {"", "running"}
+        return max(0.0, min(1.0, self._second - now)) if running else 1.0

@@ -1,0 +1,132 @@
+"""The run as text that streams: for terminals and consoles, where nothing can be redrawn.
+
+Why: `ipython` and `jupyter console` show no widgets and no updates of a display.
+
+How: what is new in the cards since the last time is printed, in the order of the cards; an open card holds up those after it, so that
+two tools at once do not tear each other's lines apart.
+
+Rules: the text ends up the same however often it was asked for; nothing is printed twice; hostile characters are made visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import plain, safe
+from .cards.base import Context, Thoughts, draw
+from .cards.call import outcome
+from .cardstates import CallCard, Card, RespondCard, ThinkCard, UserCard
+from .layout import page
+from .nodes import Fold, Page
+from .state import RunView
+from .text import Text
+from .words import arguments, chip, duration, icon
+
+Write = Callable[[str], None]
+INDENT = "    "
+
+
+class TextPainter:
+    """Prints a view as it grows. `write` takes text as `sys.stdout.write` does."""
+
+    def __init__(self, write: Write, *, thoughts: Thoughts = "collapse") -> None:
+        self._write = write
+        self._context = Context(thoughts=thoughts)
+        self._at = 0  # the card that is being printed
+        self._said: set[str] = set()  # what of that card is printed
+        self._letters = 0  # of its text
+        self._begun = self._ended = False
+        self._midline = False
+
+    def paint(self, view: RunView, now: float | None) -> int:
+        """Print what is new. Returns 1 if there was something."""
+        before = self._letters, self._at, len(self._said), self._begun
+        if not self._begun and view.model:
+            self._begun = True
+            self._line(f"● {view.model}")
+        while self._at < len(view.cards):
+            card = view.cards[self._at]
+            self._card(card)
+            if not card.done:
+                break
+            self._at, self._letters = self._at + 1, 0
+            self._said = set()
+        if now is None and not self._ended and view.status not in {"", "running"}:
+            self._end(view)
+        return int(before != (self._letters, self._at, len(self._said), self._begun))
+
+    def _card(self, card: Card) -> None:
+        if isinstance(card, UserCard):
+            return  # it stands in the cell above
+        if isinstance(card, ThinkCard):
+            self._think(card)
+        elif isinstance(card, RespondCard):
+            self._flow(card.text, "", card.done)
+        elif isinstance(card, CallCard):
+            self._call(card)
+        else:
+            self._node(card)
+
+    def _think(self, card: ThinkCard) -> None:
+        if self._context.thoughts == "hide":
+            return
+        if self._context.thoughts == "show":
+            self._once("head", "Thinking:")
+            self._flow(card.text, INDENT, card.done)
+        elif card.done:
+            self._node(card)
+
+    def _node(self, card: Card) -> None:
+        node = draw(card, self._context)
+        if node is not None:
+            self._once("node", plain.draw(node))
+
+    def _call(self, card: CallCard) -> None:
+        if card.status == "writing":
+            return
+        self._once("call", f"{icon(card.name)} {safe.visible(card.name)}  {safe.visible(arguments(card.args))}".rstrip())
+        if card.asked is not None:
+            self._once("ask", f"{INDENT}? waiting for an answer")
+        if len(card.output) > self._letters:
+            self._grow(safe.output(card.output.last(len(card.output) - self._letters)), INDENT)
+            self._letters = len(card.output)
+        if card.done:
+            mark = "".join(t.text for t in chip(card.status, duration(card.duration) if card.duration else ""))
+            body = plain.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
+            self._once("result", "\n".join([*body, INDENT + mark]))
+
+    def _flow(self, text: Text, indent: str, done: bool) -> None:
+        """Print what is new of a growing text."""
+        if len(text) > self._letters:
+            self._grow(safe.prose(text.tail(len(text) - self._letters)), indent)
+            self._letters = len(text)
+        if done:
+            self._fresh()
+
+    def _grow(self, new: str, indent: str) -> None:
+        for line in new.splitlines(keepends=True):
+            self._out(line if self._midline else indent + line)
+
+    def _once(self, what: str, text: str) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            self._line(text)
+
+    def _line(self, text: str) -> None:
+        if text:
+            self._fresh()
+            self._out(text + "\n")
+
+    def _fresh(self) -> None:
+        if self._midline:
+            self._out("\n")
+
+    def _out(self, text: str) -> None:
+        self._write(text)
+        self._midline = not text.endswith("\n")
+
+    def _end(self, view: RunView) -> None:
+        self._ended = True
+        whole: Page = page(view, self._context)
+        for section in (s for s in whole.sections if s.key in {"header", "footer"}):
+            self._line(plain.draw(section))
