@@ -19,7 +19,7 @@ class Run:
     """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`: where it was recorded."""
 
     def __init__(self, log: EventLog, *, cell: str = "", notebook: str = "") -> None:
-        self.log = log
+        self.log: EventLog = log
         self.cell = cell
         self.notebook = notebook
 
