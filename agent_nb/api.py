@@ -1,16 +1,15 @@
 """Functions of the public face that belong to no room: `parse`.
 
-Rules: thin; each is the same code path that a run takes.
+Rules: thin; the dialects and the turn do the work, as they do in a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from . import parts, plugins
 from .events import Event
 from .log import EventLog
-from .pipeline import Pipeline
 from .turn import Turn, fold_events
 
 
@@ -20,13 +19,34 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
     `dialect` is the name of a dialect (`native`, `xml`, `section`, `thinking`). Raises UsageError on an unknown one, and nothing else,
     whatever the text.
     """
-    pipeline = Pipeline(plugins.load("dialects", dialect), Turn(1))
-    log = EventLog("parse")
-    for chunk in chunks:
-        for event in pipeline.feed((parts.Text(chunk),)):
+    turn, log = Turn(1), EventLog("parse")
+    for event in turn.feed(_joined(_read(chunks, dialect))) + turn.close():
+        if event.type != "delta":
             log.append(event)
-        if pipeline.stopped:
-            break
-    for event in pipeline.close():
-        log.append(event)
     return fold_events(log)
+
+
+def _read(chunks: Iterable[str], dialect: str) -> Iterator[Sequence[parts.Part]]:
+    """Yield the parts of each chunk until the dialect stops reading."""
+    parser = plugins.load("dialects", dialect).parser()
+    for chunk in chunks:
+        yield parser.feed(chunk)
+        if parser.stopped:
+            return
+    yield parser.close()
+
+
+def _joined(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part]:
+    """Join neighbouring deltas of text: nobody watches them here."""
+    pieces: list[str] = []
+    for batch in batches:
+        for part in batch:
+            if type(part) is parts.Text:
+                pieces.append(part.text)
+                continue
+            if pieces:
+                yield parts.Text("".join(pieces))
+                pieces = []
+            yield part
+    if pieces:
+        yield parts.Text("".join(pieces))
