@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .agent import Agent as Agent
     from .agent import Stream as Stream
     from .api import parse as parse
+    from .collect import runs as runs
     from .log import EventLog as EventLog
     from .models.scripted import Scripted as Scripted
     from .run import Run as Run
@@ -30,6 +31,7 @@ _WHERE = {
     "ToolContext": "tools.base",
     "tool": "tools.decorator",
     "parse": "api",
+    "runs": "collect",
 }
 
 __all__ = [*_WHERE, "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604  (names of the table above)

@@ -14,6 +14,8 @@ from .log import EventLog
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .timeline import Timeline
+
 
 class Run:
     """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`: where it was recorded."""
@@ -65,6 +67,12 @@ class Run:
     def to_frame(self, columns: Any = None) -> pd.DataFrame:
         """Return one row per event; see `agent_nb.frame`."""
         return self.log.to_frame(columns)
+
+    def timeline(self) -> Timeline:
+        """Return the waterfall of model, tools and waiting; it shows itself in a notebook, and `print` shows it as text."""
+        from .timeline import Timeline
+
+        return Timeline(self.log)
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the conversation of this run as plain role and content pairs, in the words of the `xml` dialect."""

@@ -1,0 +1,152 @@
+"""Every recorded run of a notebook, a folder or a glob, as a sequence that becomes a DataFrame.
+
+    runs("notebooks/**/*.ipynb").to_frame(RUNS)
+
+Why plain JSON: reading records needs no Jupyter, and a broken notebook among a hundred must not stop the others.
+
+Rules
+- Records count wherever they stand, in the notebook's metadata or in an output; a run that stands in several places counts once.
+- Order: files by name, cells as in the notebook, runs by their start. Cells that are gone come after the others.
+- Nothing about a file raises: what could not be read is in `problems`, as `path: reason`.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from .record import KEY, MIME, attach, log_of
+from .rows import Place
+from .run import Run
+
+if TYPE_CHECKING:
+    from .frame import EventFrame
+
+ENDING = ".ipynb"
+HIDDEN = (".ipynb_checkpoints",)
+
+
+class Found(NamedTuple):
+    """One record as it stands in a file, its payloads attached."""
+
+    cell: str
+    record: Mapping[str, Any]
+
+
+class Runs(Sequence[Run]):
+    """Recorded runs; each has `cell` and `notebook`. `problems` says what could not be read."""
+
+    def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
+        self._runs = list(found)
+        self.problems = list(problems)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Run | Runs:
+        return Runs(self._runs[index], self.problems) if isinstance(index, slice) else self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        notebooks = len({run.notebook for run in self._runs})
+        broken = f", {len(self.problems)} problems" if self.problems else ""
+        return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
+
+    def to_frame(self, columns: Any = None) -> EventFrame:
+        """Return one frame of all runs, with their cells and notebooks; by default one row per event. See `agent_nb.frame`."""
+        from .columns import BY_NAME, EVENTS
+        from .frame import to_frame
+
+        events = [event for run in self._runs for event in run.log]
+        places = {run.id: Place(run.cell, run.notebook) for run in self._runs}
+        return to_frame(events, (BY_NAME["notebook"], *EVENTS) if columns is None else columns, places=places)
+
+
+def runs(path: str | os.PathLike[str]) -> Runs:
+    """Return every recorded run of `path`: a notebook, a folder (with all below it) or a glob (`**` for folders)."""
+    found: list[Run] = []
+    problems: list[str] = []
+    seen: set[str] = set()
+    paths = notebooks(path)
+    if not paths:
+        problems.append(f"{path}: there is no notebook")
+    for file in paths:
+        try:
+            notebook = _load(file)
+        except (OSError, ValueError, RecursionError) as fault:
+            problems.append(f"{file}: {fault}")
+            continue
+        for item in records(notebook):
+            run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
+            if not len(run.log):
+                problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
+            elif run.id not in seen:
+                seen.add(run.id)
+                found.append(run)
+    return Runs(found, problems)
+
+
+def notebooks(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the notebook files that `path` means, by name; checkpoints do not count."""
+    text = os.fspath(path)
+    given = Path(text).expanduser()
+    if given.is_dir():
+        files = given.rglob("*" + ENDING)
+    elif given.exists():
+        return [given]
+    else:
+        files = (Path(p) for p in glob.iglob(str(given), recursive=True))
+    return sorted({f for f in files if f.is_file() and not any(part in HIDDEN for part in f.parts)})
+
+
+def records(notebook: Mapping[str, Any]) -> list[Found]:
+    """Return the records of a notebook's JSON, in the order of its cells, each cell's oldest first."""
+    cells = [c for c in _list(notebook.get("cells")) if isinstance(c, dict)]
+    found: dict[str, list[Mapping[str, Any]]] = {str(c.get("id", "")): [] for c in cells}
+    for cell, record in (*_lifted(notebook), *_in_outputs(cells)):
+        found.setdefault(cell, []).append(record)
+    return [Found(cell, record) for cell, listed in found.items() for record in sorted(listed, key=_started)]
+
+
+def _lifted(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    ours = _dict(_dict(notebook.get("metadata")).get(KEY))
+    payloads = _dict(ours.get("payloads"))
+    for cell, listed in _dict(ours.get("runs")).items():
+        for record in _list(listed):
+            if isinstance(record, dict):
+                yield str(cell), attach(record, payloads)
+
+
+def _in_outputs(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for cell in cells:
+        for output in _list(cell.get("outputs")):
+            record = _dict(_dict(output).get("data")).get(MIME)
+            if isinstance(record, dict) and "events" in record:
+                yield str(cell.get("id", "")) or str(record.get("cell", "")), record
+
+
+def _started(record: Mapping[str, Any]) -> float:
+    started = record.get("started")
+    return float(started) if isinstance(started, int | float) else 0.0
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    value = json.loads(path.read_bytes())
+    if not isinstance(value, dict):
+        raise ValueError("not a notebook: its JSON is no object")  # noqa: TRY004  (what is wrong is the file's content)
+    return value
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,211 @@
+"""The difference of two runs, in words: aligned by turn and call, with what no one means by "different" left out.
+
+Why: comparing recordings byte by byte finds every id and millisecond; what one wants to know is what the model did otherwise.
+
+Rules
+- Ids, times, token counts, the cutting into deltas and white space at line ends do not count; texts are compared in normal form
+  (`normal`), arguments and results as values.
+- Turns are aligned in order; inside a turn, what has the same kind and name. What has no partner was added or removed.
+- Both sides are escaped for a terminal: control characters become visible.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from . import events as e
+from .context import content_text
+from .events import Event
+from .normal import normal
+from .run import Run
+
+What = Literal["changed", "added", "removed"]
+_MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
+_CONTEXT = 2  # lines around a change
+_LINES = 40  # of one change
+_COLUMNS = 160
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One thing that happened, as it is compared: `head` says what it is (kind and name), `body` what it says."""
+
+    turn: int
+    kind: str
+    head: str
+    body: str
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One difference; `before` and `after` are the bodies ("" on the side that has none)."""
+
+    what: What
+    turn: int
+    head: str
+    before: str = ""
+    after: str = ""
+
+
+class Diff:
+    """The differences of two runs; falsy when there are none. `str()` is a report for people."""
+
+    def __init__(self, a: str, b: str, changes: Sequence[Change]) -> None:
+        self.a = a
+        self.b = b
+        self.changes = list(changes)
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def __str__(self) -> str:
+        if not self.changes:
+            return f"{self.a} and {self.b}: the same"
+        return "\n".join([f"{self.a} → {self.b}: {_counted(len(self.changes))}", *_report(self.changes)])
+
+    def __repr__(self) -> str:
+        return f"<Diff {self.a} → {self.b}: {_counted(len(self.changes))}>"
+
+
+def diff(a: Run | Sequence[Event], b: Run | Sequence[Event]) -> Diff:
+    """Return the differences from run `a` to run `b`."""
+    left, right = _events(a), _events(b)
+    mine, yours = items(left), items(right)
+    turns = sorted({i.turn for i in (*mine, *yours)})
+    changes = [c for turn in turns for c in _turn([i for i in mine if i.turn == turn], [i for i in yours if i.turn == turn])]
+    return Diff(_name(a, left), _name(b, right), changes)
+
+
+def items(log: Iterable[Event]) -> list[Item]:
+    """Return what of a run is compared, in order; the tools' results stand in the order of their calls."""
+    names: dict[str, str] = {}
+    found: list[Item] = []
+    for event in log:
+        if isinstance(event, e.Call):
+            names[event.call_id] = event.name
+        reader = _ITEMS.get(type(event))
+        item = reader(event, names) if reader is not None else None
+        if item is not None:
+            found.append(Item(event.turn, event.type, *item))
+    return found
+
+
+def _start(event: e.RunStart, _: dict[str, str]) -> tuple[str, str]:
+    settings = {k: v for k, v in event.settings.items() if k not in ("hash", "inputs", "source")}
+    return "settings", _pretty({"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings})
+
+
+def _text(event: e.User | e.Think | e.Respond, _: dict[str, str]) -> tuple[str, str]:
+    return {"user": "prompt", "think": "thought", "respond": "answer"}[event.type], event.content.strip()
+
+
+def _call(event: e.Call, _: dict[str, str]) -> tuple[str, str]:
+    return f"call {event.name}", _pretty(event.args)
+
+
+def _approval(event: e.Approval, names: dict[str, str]) -> tuple[str, str] | None:
+    return (f"decision {names.get(event.call_id, '?')}", event.decision) if event.stage == "decided" else None
+
+
+def _result(event: e.Result, _: dict[str, str]) -> tuple[str, str]:
+    content = content_text(event.content) if isinstance(event.content, str) else _pretty(event.content)
+    return f"result {event.name}", content if event.status == "ok" else f"[{event.status}] {content}"
+
+
+def _error(event: e.Error, _: dict[str, str]) -> tuple[str, str] | None:
+    return None if event.code == "retry" else (f"error {event.code}", event.message)
+
+
+def _interrupt(event: e.Interrupt, _: dict[str, str]) -> tuple[str, str]:
+    return "interrupt", f"{event.reason} {event.detail}".strip()
+
+
+def _end(event: e.End, _: dict[str, str]) -> tuple[str, str] | None:
+    return None if event.span else ("end", event.status)
+
+
+_ITEMS: dict[type[Event], Callable[[Any, dict[str, str]], tuple[str, str] | None]] = {
+    e.RunStart: _start, e.User: _text, e.Think: _text, e.Respond: _text, e.Call: _call, e.Approval: _approval, e.Result: _result,
+    e.Error: _error, e.Interrupt: _interrupt, e.End: _end,
+}  # fmt: skip
+
+
+def _turn(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
+    """Align the items of one turn by what they are; of equal ones those that say the same come together first."""
+    exact = difflib.SequenceMatcher(None, [_key(i) for i in mine], [_key(i) for i in yours], autojunk=False)
+    for tag, i1, i2, j1, j2 in exact.get_opcodes():
+        if tag != "equal":
+            yield from _paired(mine[i1:i2], yours[j1:j2])
+
+
+def _paired(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
+    heads = difflib.SequenceMatcher(None, [i.head for i in mine], [i.head for i in yours], autojunk=False)
+    for tag, i1, i2, j1, j2 in heads.get_opcodes():
+        if tag == "equal":
+            for a, b in zip(mine[i1:i2], yours[j1:j2], strict=True):
+                if _key(a) != _key(b):
+                    yield Change("changed", a.turn, a.head, a.body, b.body)
+        else:
+            yield from (Change("removed", a.turn, a.head, before=a.body) for a in mine[i1:i2])
+            yield from (Change("added", b.turn, b.head, after=b.body) for b in yours[j1:j2])
+
+
+def _key(item: Item) -> tuple[str, str]:
+    return item.head, normal(item.body)
+
+
+def _report(changes: Sequence[Change]) -> Iterator[str]:
+    turn = None
+    for change in changes:
+        if change.turn != turn:
+            turn = change.turn
+            yield f"turn {turn}" if turn else "run"
+        yield f"{_MARK[change.what]} {_plain(change.head)}"
+        lines = list(_lines(change))
+        yield from (f"    {_plain(line)}" for line in lines[:_LINES])
+        if len(lines) > _LINES:
+            yield f"    … {len(lines) - _LINES} more lines"
+
+
+def _lines(change: Change) -> Iterator[str]:
+    if change.what == "added":
+        yield from (f"+ {line}" for line in change.after.splitlines())
+    elif change.what == "removed":
+        yield from (f"- {line}" for line in change.before.splitlines())
+    else:
+        found = difflib.unified_diff(change.before.splitlines(), change.after.splitlines(), lineterm="", n=_CONTEXT)
+        for line in list(found)[2:]:
+            yield "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
+
+
+def _plain(text: str) -> str:
+    """Return a line as a terminal may show it."""
+    line = "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
+    return line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…"
+
+
+def _pretty(value: object) -> str:
+    if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), str):
+        name, text = next(iter(value.items()))
+        return f"{name} = {text}" if "\n" not in text else f"{name} =\n{text}"
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str)
+
+
+def _events(run: Run | Sequence[Event]) -> Sequence[Event]:
+    return run.log if isinstance(run, Run) else run
+
+
+def _name(run: Run | Sequence[Event], log: Sequence[Event]) -> str:
+    name = log[0].run if log and log[0].run else "(no run)"
+    cell = run.cell if isinstance(run, Run) else ""
+    return f"{name} (cell {cell})" if cell else name
+
+
+def _counted(n: int) -> str:
+    return f"{n} difference{'' if n == 1 else 's'}"

@@ -1,0 +1,117 @@
+"""The waterfall of a run."""
+
+import re
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb.chunks import encode_chunks
+from agent_nb.log import EventLog
+from agent_nb.run import Run
+from agent_nb.timeline import Timeline, rows, text, timeline
+
+
+def at(second, event):
+    return type(event)(**{**{f: getattr(event, f) for f in event.__struct_fields__}, "ts": 1000.0 + second})
+
+
+def llm(second, phase, number=1, result="", **more):
+    return at(second, e.Node(name="llm", phase=phase, span=f"llm-{number}", turn=number, result=result, **more))
+
+
+@pytest.fixture
+def log():
+    return [
+        at(0, e.RunStart()),
+        llm(0, "enter", data={"attempt": 1}),
+        at(3, e.Think(content="ab", block="1", turn=1, chunks=encode_chunks([(1, 500), (1, 500)]))),
+        llm(3, "exit", result="ok"),
+        at(3, e.Approval(call_id="c", stage="requested", turn=1)),
+        at(4, e.Approval(call_id="c", stage="decided", decision="allow", turn=1)),
+        at(4, e.Started(call_id="c", name="shell", turn=1)),
+        at(6, e.Result(call_id="c", name="shell", status="error", duration=2.0, turn=1)),
+        llm(6, "enter", 2),
+        at(8, e.Respond(content="x", block="2", turn=2)),
+        llm(8, "exit", 2, result="ok"),
+        at(8, e.End()),
+    ]
+
+
+def test_model_requests_and_tools_have_a_line_each_in_order(log):
+    assert [(r.label, round(r.start, 3), round(r.seconds, 3)) for r in rows(log)] == [
+        ("model, turn 1", 0, 3), ("shell", 3, 3), ("model, turn 2", 6, 2),
+    ]  # fmt: skip
+
+
+def test_the_time_before_the_first_piece_is_waiting(log):
+    first = rows(log)[0]
+    assert [(s.kind, round(s.start, 1), round(s.end, 1)) for s in first.segments] == [("wait", 0, 0.5), ("think", 0.5, 3)]
+
+
+def test_a_question_is_waiting_and_a_failed_call_is_seen(log):
+    assert [s.kind for s in rows(log)[1].segments] == ["wait", "failed"]
+    assert "error" in text(log)
+
+
+def test_the_sums_say_where_the_time_went(log):
+    assert "8.0 s in all: model 2.5 s · tools 2.0 s · waiting 3.5 s" in text(log)
+
+
+def test_parallel_calls_count_once_in_the_sum():
+    calls = [at(0, e.Started(call_id=c, name=c)) for c in "ab"] + [at(2, e.Result(call_id=c, name=c, duration=2.0)) for c in "ab"]
+    assert "tools 2.0 s" in text(calls)
+
+
+def test_the_pause_before_a_retry_belongs_to_the_next_request():
+    log = [
+        llm(0, "enter"), llm(1, "exit", result="error: 503"), at(1, e.Error(code="retry")),
+        llm(3, "enter", data={"attempt": 2}), llm(4, "exit", result="ok"),
+    ]  # fmt: skip
+    second = rows(log)[1]
+    assert (second.label, second.start, second.seconds) == ("model, turn 1, attempt 2", 1, 3)
+
+
+def test_what_is_still_open_ends_with_the_last_event(log):
+    open_rows = rows(log[:7])
+    assert [r.note for r in open_rows] == ["", "running"]
+    assert rows(log[:2])[0].note == "running"
+
+
+def test_blocks_without_requests_still_show():
+    assert [r.label for r in rows([at(0, e.User()), at(1, e.Respond(content="x", turn=1, chunks="BA"))])] == ["model, turn 1"]
+
+
+def test_bars_are_as_long_as_their_time(log):
+    bars = [line.split("|")[1] for line in text(log).splitlines()[1:]]
+    assert {len(b) for b in bars} == {48}
+    assert bars[0].rstrip() == "░" * 3 + "▒" * 15
+    assert bars[2] == " " * 36 + "░" * 12
+
+
+def test_html_has_text_bars_and_nothing_that_a_sanitizer_takes(log):
+    html = timeline(log)
+    assert "▒" * 10 in html
+    assert not re.search(r"<(script|style|svg|img|link)|class=|on\w+=", html)
+
+
+def test_names_are_escaped(log):
+    log = [at(0, e.Started(call_id="x", name="<script>alert(1)</script>")), at(1, e.Result(call_id="x", name="y", duration=1.0))]
+    assert "<script" not in timeline(log)
+
+
+@pytest.mark.parametrize("log", [[], [at(0, e.User())], EventLog("r")])
+def test_a_run_without_work_says_so(log):
+    assert "No time to show" in timeline(log)
+    assert "No time to show" in text(log)
+
+
+def test_very_many_calls_are_cut():
+    log = [x for n in range(500) for x in (at(n, e.Started(call_id=str(n), name="t")), at(n, e.Result(call_id=str(n))))]
+    assert "300 more" in timeline(log)
+
+
+def test_a_run_shows_its_timeline(log):
+    shown = Run(EventLog.of_events(log)).timeline()
+    assert isinstance(shown, Timeline)
+    assert set(shown._repr_mimebundle_()) == {"text/html", "text/plain"}
+    assert "shell" in str(shown)
