@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,7 +19,8 @@ from ..errors import UsageError
 
 DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")
-THOUGHTS = ("show", "collapse", "hide")
+Thoughts = Literal["show", "collapse", "hide"]
+THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
 EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
 
 
@@ -40,7 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     approve: str | None = None
     record: bool = True
     view: str = "auto"
-    thoughts: str = "collapse"
+    thoughts: Thoughts = "collapse"
     system: str | None = None
     limits: dict[str, float] = {}
     settings: dict[str, Any] = {}

@@ -41,6 +41,7 @@ from .failure import AgentCellError
 from .frontend import can_click, view_kind
 from .interpolate import interpolate
 from .options import Options
+from .publish import publish
 from .summary import summary
 
 ABANDONED = "abandoned: the run did not stop when it was asked to"
@@ -133,6 +134,7 @@ class CellRun:
             actions={"stop": driver.interrupts.press},
             thoughts=options.thoughts,
             can_click=can_click(self.session.shell, self.cell),
+            publish=publish,
         )
         return Work(stream, agent.model)
 
@@ -198,17 +200,26 @@ class CellRun:
         self._show(run, recorded=False)
 
     def _show(self, run: Run, *, recorded: bool) -> None:
-        final: dict[str, Any] = dict(bundle(run.log))
-        if recorded:
-            final[MIME] = run_record(
-                run.log,
-                cell=self.cell.id,
-                source=content_hash(self.cell.line, self.cell.body),
-                conversation=self.options.conversation,
-                fresh=self.options.new,
-            )
-        view = self._view or open_view(EventLog(), kind=view_kind(self.options.view, self.cell))
-        view.close(final, {KEY: summary(run, recorded=recorded)})
+        """Leave the static view of an ended run in the output, and its record if it is to be kept."""
+        record = {MIME: self._record(run)} if recorded else {}
+        numbers = {KEY: summary(run, recorded=recorded)}
+        final = {**bundle(run.log, thoughts=self.options.thoughts), **record}
+        if self._view is not None:
+            self._view.close(final, numbers)
+        if view_kind(self.options.view, self.cell) != "text":
+            if self._view is None:
+                publish(final, numbers, {}, False)
+        elif self.cell.kernel and recorded:
+            publish(record, numbers, {}, False)  # the text is there already; alone the record shows nothing
+
+    def _record(self, run: Run) -> dict[str, Any]:
+        return run_record(
+            run.log,
+            cell=self.cell.id,
+            source=content_hash(self.cell.line, self.cell.body),
+            conversation=self.options.conversation,
+            fresh=self.options.new,
+        )
 
 
 def secrets() -> dict[str, str]:

@@ -33,6 +33,17 @@ def shell(ipython):
 
 
 @pytest.fixture
+def loaded(shell):
+    """The shell with our magics and none of their defaults changed."""
+    from agent_nb.notebook import magic
+
+    magic.load(shell)
+    yield shell
+    magic.unload(shell)
+    shell.config.pop("AgentMagics", None)
+
+
+@pytest.fixture
 def run():
     """Run a coroutine as a cell does: on an asyncio loop of this thread, with a bound on its time."""
 

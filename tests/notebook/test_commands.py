@@ -6,17 +6,8 @@ import pytest
 
 from agent_nb import Scripted
 from agent_nb.models import keys
-from agent_nb.notebook import magic
 from agent_nb.notebook.commands import COMMANDS, table
 from agent_nb.notebook.failure import AgentCellError
-
-
-@pytest.fixture
-def loaded(shell):
-    """The shell with our magics."""
-    magic.load(shell)
-    yield shell
-    magic.unload(shell)
 
 
 @pytest.fixture

@@ -131,6 +131,14 @@ def test_a_cell_that_takes_too_long_fails(notebook, capsys):
     assert path.with_name("n.run.ipynb").exists()
 
 
+def test_a_streamed_text_view_keeps_its_record_too(notebook):
+    path = notebook(AGENT.replace("-m", "--view text -m"))
+    assert main(["run", str(path)]) == 0
+    nb = read(path.with_name("n.run.ipynb"))
+    assert list(nb["metadata"]["agent_nb"]["runs"]) == ["cell0"]
+    assert "42" in json.dumps([o["text"] for o in nb["cells"][2]["outputs"] if o["output_type"] == "stream"])
+
+
 def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
     path = notebook(AGENT.replace("-m", "--no-record -m"))
     assert main(["run", str(path)]) == 0

@@ -12,14 +12,6 @@ from agent_nb.notebook.failure import AgentCellError
 
 
 @pytest.fixture
-def loaded(shell):
-    """The shell with our magics, and a way to see what was published in it."""
-    magic.load(shell)
-    yield shell
-    magic.unload(shell)
-
-
-@pytest.fixture
 def agent(loaded, run):
     """Run one `%%agent` cell and return its Run."""
 
