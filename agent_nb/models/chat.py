@@ -37,7 +37,7 @@ _QUIET = frozenset({
     "id", "object", "created", "model", "choices", "usage", "x_groq", "error", "provider", "system_fingerprint", "service_tier",
     "obfuscation", "index", "delta", "message", "finish_reason", "native_finish_reason", "stop_reason", "text", "role", "content",
     "refusal", "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call", "channel", "name", "type",
-    "padding", "p", "status_code", "token_ids", "prompt_token_ids",
+    "padding", "p", "timings", "status_code", "token_ids", "prompt_token_ids",
 })  # fmt: skip
 _CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
 _EXTRAS = 100

@@ -136,7 +136,9 @@ def _example(head: str) -> str:
 
 async def list_models(provider: str) -> list[str]:
     """Return the names of the models that a provider's server offers. Raises UsageError and ModelError."""
-    model = make(f"{provider}/?")
+    if provider == "scripted":
+        raise UsageError("The models of scripted are files: scripted/FILE.")
+    model = make(LOCAL if provider == "local" else f"{provider}/?")
     ask = getattr(model, "models", None)
     try:
         names: list[str] = await ask() if ask else []

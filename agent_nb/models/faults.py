@@ -146,7 +146,7 @@ def refusal(
     return ModelError(
         scrub(message.strip(), peer.secrets),
         status=status,
-        retryable=code == "provider" and retryable_status(status) and not _spent(words),
+        retryable=code == "provider" and _worth_repeating(status, headers) and not _spent(words),
         retry_after=retry_after(headers, now),
         code=code,
         raw=scrub(body[:2000].decode("utf-8", "replace"), peer.secrets),
@@ -157,6 +157,12 @@ def _code(status: int, words: str, tools: bool) -> str:
     if tools and status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(words):
         return "no_tools"
     return "provider"
+
+
+def _worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether the same request may succeed later; a server that says so itself (`x-should-retry`) is believed."""
+    told = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
+    return retryable_status(status) if told is None else told
 
 
 def _spent(words: str) -> bool:

@@ -4,6 +4,7 @@ Why one file: time limits, proxies, certificates and what a broken connection me
 `server/client`, the only place that imports httpx, and it does so when the first request is made.
 
 Rules
+- A client that nobody closed is closed when its event loop ends.
 - A loopback address is never asked through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
 - Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE where set; errors of TLS name these.
 - Three time limits, in seconds: to connect, to the first byte of the answer, and between bytes.
@@ -110,12 +111,13 @@ class Http:
         self.loopback = is_loopback(urlsplit(self.base_url).hostname or "")
         self.timeouts = timeouts or Timeouts()
         self._client: httpx.AsyncClient | None = None
+        self._keeper: AsyncGenerator[None, None] | None = None
         self._loop: object = None
 
     @asynccontextmanager
     async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[Reply, None]:
         """Send `body` as JSON to `path` below the base URL and give the reply. Raises ModelError when no answer begins."""
-        client = self._open()
+        client = await self._open()
         deadline = anyio.current_time() + self.timeouts.first_byte
         sent = {"content-type": "application/json", "accept": "text/event-stream, application/json", **headers}
         response = await self._send(client, client.build_request("POST", self.base_url + path, content=body, headers=sent))
@@ -127,7 +129,7 @@ class Http:
 
     async def get_json(self, path: str, headers: Mapping[str, str], seconds: float = 5.0) -> Any:
         """Return the JSON at `path`. Raises ModelError on any fault."""
-        client = self._open()
+        client = await self._open()
         try:
             with anyio.fail_after(seconds):
                 response = await client.get(self.base_url + path, headers=dict(headers))
@@ -145,9 +147,9 @@ class Http:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        client, self._client = self._client, None
-        if client is not None and self._loop == anyio.lowlevel.current_token():
-            await client.aclose()
+        keeper, self._client, self._keeper = self._keeper, None, None
+        if keeper is not None and self._loop == anyio.lowlevel.current_token():
+            await keeper.aclose()
 
     async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
         seconds = self.timeouts.first_byte
@@ -159,11 +161,13 @@ class Http:
         except Exception as error:
             raise fault_of(error, self.host, self.timeouts) from None
 
-    def _open(self) -> httpx.AsyncClient:
+    async def _open(self) -> httpx.AsyncClient:
         """Return the client of the running event loop."""
         loop = anyio.lowlevel.current_token()
         if self._client is None or self._loop != loop:
             self._client, self._loop = self._new_client(), loop
+            self._keeper = _closed_with_the_loop(self._client)
+            await anext(self._keeper)
         return self._client
 
     def _new_client(self) -> httpx.AsyncClient:
@@ -182,6 +186,14 @@ class Http:
             raise UsageError("A SOCKS proxy is set. Install its support with: pip install 'httpx[socks]'") from None
         except ValueError as error:
             raise UsageError(f"The proxy of the environment cannot be used: {scrub(str(error))}.") from None
+
+
+async def _closed_with_the_loop(client: httpx.AsyncClient) -> AsyncGenerator[None, None]:
+    """Wait in a generator: an event loop that ends closes its generators, and so a client that nobody closed."""
+    try:
+        yield
+    finally:
+        await client.aclose()
 
 
 def checked_url(url: str) -> str:

@@ -212,6 +212,24 @@ def test_the_models_of_an_endpoint_are_listed(serve, configure):
     assert anyio.run(choose.list_models, "lab") == ["qwen3"]
 
 
+def test_the_embedded_model_is_listed(monkeypatch):
+    monkeypatch.setattr(choose, "make", lambda name: types.SimpleNamespace(models=_one, aclose=_nothing))
+    assert anyio.run(choose.list_models, "local") == ["smollm2"]
+
+
+async def _one():
+    return ["smollm2"]
+
+
+async def _nothing():
+    return None
+
+
+def test_scripts_are_not_listed():
+    with pytest.raises(UsageError, match="scripted/FILE"):
+        anyio.run(choose.list_models, "scripted")
+
+
 # --- keys
 
 

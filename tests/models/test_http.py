@@ -88,6 +88,30 @@ def test_one_model_works_in_one_event_loop_after_another(serve, collect):
     assert [collect(model).text, collect(model).text] == ["x", "x"]
 
 
+def test_a_client_that_nobody_closed_is_closed_with_its_event_loop(serve, request_of):
+    server = None
+
+    def behaviour(peer):
+        peer.stream(chunk(content="x"), finish(), DONE)
+        peer.wait_gone()
+        server.gone.set()
+
+    async def main():
+        async for _ in model_at(server).stream(request_of("hi")):
+            pass
+
+    server = serve(behaviour)
+    anyio.run(main)
+    assert server.gone.wait(5)
+
+
+@pytest.mark.parametrize(("told", "retryable"), [("true", True), ("false", False)])
+def test_a_server_that_says_whether_to_retry_is_believed(serve, caught, told, retryable):
+    status = 400 if retryable else 500
+    _, error = caught(model_at(serve(lambda peer: peer.reply(status, "{}", x_should_retry=told))))
+    assert error.retryable is retryable
+
+
 @pytest.mark.parametrize(
     ("status", "body", "words", "retryable"),
     [
