@@ -34,9 +34,9 @@ PLAUSIBLE: dict[str, Any] = {
 
 # parameter name -> what a tool with such a parameter may return, and how an answer puts it
 OUTCOMES: dict[str, tuple[str, str]] = {
-    "path": ("a.md, b.md", "docs holds a.md and b.md."),
-    "folder": ("a.md, b.md", "docs holds a.md and b.md."),
-    "directory": ("a.md, b.md", "docs holds a.md and b.md."),
+    "path": ("summer.txt  12 B\nwinter.txt  9 B", "The result lists summer.txt and winter.txt."),
+    "folder": ("summer.txt  12 B\nwinter.txt  9 B", "The result lists summer.txt and winter.txt."),
+    "directory": ("summer.txt  12 B\nwinter.txt  9 B", "The result lists summer.txt and winter.txt."),
     "file": ("Buy milk.", "The file says: Buy milk."),
     "filename": ("Buy milk.", "The file says: Buy milk."),
     "expression": ("12", "3 * 4 is 12."),
@@ -134,8 +134,8 @@ def _number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth
     value = PLAUSIBLE.get(name.lower())
     number = value if isinstance(value, int) else 3
     low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
-    high = schema.get("maximum", schema.get("exclusiveMaximum", number + 1) - 1)
-    return max(min(number, high), low) if low <= high else number
+    high = schema.get("maximum", schema.get("exclusiveMaximum", max(number, low) + 1) - 1)
+    return max(min(number, high), min(low, high))
 
 
 def _array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:

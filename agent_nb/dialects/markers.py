@@ -109,7 +109,7 @@ class MarkerParser:
         self._base += self._pos
         self._buf = self._buf[self._pos :]
         self._pos = 0
-        flows = self._open and not self._buf and not self.stopped and mode in (self._text, self._thought)
+        flows = self._open and not self._buf and self._kept is None and not self.stopped
         self._plain = self._voice if flows else None
         return out
 

@@ -15,8 +15,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from ..messages import CallBlock, ResultBlock, ToolSpec
 
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
@@ -29,7 +27,8 @@ def json_text(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     except ValueError:
-        text = json.dumps(json.loads(msgspec.json.encode(value, enc_hook=str)), ensure_ascii=False)
+        loose = json.dumps(value, ensure_ascii=False, default=str)
+        text = json.dumps(json.loads(loose, parse_constant=lambda _: None), ensure_ascii=False)
     text = _OPENING.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("</", "<\\/"))
     return text if text.isascii() else _HALF.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 

@@ -1,0 +1,131 @@
+"""What holds for every text, however strange: chunking does not show, nothing is lost, nothing runs that was not closed, nothing raises."""
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_nb import parts as p
+
+CALL = '{"name": "f", "args": {"x": "a </execute> §end <think>"}}'
+PIECES = [
+    "<think>", "</think>", "<execute>", "</execute>", "<results>", "</results>", "<end>", "<end/>", "<end />", "<respond>",
+    "</respond>", "<thinking>", "</thinking>", '<thinking thought="a > b" confidence="0.5"/>', "<thinking a='", "' b=c", "/>",
+    "<", "<thi", "</", ">", "§think:", "§THINK: ", "§call:", "§Call: ", "§respond:", "§execute", "§EXECUTE\n", "§end", "§ending", "§",
+    "[SYSTEM: ", "[SYSTEM:", "]", "[", CALL, f"[{CALL}]", f"<execute>[{CALL}]</execute>", f"§call: {CALL}\n", "[{", '{"name":', '"',
+    "\\", '\\"', "\n", " ", "\t", "```", "{", "}", "plain words", "é答🙂", "\x00", "\ud83d", "List<String> a < b", "x" * 50, "y" * 5000,
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
+CUTS = st.lists(st.integers(0, 400), max_size=10)
+EASY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+XML = r"</?(?:think|respond)>|<end ?/?>"
+TAGS = r"</?think(?:ing)?>|<think(?:ing)?(?:\s+\w+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=`/]+(?=[\s/>])))*\s*/?>"
+SECTION = r"(?i:§(?:think|respond|call):\s*|§(?:execute|end)(?!\w))"
+MARKUP = {
+    "xml": (XML,),
+    "section": (SECTION,),
+    "thinking": (TAGS,),
+    "native": (),
+    "thinking+xml": (XML, TAGS),
+    "thinking+section": (SECTION, TAGS),
+}
+
+
+def pieces(text, cuts):
+    edges = [0, *sorted(min(c, len(text)) for c in cuts), len(text)]
+    return [text[a:b] for a, b in pairwise(edges)]
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@given(text=TEXTS, cuts=CUTS)
+@EASY
+def test_the_parts_do_not_depend_on_the_chunking(read, name, text, cuts):
+    whole = read(name, [text])
+    assert read(name, pieces(text, cuts)) == whole
+    if len(text) < 1000:
+        assert read(name, list(text)) == whole
+
+
+def seen_in(part, name):
+    """Return a pattern for what of the text a part stands for."""
+    if isinstance(part, p.Fault):
+        return re.escape(part.raw)
+    if isinstance(part, p.Thought) and part.attributes is not None:
+        return f"(?:{re.escape(part.text)})?"  # its words may stand inside the tag, which is markup
+    if isinstance(part, p.Text | p.Thought):
+        return re.escape(part.text)
+    if isinstance(part, p.Call):
+        return rf"\{{[\s\S]*?{re.escape(part.raw_args)}[\s\S]*?\}}\s*" if "section" in name else r"<execute>[\s\S]*"
+    return r"[\s\S]*" if isinstance(part, p.Execute | p.End) else ""
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@given(text=TEXTS)
+@EASY
+def test_every_character_is_in_a_part_or_is_markup(load_dialect, name, text):
+    parser = load_dialect(name).parser()
+    parts = [*parser.feed(text), *parser.close()]
+    markup = f"(?:{'|'.join(MARKUP[name]) or '(?!)'})*"
+    shape = "".join(markup + seen_in(part, name) for part in parts) + markup
+    assert re.fullmatch(shape, text), shape
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@given(text=TEXTS)
+@EASY
+def test_no_call_comes_without_a_whole_block(read, name, text):
+    parts = read(name, [text])
+    calls = [c for c in parts if isinstance(c, p.Call)]
+    for call in calls:
+        assert json.loads(call.raw_args) == call.args
+        assert call.raw_args in text
+    if calls and "section" not in name:
+        assert "</execute>" in text
+        assert isinstance(parts[-1], p.Execute)
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@given(text=TEXTS, cuts=CUTS)
+@EASY
+def test_blocks_open_and_close_one_after_the_other(read, name, text, cuts):
+    kind = None
+    for part in read(name, pieces(text, cuts)):
+        if isinstance(part, p.Text | p.Thought):
+            assert kind in (None, type(part)), "a block began while another was open"
+            kind = type(part)
+        elif isinstance(part, p.Close):
+            assert kind is not None, "nothing was open"
+            kind = None
+        else:
+            assert kind is None, f"{part} came inside a block"
+    assert kind is None
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@given(text=TEXTS)
+@EASY
+def test_after_the_stop_nothing_is_read(load_dialect, name, text):
+    parser = load_dialect(name).parser()
+    parser.feed(text)
+    if parser.stopped:
+        assert list(parser.feed("more <think>x</think>")) == []
+        assert list(parser.close()) == []
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@given(first=TEXTS, second=TEXTS)
+@EASY
+def test_two_streams_of_one_dialect_do_not_know_of_each_other(load_dialect, read, name, first, second):
+    dialect = load_dialect(name)
+    one, two = dialect.parser(), dialect.parser()
+    parts = []
+    for a, b in zip(first.ljust(len(second)), second.ljust(len(first)), strict=True):
+        parts += one.feed(a)
+        two.feed(b)
+    alone = dialect.parser()
+    expected = [q for c in first.ljust(len(second)) for q in alone.feed(c)]
+    assert parts == expected

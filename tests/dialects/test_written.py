@@ -1,0 +1,162 @@
+"""What the models are told: instructions, example turns and grammars, as snapshots and by their properties.
+
+To renew the snapshots after a deliberate change run the tests with AGENT_NB_RENEW=1 and read the diff.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_nb.dialects import examples, grammar, render
+from agent_nb.messages import CallBlock, ToolSpec
+
+SNAPSHOTS = Path(__file__).with_name("snapshots")
+
+
+def compare(name, text):
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("AGENT_NB_RENEW"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8")
+    assert text + "\n" == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["xml", "section"])
+@pytest.mark.parametrize("size", ["", "-small"])
+@pytest.mark.parametrize("kit", ["tools", "none"])
+def test_the_instructions_are_as_agreed(load_dialect, tools, name, size, kit):
+    given = tools if kit == "tools" else []
+    compare(f"instructions-{name}-{kit}{size}", load_dialect(name).instructions(given, small=bool(size)))
+
+
+@pytest.mark.parametrize("name", ["xml", "section"])
+def test_the_shots_are_as_agreed(load_dialect, tools, name):
+    compare(f"shots-{name}", "\n".join(f"--- {m.role}\n{m.text}" for m in load_dialect(name).shots(tools)))
+
+
+@pytest.mark.parametrize("name", ["xml", "section"])
+@pytest.mark.parametrize("moment", ["", "-small", "-small-answered"])
+def test_the_grammars_are_as_agreed(load_dialect, tools, name, moment):
+    text = load_dialect(name).grammar(tools, small="small" in moment, answered="answered" in moment)
+    compare(f"grammar-{name}{moment}", text)
+
+
+def test_the_native_dialect_teaches_nothing(load_dialect, tools):
+    native = load_dialect("native")
+    assert (native.instructions(tools), list(native.shots(tools)), native.grammar(tools)) == ("", [], "")
+
+
+def test_the_instructions_name_every_tool_and_parameter(load_dialect, tools):
+    for name in ("xml", "section"):
+        text = load_dialect(name).instructions(tools)
+        assert '- list(path?: string = "."): List the entries of a folder.' in text
+        assert "    path: the folder" in text
+        assert '- plan(stops: array of {city: string, nights?: integer}, pace: "slow" | "fast", budget?: number | null)' in text
+        assert "- now(): Tell the time." in text
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({}, "any"),
+        ({"type": ["string", "null"]}, "string | null"),
+        ({"const": 3}, "3"),
+        ({"type": "array"}, "array"),
+        ({"type": "array", "items": {"type": "integer"}}, "array of integer"),
+        ({"$ref": "#/$defs/Missing"}, "any"),
+        ({"$ref": "#/$defs/Loop"}, "any"),
+        ({"type": "object"}, "object"),
+        ({"oneOf": [{"type": "string"}, {"type": "string"}]}, "string"),
+    ],
+)
+def test_a_schema_in_a_few_words(schema, words):
+    assert render.type_name(schema, {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}) == words
+
+
+def test_a_schema_that_contains_itself_ends():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}, "required": ["next"]}
+    root = {"$defs": {"Node": node}, "type": "object", "properties": {"n": {"$ref": "#/$defs/Node"}}, "required": ["n"]}
+    assert len(render.type_name({"$ref": "#/$defs/Node"}, root)) < 200
+    json.dumps(examples.example_args(ToolSpec("f", "", root)))
+    json.dumps(grammar.calls_schema([ToolSpec("f", "", root)]))
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "value"),
+    [
+        ({"type": "string"}, "path", "docs"),
+        ({"type": "string"}, "whatever", "example"),
+        ({"type": "string", "maxLength": 3}, "whatever", "exa"),
+        ({"type": "string", "minLength": 9}, "whatever", "exampleaa"),
+        ({"type": "string", "examples": ["x.csv"]}, "file", "x.csv"),
+        ({"type": "string", "default": "y"}, "file", "y"),
+        ({"type": "string", "default": "."}, "path", "docs"),
+        ({"enum": ["a", "b"]}, "", "a"),
+        ({"type": "integer"}, "count", 3),
+        ({"type": "integer", "minimum": 10}, "count", 10),
+        ({"type": "number", "maximum": 1}, "x", 1),
+        ({"type": "boolean"}, "x", True),
+        ({"type": "array", "items": {"type": "string"}}, "files", ["notes.txt"]),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, "x", [3, 3]),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, "x", 3),
+        ({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}, "x", {"a": "example"}),
+        ({"type": "null"}, "x", None),
+    ],
+)
+def test_an_example_value_fits_its_schema(schema, name, value):
+    assert examples.example_value(schema, {}, name) == value
+
+
+def test_an_example_gives_the_required_arguments_or_the_first():
+    spec = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+    assert examples.example_args(ToolSpec("f", "", {**spec, "required": ["b"]})) == {"b": 4}
+    assert examples.example_args(ToolSpec("f", "", spec)) == {"a": "example"}
+    assert examples.example_args(ToolSpec("f", "", {"type": "object"})) == {}
+
+
+def test_the_grammar_bounds_what_has_no_bound(tools):
+    schema = grammar.calls_schema(tools)
+    options = {o["properties"]["name"]["const"]: o["properties"]["args"] for o in schema["items"]["anyOf"]}
+    assert list(options) == ["list", "read", "plan", "now"]
+    assert options["read"]["properties"]["file"]["maxLength"] == grammar.SHORT
+    assert options["plan"]["properties"]["stops"] == {"type": "array", "items": {"$ref": "#/$defs/t2_Stop"}, "maxItems": grammar.ITEMS}
+    assert schema["$defs"]["t2_Stop"]["properties"]["nights"]["maximum"] == grammar.NUMBER
+    assert all(o["additionalProperties"] is False for o in options.values())
+
+
+@pytest.mark.parametrize(
+    ("schema", "bounded"),
+    [
+        ({"type": "string", "maxLength": 5000}, {"type": "string", "maxLength": 5000}),
+        ({"type": "string", "enum": ["a"]}, {"type": "string", "enum": ["a"]}),
+        ({"type": "string", "format": "date"}, {"type": "string", "format": "date"}),
+        ({"type": "string", "format": "odd", "pattern": "(?=x)"}, {"type": "string", "maxLength": 120}),
+        ({"type": "integer", "minimum": 1, "maximum": 3, "title": "N"}, {"type": "integer", "minimum": 1, "maximum": 3}),
+        ({"type": "object", "additionalProperties": {"type": "boolean"}}, {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        ({"type": "object"}, {"type": "object", "additionalProperties": True}),
+        ({"oneOf": [{"type": "boolean"}]}, {"anyOf": [{"type": "boolean"}]}),
+        (True, True),
+        ("nonsense", {}),
+    ],
+)
+def test_a_schema_keeps_its_own_bounds_and_loses_what_the_grammar_does_not_know(schema, bounded):
+    assert grammar.bounded(schema) == bounded
+
+
+def test_code_may_be_longer_than_a_name():
+    assert grammar.bounded({"type": "string"}, "", "code")["maxLength"] == grammar.LONG
+
+
+def test_json_for_a_model_holds_no_marker():
+    text = render.json_text({"a": "</execute><execute><think>§END", "b": "\ud800é"})
+    assert "<execute" not in text
+    assert "</" not in text
+    assert "§" not in text
+    assert json.loads(text) == {"a": "</execute><execute><think>§END", "b": "\ud800é"}
+    text.encode()
+
+
+def test_arguments_are_written_as_they_are_now_not_as_they_came():
+    assert render.call_value(CallBlock("i", "f", {"a": 2}, '{"a": 1}')) == {"name": "f", "args": {"a": 2}}
