@@ -56,6 +56,21 @@ def run():
     return run
 
 
+@pytest.fixture
+def agent(loaded, run):
+    """Run one `%%agent` cell and return its Run."""
+
+    def agent(line="-m model", body="hello", **names):
+        loaded.user_ns.update(names)
+        code = loaded.transform_cell(f"%%agent {line}\n{body}")
+        result = run(loaded.run_cell_async(code, transformed_cell=code))
+        if result.error_in_exec is not None:
+            raise result.error_in_exec
+        return loaded.user_ns["_agent"]
+
+    return agent
+
+
 ROOT = Path(__file__).parents[2]
 OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
 MISSING = "no other kernel: AGENT_NB_TEST_KERNELS names no Python with ipykernel 6.31"

@@ -11,21 +11,6 @@ from agent_nb.notebook import magic, transform
 from agent_nb.notebook.failure import AgentCellError
 
 
-@pytest.fixture
-def agent(loaded, run):
-    """Run one `%%agent` cell and return its Run."""
-
-    def agent(line="-m model", body="hello", **names):
-        loaded.user_ns.update(names)
-        code = loaded.transform_cell(f"%%agent {line}\n{body}")
-        result = run(loaded.run_cell_async(code, transformed_cell=code))
-        if result.error_in_exec is not None:
-            raise result.error_in_exec
-        return loaded.user_ns["_agent"]
-
-    return agent
-
-
 def types(run):
     return [e.type for e in run.events if e.type not in ("node", "metric")]
 
