@@ -23,9 +23,10 @@ from .body import Body
 from .calls import call_part, loads
 from .chat import CUT
 from .faults import error_object, error_words, not_json, scrub
-from .values import number, passing, word
+from .values import empty, number, passing, word
 
 PROVIDER = "anthropic"
+_TOLD = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
 _PIECES = "_pieces"  # of a block in progress: its text, or its input, as it came
 
 
@@ -106,7 +107,7 @@ class AnthropicDecoder:
         for index, block in enumerate(blocks if isinstance(blocks, list) else []):
             self.on_block_start({"index": index, "content_block": block}, out)
             self._stop(index, out)
-        self.on_message_delta({"delta": event}, out)
+        self.on_message_delta({"delta": {"stop_reason": event.get("stop_reason")}}, out)
         self.done = True
 
     def on_block_start(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -181,8 +182,8 @@ class AnthropicDecoder:
         delta = event.get("delta")
         delta = delta if isinstance(delta, dict) else {}
         self._use(event.get("usage"), out)
-        if delta.get("stop_details"):
-            out.append(Extra(PROVIDER, "stop_details", delta["stop_details"]))
+        for holder in (event, delta):
+            out += [Extra(PROVIDER, name, value) for name, value in holder.items() if name not in _TOLD and not empty(value)]
         if delta.get("stop_reason"):
             self.stop_reason = word(delta["stop_reason"])
             out.append(Finish(self.stop_reason))

@@ -139,6 +139,7 @@ class ChatDecoder:
                 if isinstance(choice, dict):
                     error = self._read_choice(choice, out) or error
         groq = chunk.get("x_groq")
+        error = error or (groq.get("error") if isinstance(groq, dict) else None)
         for usage in (groq.get("usage") if isinstance(groq, dict) else None, chunk.get("usage")):
             self._use(usage, out)
             self._tail = self._tail or (bool(usage) and not choices)
@@ -158,7 +159,7 @@ class ChatDecoder:
         if isinstance(delta, dict):
             self._delta(delta, out)
         message = choice.get("message")
-        if isinstance(message, dict) and not delta:
+        if isinstance(message, dict) and delta is None:
             self._delta(message, out, whole=True)
         if isinstance(choice.get("text"), str):
             self._say(Text, choice["text"], out)

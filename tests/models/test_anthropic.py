@@ -140,6 +140,13 @@ def test_citations_are_extras(decode):
     assert got.extras == {"citation": citation}
 
 
+def test_what_comes_beside_the_stop_reason_is_kept(decode):
+    last = event(
+        "message_delta", delta={"stop_reason": "refusal", "stop_details": {"category": "x"}}, context_management={"applied_edits": []}
+    )
+    assert decode(start(), last, event("message_stop")).extras == {"stop_details": {"category": "x"}}
+
+
 def test_an_unknown_event_is_an_extra(decode):
     assert decode(start(), event("brand_new", x=1), *end()).extras == {"brand_new": {"type": "brand_new", "x": 1}}
 

@@ -265,6 +265,7 @@ ERRORS = {
     "in a list": ['data: [{"error": {"message": "Token limit reached", "code": 400}}]\n\n'],
     "in the choice": [{"choices": [{"delta": {}, "error": {"message": "Token limit reached", "code": 400}}]}],
     "a text": [{"error": "Token limit reached"}],
+    "of a router's backend": [delta() | {"x_groq": {"error": "Token limit reached"}}],
     "a detail": [{"detail": "Token limit reached"}],
 }
 
@@ -333,6 +334,11 @@ def test_bookkeeping_and_empty_fields_are_no_extras(decode):
     chunk |= {"system_fingerprint": "fp", "created": 1, "obfuscation": "zz", "provider": "P", "service_tier": None}
     chunk["choices"][0]["logprobs"] = {"content": None, "refusal": None}
     assert decode(chunk, delta("stop")).extras == {}
+
+
+def test_a_whole_message_beside_the_delta_is_not_told_again(decode):
+    last = {"choices": [{"delta": {}, "message": {"content": "one"}, "finish_reason": "stop"}]}
+    assert decode(delta(content="one"), last).text == "one"
 
 
 def test_a_second_alternative_is_left_out(decode):

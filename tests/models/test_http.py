@@ -269,7 +269,7 @@ def test_an_error_after_the_first_part_comes_last_and_may_not_be_retried(serve, 
 
 def test_a_refused_connection_is_retryable_and_asks_if_the_server_runs(caught):
     _, error = caught(provider("m", base_url="http://127.0.0.1:1/v1"))
-    assert "Is the server running" in str(error)
+    assert "127.0.0.1:1 could not be reached: Connection refused. Is the server running" in str(error)
     assert (error.code, error.retryable) == ("connect", True)
 
 
@@ -403,6 +403,18 @@ def test_an_untrusted_certificate_names_the_variables():
     fault = fault_of(error, "lab:443", Timeouts())
     assert "SSL_CERT_FILE (or REQUESTS_CA_BUNDLE)" in str(fault)
     assert (fault.code, fault.retryable) == ("tls", False)
+
+
+def test_a_server_that_speaks_no_tls_is_named_so():
+    error = httpx.ConnectError("WRONG_VERSION_NUMBER")
+    error.__cause__ = ssl.SSLError("WRONG_VERSION_NUMBER")
+    assert "Does it speak https?" in str(fault_of(error, "lab:443", Timeouts()))
+
+
+def test_tls_that_breaks_off_later_is_a_broken_connection():
+    error = httpx.ReadError("eof")
+    error.__cause__ = ssl.SSLEOFError("eof")
+    assert fault_of(error, "lab:443", Timeouts()).code == "cut"
 
 
 @pytest.mark.parametrize(
