@@ -34,9 +34,9 @@ PLAUSIBLE: dict[str, Any] = {
 
 # parameter name -> what a tool with such a parameter may return, and how an answer puts it
 OUTCOMES: dict[str, tuple[str, str]] = {
-    "path": ("summer.txt  12 B\nwinter.txt  9 B", "The result lists summer.txt and winter.txt."),
-    "folder": ("summer.txt  12 B\nwinter.txt  9 B", "The result lists summer.txt and winter.txt."),
-    "directory": ("summer.txt  12 B\nwinter.txt  9 B", "The result lists summer.txt and winter.txt."),
+    "path": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
+    "folder": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
+    "directory": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
     "file": ("Buy milk.", "The file says: Buy milk."),
     "filename": ("Buy milk.", "The file says: Buy milk."),
     "expression": ("12", "3 * 4 is 12."),

@@ -27,7 +27,7 @@ PLAN = "I need to call "
 NO_TOOL = "I need no tool."
 CONCLUSION = "I have the result."
 SHORT_THOUGHT = r"/[^<§\n.]{5,200}\./"
-SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9][^<§\n.]{0,60}){0,4}\.?/"
+SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\.[a-z0-9]{1,8})?\.?/"
 
 
 def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
