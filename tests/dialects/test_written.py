@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.dialects import examples, grammar, render
-from agent_nb.messages import CallBlock, ToolSpec
+from agent_nb.messages import CallBlock, ResultBlock, ToolSpec
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 
@@ -31,9 +31,29 @@ def test_the_instructions_are_as_agreed(load_dialect, tools, name, size, kit):
     compare(f"instructions-{name}-{kit}{size}", load_dialect(name).instructions(given, small=bool(size)))
 
 
+EXAMPLES = [
+    examples.Example("Thanks!", "No tool.", "You are welcome."),
+    examples.Example(
+        question="What is in docs?",
+        thought="I list it.",
+        call=CallBlock("c1", "list", {"path": "docs"}),
+        result=ResultBlock("c1", "list", "a.md\nb.md"),
+        conclusion="I know.",
+        answer="a.md and b.md.",
+    ),
+]
+
+
 @pytest.mark.parametrize("name", ["xml", "section"])
-def test_the_shots_are_as_agreed(load_dialect, tools, name):
+def test_the_shots_are_written_as_agreed(load_dialect, tools, name, monkeypatch):
+    monkeypatch.setattr(f"agent_nb.dialects.{name}.examples", lambda _: EXAMPLES)
     compare(f"shots-{name}", "\n".join(f"--- {m.role}\n{m.text}" for m in load_dialect(name).shots(tools)))
+
+
+def test_there_is_an_example_for_each_of_the_first_tools(tools):
+    called = [e.call.name for e in examples.examples(tools) if e.call]
+    assert called == [t.name for t in tools[: examples.MOST]]
+    assert any(e.call is None for e in examples.examples(tools))
 
 
 @pytest.mark.parametrize("name", ["xml", "section"])
