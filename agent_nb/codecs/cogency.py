@@ -202,13 +202,14 @@ class CogencyWriter:
 
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, and those that waited for it."""
-        if self._results and not (isinstance(event, Result) and is_derived(event, NAME)):
+        derived = is_derived(event, NAME)
+        if self._results and not derived:
             return [*self._flush(), *self.write(event)]
         if self._results and isinstance(event, Result):
             self._results.append(event)
             return self._flush() if len(self._results) == self._wanted else []
         handler = DRAW.get(type(event))
-        if handler is None or is_derived(event, NAME) or (isinstance(event, Extension) and event.namespace != NAME):
+        if handler is None or derived or (isinstance(event, Extension) and event.namespace != NAME):
             return []
         self._check(event)
         if isinstance(event, Metric):

@@ -189,7 +189,7 @@ class _Run:
         return []
 
     def _on_node(self, event: Node) -> list[Obj]:
-        if event.name == "llm" and (event.data or {}).get("internal"):
+        if event.name == "llm":
             return [] if event.parent else self._on_request(event)
         self._nodes += event.phase == "enter"
         return [self._frame(draw(event), event.span)]

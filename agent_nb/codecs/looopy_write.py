@@ -114,7 +114,8 @@ class _Run:
             return self._imported(event, note)
         handler = self.HANDLERS.get(type(event))
         objects = handler(self, event) if handler else []
-        before = self._complete(event) if type(event) not in _WORDS and not event.span else []
+        inner = event.span and type(event) is not Node
+        before = self._complete(event) if type(event) not in _WORDS and not inner else []
         out = [self._envelope(obj, self._last) for obj in before] + [self._envelope(obj, event) for obj in objects]
         if type(event) is not Delta:
             self._last = event
@@ -262,7 +263,7 @@ class _Run:
 
     def _node(self, event: Node) -> list[Obj]:
         data = event.data or {}
-        if event.name == "llm" and data.get("internal"):
+        if event.name == "llm":
             numbers = {"iteration": event.turn, "messageCount": data.get("messages", 0)}
             return [{"kind": "internal:llm-call", **numbers}] if event.phase == "enter" else []
         if event.phase == "exit":

@@ -138,10 +138,7 @@ def test_bytes_that_are_no_utf8_are_survived(name, tool):
 def test_objects_of_any_shape_are_survived(foreign, tool):
     rng = random.Random(7)
     values = [None, True, 0, -1, 1.5, "", "x", [], [1], {}, {"a": 1}, {"error": 5}, "{\"name\":[]}"]
-    keys = (
-        "type kind content payload id call_id name arguments toolName toolArgs data result reply timestamp event_id session_id node_id "
-        "state status delta metadata path step total callId"
-    ).split()
+    keys = _kinds_of("keys")
     kinds = _kinds_of(foreign)
     for _ in range(1500):
         obj = {k: rng.choice(values) for k in rng.sample(keys, rng.randint(0, 8))}
@@ -159,6 +156,8 @@ def test_objects_of_any_shape_are_survived(foreign, tool):
 
 def _kinds_of(name):
     names = {
+        "keys": "type kind content payload id call_id name arguments toolName toolArgs data result reply timestamp event_id session_id "
+        "node_id state status delta metadata path step total callId",
         "cogency": "user think call execute result respond end metric error interrupt cancelled",
         "loom": "run_start node_enter node_exit message_chunk thought_chunk usage values updates custom checkpoint tool_call tool_start "
         "tool_output tool_end tool_approval error",
