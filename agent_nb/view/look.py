@@ -96,7 +96,7 @@ BODY = "margin:4px 0 6px 16px"
 BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:6px 0"
 PRE = f"margin:4px 0;padding:6px 8px;border-radius:4px;background-color:{GROUND};font-size:{SMALL};line-height:1.45;overflow:auto"
 HEIGHT = "max-height:20em"
-MONO = f"font-size:{SMALL};background-color:transparent;padding:0"
+MONO = f"font-size:{SMALL};background-color:transparent;padding:0;white-space:nowrap"
 SMALL_TEXT = f"font-size:{SMALL}"
 ANSWER = f"font-size:{PROSE};line-height:1.55;margin:8px 0 2px"
 THOUGHT = f"font-size:{BASE};line-height:1.5"
@@ -111,8 +111,6 @@ LIVE_CSS = """
 .agent-nb .jupyter-widget-box,.agent-nb .jupyter-widgets{margin:0}
 .agent-nb .jupyter-widget-box{overflow:visible}
 .agent-nb-panel{border:1px solid rgba(128,128,128,.28);border-radius:6px;margin:6px 0 !important;overflow:hidden !important}
-.agent-nb-panel>*{padding:3px 8px}
-.agent-nb-panel>*+*{border-top:1px solid rgba(128,128,128,.18)}
 .agent-nb-run{background:color-mix(in srgb,var(--jp-brand-color1,#2680e6) 6%,transparent)}
 .agent-nb-wait{background:color-mix(in srgb,var(--jp-warn-color1,#e08214) 10%,transparent)}
 .agent-nb-bad{background:color-mix(in srgb,var(--jp-error-color1,#de3c36) 8%,transparent)}
@@ -127,7 +125,7 @@ LIVE_CSS = """
 .agent-nb .jupyter-button.mod-danger{border-color:var(--jp-error-color1,#de3c36);color:inherit}
 .agent-nb-buttons{gap:8px;margin:4px 0 2px !important;flex-flow:row wrap}
 .agent-nb .jupyter-widget-Accordion,.agent-nb .jupyter-widget-Collapse{margin:0;border:0}
-.agent-nb .jupyter-widget-Collapse-header{padding:0 3px;border:0;background:transparent;font-size:13px;line-height:1.5;
+.agent-nb .jupyter-widget-Collapse-header{padding:0 2px;border:0;background:transparent;font-size:13px;line-height:1.5;font-weight:400;
  color:color-mix(in srgb,var(--jp-ui-font-color2,rgb(118,118,118)) 72%,var(--jp-ui-font-color1,currentColor));
  white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .agent-nb .jupyter-widget-Collapse-header:hover{background:transparent;color:var(--jp-ui-font-color1,inherit)}
@@ -139,7 +137,8 @@ LIVE_CSS = """
 .agent-nb .progress-bar{border-radius:3px;height:6px;background:var(--jp-brand-color1,#2680e6);transition:width .12s linear}
 .agent-nb textarea{font-family:var(--jp-code-font-family,monospace);font-size:12px;width:100%}
 .agent-nb .jupyter-widget-textarea,.agent-nb .widget-textarea{width:100%;height:auto;margin:4px 0}
-.agent-nb-pulse{animation:agent-nb-pulse 1.6s ease-in-out infinite}
-@keyframes agent-nb-pulse{50%{opacity:.35}}
-@media (prefers-reduced-motion:reduce){.agent-nb-pulse{animation:none}.agent-nb .progress-bar{transition:none}}
+.agent-nb-scroll{display:flex;flex-direction:column-reverse !important;max-height:18em;overflow:auto !important}
+.agent-nb .agent-nb-panel>*{padding:3px 8px}
+.agent-nb .agent-nb-panel>*+*{border-top:1px solid rgba(128,128,128,.18)}
+@media (prefers-reduced-motion:reduce){.agent-nb .progress-bar{transition:none}}
 """.strip()

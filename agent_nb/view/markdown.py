@@ -31,7 +31,7 @@ class MarkdownStream:
 
     def feed(self, text: str) -> None:
         """Add text; it is rendered when somebody looks."""
-        self._splitter.feed(safe.prose(text.replace("\r", "")))
+        self._splitter.feed(safe.prose(text))
 
     def advance(self) -> None:
         """Freeze what is finished."""

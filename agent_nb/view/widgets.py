@@ -11,11 +11,12 @@ styles are shared (each would be a message and a model of its own); one thread p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as w
-from ipywidgets.widgets.widget_string import HTMLStyle
+from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 
 from . import html, look, nodes
 from .markdown import stream_of
@@ -24,6 +25,7 @@ from .nodes import Node
 RECENT = 4_000  # characters of finished HTML that are sent again with the open end
 CHUNK = 10_000  # characters of finished HTML in one widget, for answers up to CHUNKS times that
 CHUNKS = 24
+_FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\[(\[]")
 Press = Callable[[nodes.Button], None]
 
 
@@ -35,12 +37,15 @@ class Kit:
         self.sent = 0
         self.layout = w.Layout()
         self.style = HTMLStyle()
+        self.maths = HTMLMathStyle()
         self.editors: dict[str, Any] = {}
         self._retired: list[Any] = []
 
     def html(self, value: str, *classes: str) -> Any:
-        """Return a new HTML widget."""
+        """Return a new HTML widget; one with formulas in it has them typeset where the front end can."""
         self.sent += 1
+        if _FORMULA.search(value):
+            return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
         return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
 
     def box(self, children: list[Any], *classes: str, across: bool = False) -> Any:
@@ -69,7 +74,7 @@ class Kit:
         for child in getattr(widget, "children", ()):
             self.close(child)
         style = getattr(widget, "style", self.style)
-        if style is not self.style:
+        if style not in (self.style, self.maths):
             style.close()
         self.sent += 1
         widget.close()
@@ -433,3 +438,4 @@ class Board(Several):
         self.kit.close(self.root)
         self.kit.layout.close()
         self.kit.style.close()
+        self.kit.maths.close()

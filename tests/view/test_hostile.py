@@ -1,0 +1,82 @@
+"""Hostile texts in every place of a run: nothing in the static forms runs, loads or covers anything."""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it import MarkdownIt
+
+from agent_nb.view import look
+from agent_nb.view.bundle import bundle
+from agent_nb.view.clean import clean
+from agent_nb.view.markdown import MarkdownStream
+from agent_nb.view.safe import output, prose, visible
+
+
+def test_the_corpus_is_large(hostile):
+    assert len(hostile) >= 150
+
+
+def test_no_hostile_text_survives_in_the_html(hostile, hostile_run, hazards):
+    found = {text: hazards(bundle(hostile_run(text), thoughts="show")["text/html"]) for text in hostile}
+    assert {text: h for text, h in found.items() if h} == {}
+
+
+def test_no_hostile_text_survives_while_an_answer_streams(hostile, hazards):
+    for text in hostile:
+        stream = MarkdownStream()
+        for char in text:
+            stream.feed(char)
+            assert hazards(stream.html()) == []
+
+
+def test_no_hostile_html_survives_the_sanitiser(hostile, hazards):
+    assert {text: h for text in hostile if (h := hazards(clean(text)))} == {}
+
+
+def test_markdown_is_harmless_even_where_raw_html_is_on(hostile, hostile_run):
+    """The markdown form, rendered with raw HTML on: no tag but those of markdown itself, no address but the web's."""
+    page = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    page.validateLink = lambda url: True
+    for text in hostile:
+        made = page.render(bundle(hostile_run(text))["text/markdown"])
+        tags = set(re.findall(r"<\s*/?\s*([a-zA-Z!?][a-zA-Z0-9]*)", made))
+        allowed = "p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s a img table thead tbody tr th td hr br"
+        assert tags <= set(allowed.split()), (text, tags)
+        assert all(re.match(r"https?:|mailto:", url, re.I) for url in re.findall(r'href="([^"]*)"', made)), text
+        assert all(url.startswith("data:image/png;base64,") for url in re.findall(r'src="([^"]*)"', made)), text
+
+
+def test_plain_text_has_no_control_characters(hostile, hostile_run):
+    for text in hostile:
+        made = bundle(hostile_run(text))["text/plain"]
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", made), text
+
+
+def test_hidden_characters_of_names_and_arguments_are_written_out():
+    assert visible("rm \u202e txt") == "rm ⟨U+202E⟩ txt"
+    assert visible("a\u200bb") == "a⟨U+200B⟩b"
+
+
+def test_prose_keeps_direction_marks_but_no_overrides():
+    assert prose("a\u202eb\u200f\x01") == "ab\u200f�"
+
+
+def test_terminal_output_loses_its_escapes_and_shows_overwritten_lines_as_left():
+    assert output("\x1b[31mred\x1b[0m\n10%\r55%\r100%\r\n") == "red\n100%\n"
+
+
+def test_what_a_table_needs_passes_the_sanitiser():
+    given = '<table style="border-collapse: collapse; color: red"><tr><td colspan="2" align="right">1</td></tr></table>'
+    made = clean(given)
+    assert 'style="border-collapse:collapse;color:red"' in made
+    assert 'colspan="2"' in made
+
+
+def test_links_of_foreign_html_open_elsewhere_without_a_way_back():
+    assert clean('<a href="https://e.com" class="x">a</a>') == '<a href="https://e.com" target="_blank" rel="noopener noreferrer">a</a>'
+
+
+def test_our_own_colours_pass_our_sanitiser():
+    for css in (look.link(), look.syntax("keyword"), f"background-color:{look.GROUND}", look.CELL):
+        assert f'style="{css}"' in clean(f'<span style="{css}">x</span>')

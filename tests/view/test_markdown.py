@@ -1,0 +1,203 @@
+"""Incremental markdown: any split gives the whole, the work is linear, the open end is sensible."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_nb.view import mdsplit
+from agent_nb.view.clean import clean
+from agent_nb.view.markdown import MarkdownStream, in_fence, render, sensible, stream_of
+from agent_nb.view.mdhtml import parser, tokens_html
+from agent_nb.view.text import Text
+
+SAMPLES = {
+    "headings": "# One\ntext\n## Two\n\nSetext\n===\nMore\n---\nend",
+    "lists": "- a\n- b\n\n  more\n- c\n1. one\n2. two\n\n\n* x\n+ y\n\n7) seven\n8) eight\nlazy\n\n    code",
+    "tables": "text\n| a | b |\n|---|--:|\n| 1 | 2 |\n| `x` | **y**\n\nafter | no\n|-|\n",
+    "code": 'a\n```python\ndef f():\n    return "x"\n\n```\n~~~\nraw ```\n~~~\n```\nopen to the end\n',
+    "quotes": "> q\nlazy\n> more\n>\n> - in\n>   list\n\n> two",
+    "math": "$a_1*b*c$ and $5 or $6\n\n$$\na\n- b\n$$\n\n\\(x*y*\\) \\[\nz\n\\]\n\n$$ open\n\n- no math\n",
+    "links": "[foo] and [bar][foo] ![i](https://x/y.png) <https://a.b>\n\n- [foo]\n\n[foo]: https://e.com 'T'\n\n[foo] again",
+    "inline": "a **b *c* d** ~~e~~ `f` `` g`h `` \\* &amp; <b>no</b>  \nbreak\\\nbreak",
+    "rules": "a\n\n---\n***\nb\n___\n",
+    "unicode": "Grüße 👩‍👩‍👧 \u2028 x\n\n中文 **粗体**\n",
+    "crlf": "a\r\nb\r\n\r\n- c\r\n- d\r\n",
+}
+
+
+def whole(text: str) -> str:
+    env: dict[str, object] = {}
+    return clean(tokens_html(parser().parse(text, env), env))
+
+
+def streamed(pieces: list[str], *, look: bool = True) -> str:
+    stream = MarkdownStream()
+    for piece in pieces:
+        stream.feed(piece)
+        if look:
+            stream.tail(caret=True)
+    stream.close()
+    return "".join(stream.frozen)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_split_gives_the_whole(name, every_split):
+    expected = render(SAMPLES[name])
+    for pieces in every_split(SAMPLES[name]):
+        assert streamed(list(pieces)) == expected
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_one_character_at_a_time_gives_the_whole(name):
+    assert streamed(list(SAMPLES[name])) == render(SAMPLES[name])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_whole_is_what_the_parser_makes_of_the_text_at_once(name):
+    text = SAMPLES[name].replace("\r", "")
+    assert render(text) == whole(text)
+
+
+LINES = st.sampled_from(
+    ["- a\n", "1. b\n", "  c\n", "\n", "\n\n", "> d\n", "```\n", "~~~ py\n", "| a | b |\n", "|---|---|\n", "# h\n", "---\n", "===\n", "text\n",
+     "    code\n", "$$\n", "[x]: https://a.b\n", "[x] *y* `z`\n", "**", "- ", "\\[\n", "\\]\n", "* * *\n", "<div>\n", "+ +\n"]
+)  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=25), st.integers(0, 1_000_000))
+@settings(max_examples=300, deadline=None)
+def test_any_lines_in_any_pieces_give_the_whole(lines, seed):
+    text, chance = "".join(lines), random.Random(seed)
+    pieces, at = [], 0
+    while at < len(text):
+        size = chance.choice((1, 2, 3, 5, 8, 40))
+        pieces.append(text[at : at + size])
+        at += size
+    assert streamed(pieces) == render(text) == whole(text)
+
+
+LONG = {
+    "list": "".join(f"- item {i} with **words**\n" for i in range(300)),
+    "numbers": "".join("1. item\n\n   more\n" for _ in range(150)),
+    "code": "```python\n" + "x = f(1) + 'a'\n" * 500 + "```\n",
+    "table": "| a | b |\n|---|---|\n" + "| x | y |\n" * 300,
+    "paragraph": "word " * 8_000,
+    "quote": "> quoted line\n" * 900,
+    "line": "x" * 30_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_blocks_are_cut_at_the_same_places_however_they_arrive(name):
+    text = LONG[name]
+    expected = render(text)
+    for size in (37, 401, 5_000):
+        assert streamed([text[i : i + size] for i in range(0, len(text), size)], look=size > 100) == expected
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_open_end_stays_short(name):
+    stream = MarkdownStream()
+    for i in range(0, len(LONG[name]), 500):
+        stream.feed(LONG[name][i : i + 500])
+        stream.advance()
+        assert len(stream._splitter.rest) < 13_000
+
+
+def test_a_cut_ordered_list_goes_on_counting():
+    html = render("".join("1. item\n" for _ in range(70)))
+    assert [f'start="{n}"' in html for n in (31, 61)] == [True, True]
+
+
+def test_what_is_parsed_grows_with_the_text_not_with_its_square(monkeypatch):
+    parsed = []
+    real = mdsplit.parse
+    monkeypatch.setattr(mdsplit, "parse", lambda source, refs: parsed.append(len(source)) or real(source, refs))
+
+    def work(times: int) -> int:
+        parsed.clear()
+        stream = MarkdownStream()
+        for _ in range(times):
+            stream.feed("A paragraph of some words.\n\n- a list\n- of two\n\n")
+            stream.advance()
+        stream.close()
+        return sum(parsed)
+
+    assert work(400) < 2.3 * work(200)
+
+
+def test_finished_parts_do_not_change_while_the_text_grows():
+    stream = MarkdownStream()
+    kept: list[str] = []
+    for char in "".join(v for k, v in SAMPLES.items() if k != "links"):
+        stream.feed(char)
+        stream.advance()
+        assert stream.frozen[: len(kept)] == kept
+        kept = list(stream.frozen)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("text\n-", "text\n"),
+        ("text\n==", "text\n"),
+        ("a **bold", "a **bold**"),
+        ("a **bold*", "a **bold**"),
+        ("a `code", "a `code`"),
+        ("see [the docs](https://exa", "see the docs"),
+        ("see [the do", "see the do"),
+        ("1", ""),
+        ("```py\nx = [", "```py\nx = ["),
+        ("| a | b |", "| a | b |\n|---|---|"),
+        ("| a | b |\n|--", "| a | b |\n|---|---|"),
+        ("a *lean", "a *lean*"),
+    ],
+)
+def test_the_open_end_is_made_sensible(source, shown):
+    assert sensible(source) == shown
+
+
+def test_the_caret_stands_at_the_end_of_running_text_only():
+    assert sensible("some text", caret=True) == "some text▍"
+    assert "▍" not in sensible("```\ncode", caret=True)
+    assert "▍" not in sensible("| a | b", caret=True)
+
+
+@pytest.mark.parametrize(("source", "inside"), [("```\na", True), ("```\na\n```", False), ("~~~\n```", True), ("````\n```", True), ("a", False)])
+def test_whether_a_source_ends_in_a_fence(source, inside):
+    assert in_fence(source) is inside
+
+
+def test_remote_images_become_links_and_raster_data_stays():
+    assert "<img" not in render("![x](https://e.com/p.png)")
+    assert 'href="https://e.com/p.png"' in render("![x](https://e.com/p.png)")
+    assert '<img src="data:image/png;base64,AAAA"' in render("![x](data:image/png;base64,AAAA)")
+
+
+def test_formulas_stay_as_they_were_written():
+    html = render("Let $a_1 * b * c$ and\n\n$$\nx_1 \\\\ y\n$$\n")
+    assert "$a_1 * b * c$" in html
+    assert "$$\nx_1 \\\\ y\n$$" in html
+
+
+def test_prices_are_no_formula():
+    assert render("from $5 to $6").count("<span>$</span>") == 2
+
+
+def test_code_is_coloured_and_escaped():
+    html = render("```python\nif a < b: pass\n```\n```nosuchlanguage\n<b>\n```\n")
+    assert 'color:color-mix(in srgb,rgb(150,90,220) 72%,currentColor)">if</span>' in html.replace(" </span>", "</span>")
+    assert "a &lt; b" in html
+    assert "&lt;b&gt;" in html
+
+
+def test_a_growing_text_keeps_its_stream():
+    text = Text("# A\n\nb")
+    first = stream_of(text, closed=False)
+    text.append("\n\nc")
+    assert stream_of(text, closed=False) is first
+    assert "".join(stream_of(text, closed=True).frozen) == render("# A\n\nb\n\nc")

@@ -1,0 +1,211 @@
+"""The fold: events in, card states out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb.log import EventLog
+from agent_nb.view.calls import share_of
+from agent_nb.view.cardstates import Batch, CallCard, Card, ErrorCard, NodeCard, NoteCard, RespondCard, ThinkCard
+from agent_nb.view.state import RunView, first_piece
+from agent_nb.view.text import Output, Text
+
+SKIP = {"version", "_parent", "_outer", "_by_key", "_spans", "_calls", "_span_card", "_previous", "memo"}
+
+
+def snapshot(thing: Any, seen: frozenset[int] = frozenset()) -> Any:
+    """Return the state of a view as plain values, versions and links aside."""
+    if isinstance(thing, RunView | Card | Batch):
+        if id(thing) in seen:
+            return "again"
+        below = seen | {id(thing)}
+        return {"is": type(thing).__name__, **{k: snapshot(v, below) for k, v in vars(thing).items() if k not in SKIP}}
+    if isinstance(thing, list | tuple):
+        return [snapshot(item, seen) for item in thing]
+    return str(thing) if isinstance(thing, Text | Output) else thing
+
+
+def folded(events: Any) -> RunView:
+    return RunView().extend(events)
+
+
+def test_deltas_change_nothing_about_where_a_log_ends(rich):
+    assert snapshot(folded(rich.seen)) == snapshot(folded(rich.log))
+
+
+def test_a_log_read_back_from_its_record_folds_to_the_same_state(rich):
+    again = EventLog.from_ndjson(rich.log.to_ndjson())
+    assert snapshot(folded(again)) == snapshot(folded(rich.seen))
+
+
+def test_folding_in_two_halves_is_folding_at_once(rich):
+    view = folded(rich.seen[:150])
+    assert snapshot(view.extend(rich.seen[150:])) == snapshot(folded(rich.seen))
+
+
+def test_every_prefix_folds(rich):
+    for size in range(0, len(rich.seen), 7):
+        assert folded(rich.seen[:size]).events <= size
+
+
+def test_kinds_of_cards_of_a_rich_run_in_order(rich):
+    kinds = [c.kind for c in folded(rich.log).cards]
+    assert kinds == [
+        "user", "think", "call", "call", "call", "call", "call", "error", "call", "node", "call", "state", "extension", "error", "respond",
+    ]  # fmt: skip
+
+
+def test_model_requests_are_transparent_and_resent_blocks_hidden(rich):
+    view = folded(rich.log)
+    assert not [c for c in view.cards if isinstance(c, NodeCard) and c.name == "llm"]
+    assert all("resend" not in title for c in view.cards if isinstance(c, NoteCard) for title, _ in c.items)
+
+
+def test_a_sub_agent_has_its_cards_inside_the_call_that_started_it(rich):
+    call = folded(rich.log).call("s1")
+    assert call is not None
+    assert [c.kind for c in call.children[0].cards] == ["think", "call", "respond"]
+    assert call.children[0].status == "ok"
+
+
+def test_a_change_inside_a_sub_agent_is_a_change_of_the_card_around_it(begun):
+    begun.call("s1", "subagent", {})
+    begun(e.Node(name="r", phase="enter", span="n", data={"call_id": "s1"}))
+    view = folded(begun.seen)
+    call = view.call("s1")
+    before = call.version, view.version
+    view.apply(e.Delta(block="q", of="respond", text="x", span="n"))
+    assert (call.version, view.version) > before
+
+
+def test_turns_of_a_sub_agent_do_not_count_as_turns_of_the_run(begun):
+    begun(e.Node(name="r", phase="enter", span="n", turn=1), e.Respond(content="x", span="n", turn=7))
+    assert folded(begun.log).turn == 1
+
+
+def test_a_thought_lasts_from_its_first_piece(begun):
+    begun.think("abcdefghij", "t1")
+    card = folded(begun.log).cards[-1]
+    assert isinstance(card, ThinkCard)
+    assert card.seconds == pytest.approx(0.02, abs=0.005)
+
+
+def test_a_thought_without_pieces_lasts_since_the_event_before(begun):
+    begun(e.Think(content="hm", block="t"), after=1.5)
+    assert folded(begun.log).cards[-1].seconds == pytest.approx(1.5)
+
+
+def test_pieces_that_cannot_be_read_are_as_if_they_were_not_recorded():
+    assert first_piece("!!", 5.0) == 0.0
+
+
+@pytest.mark.parametrize("status", ["ok", "error", "denied", "cancelled", "timeout"])
+def test_the_status_of_a_result_is_the_status_of_its_card(begun, status):
+    begun.tool("k", "t", {}, status=status)
+    assert folded(begun.log).call("k").status == status
+
+
+def test_a_call_goes_through_its_states(begun):
+    view = RunView().extend(begun.seen)
+    seen = []
+
+    def follow(event: e.Event) -> None:
+        view.apply(event)
+        seen.append(next(c for c in view.cards if isinstance(c, CallCard)).status)
+
+    for event in (
+        e.Delta(block="b", of="call", name="write", text="{"),
+        e.Call(call_id="k", name="write", block="b"),
+        e.Approval(call_id="k", stage="requested", args={"a": 1}),
+        e.Approval(call_id="k", stage="decided", decision="allow", args={"a": 2}),
+        e.Started(call_id="k"),
+        e.Delta(of="result", block="k", text="ok"),
+        e.Result(call_id="k"),
+    ):
+        follow(event)
+    assert seen == ["writing", "queued", "waiting", "queued", "running", "finished", "ok"]
+    assert view.call("k").args == {"a": 2}
+
+
+def test_a_result_that_nobody_announced_gets_a_card(begun):
+    begun(e.Result(call_id="zz", name="ghost", content="boo"))
+    card = folded(begun.log).cards[-1]
+    assert (card.name, card.content, card.done) == ("ghost", "boo", True)
+
+
+def test_an_error_about_a_known_call_belongs_to_its_card(begun):
+    begun.call("k", "t", {})
+    begun(e.Error(code="x", message="bad", call_id="k"))
+    view = folded(begun.log)
+    assert view.call("k").error == "bad"
+    assert not [c for c in view.cards if isinstance(c, ErrorCard)]
+
+
+def test_the_end_closes_what_is_still_open(begun):
+    begun.call("k", "t", {})
+    view = folded(begun.seen)
+    view.apply(e.Delta(block="r", of="respond", text="half"))
+    view.apply(e.End(status="interrupted"))
+    call, answer = view.call("k"), view.cards[-1]
+    assert (call.status, call.done) == ("unfinished", True)
+    assert isinstance(answer, RespondCard)
+    assert answer.incomplete
+    assert view.status == "interrupted"
+
+
+def test_what_cannot_be_placed_is_kept_as_a_note(begun):
+    begun(e.Unknown(kind="hologram", payload={"x": 1}))
+    assert folded(begun.log).cards[-1].items == [("hologram", {"x": 1})]
+
+
+def test_notes_in_a_row_share_a_card(begun):
+    begun(e.State(kind="a"), e.State(kind="b"), e.Extension(namespace="n"))
+    assert [len(c.items) for c in folded(begun.log).cards[1:]] == [2, 1]
+
+
+def test_output_keeps_head_and_tail_and_counts_the_rest(begun):
+    begun.call("k", "t", {})
+    for i in range(5_000):
+        begun(e.Progress(call_id="k", text=f"line {i}\n"))
+    output = folded(begun.log).call("k").output
+    assert output.head.startswith("line 0\n")
+    assert output.tail.endswith("line 4999\n")
+    assert len(output) == sum(len(f"line {i}\n") for i in range(5_000))
+    assert len(str(output)) < 13_000
+
+
+def test_a_batch_of_several_calls_is_parallel(rich):
+    view = folded(rich.log)
+    assert view.call("p1").batch is view.call("p2").batch
+    assert view.call("p1").batch.parallel
+    assert not view.call("k1").batch.parallel
+
+
+def test_the_figures_of_the_run_come_from_the_last_metric(rich):
+    assert (folded(rich.log).total.input, folded(rich.log).total.output, folded(rich.seen).streamed) == (2800, 412, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "share"),
+    [({"done": 1, "total": 4}, 0.25), ({"done": 9, "total": 4}, 1.0), ({"done": 1, "total": 0}, None), ({"x": 1}, None), ([1], None),
+     ({"done": "1", "total": 4}, None)],
+)  # fmt: skip
+def test_progress_data_with_done_and_total_is_a_share(data, share):
+    assert share_of(data) == share
+
+
+def test_text_gives_its_end_without_losing_the_rest():
+    text = Text("ab")
+    for piece in ("cd", "", "efg"):
+        text.append(piece)
+    assert (text.tail(4), text.tail(0), len(text), str(text)) == ("defg", "", 7, "abcdefg")
+    assert text == Text("abcdefg")
+
+
+def test_output_of_one_long_piece_is_bounded():
+    output = Output(head=4, tail=6)
+    output.append("0123456789abcdef")
+    assert (output.head, output.omitted, output.tail) == ("0123", 6, "abcdef")
