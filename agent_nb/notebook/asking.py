@@ -1,17 +1,21 @@
-"""Asking the user on the keyboard: a question about a tool call as one `input()` on the main thread.
+"""Asking the user about a tool call: by the buttons of its card, or on the keyboard as one `input()` on the main thread.
 
-Why: it works in every front end that has a keyboard for the kernel, and needs no widget.
+Why two: buttons are better where clicks arrive while the cell runs; the keyboard works in every front end that has one.
 
 Rules
-- Everything that a model or tool wrote is shown as plain printable text: no control sequence, nothing that reorders the line.
+- Everything that a model or tool wrote is shown on the keyboard's side as plain printable text: no control sequence, nothing
+  that reorders the line.
 - Whatever is not clearly a yes is a no; the end of input, an interrupt and three unclear answers are a no.
 - Nobody to ask is None, and the approval gate says how to allow.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
 
 from ..tools.base import Asker, Decision, Host, Question
 
@@ -37,6 +41,47 @@ def stdin_asker(host: Host, allowed: bool) -> Asker:
         return answer
 
     return ask
+
+
+class Clicks:
+    """Questions that buttons answer. `ask` waits on the agent's loop; `approve` and `deny` are called from any thread."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Future[Decision]] = {}
+
+    @property
+    def actions(self) -> dict[str, Callable[[Mapping[str, Any]], None]]:
+        """What the view's buttons call."""
+        return {"approve": self.approve, "deny": self.deny}
+
+    async def ask(self, question: Question) -> Decision | None:
+        """Wait for the click that answers `question`."""
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._waiting[question.call_id] = answer
+        try:
+            return await answer
+        finally:
+            del self._waiting[question.call_id]
+
+    def approve(self, payload: Mapping[str, Any]) -> None:
+        """Allow the call `payload["call_id"]`, perhaps with other `args`, and perhaps all of its tool (`scope`)."""
+        scope: Literal["tool", "once"] = "tool" if payload.get("scope") == "tool" else "once"
+        self._answer(payload, Decision(True, args=payload.get("args"), scope=scope, by="click"))
+
+    def deny(self, payload: Mapping[str, Any]) -> None:
+        """Refuse the call `payload["call_id"]`."""
+        self._answer(payload, Decision(False, by="click", reason="the user said no"))
+
+    def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
+        answer = self._waiting.get(str(payload.get("call_id", "")))
+        if answer is not None:
+            with suppress(RuntimeError):  # the loop is closed: the run is over
+                answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
+
+
+def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
+    if not answer.done():
+        answer.set_result(decision)
 
 
 def put(question: Question) -> Decision | None:

@@ -5,7 +5,7 @@ import builtins
 
 import pytest
 
-from agent_nb.notebook.asking import ANSWERS, put, stdin_asker, wording
+from agent_nb.notebook.asking import ANSWERS, Clicks, put, stdin_asker, wording
 from agent_nb.tools.base import Question
 
 QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
@@ -84,3 +84,37 @@ def test_the_asker_asks_on_the_main_thread_or_nobody(answer):
 
     assert asyncio.run(stdin_asker(Host(), True)(QUESTION)) is ANSWERS["y"]
     assert asyncio.run(stdin_asker(Host(), False)(QUESTION)) is None
+
+
+@pytest.mark.parametrize(
+    ("button", "payload", "allow", "scope", "args"),
+    [
+        ("approve", {}, True, "once", None),
+        ("approve", {"scope": "tool"}, True, "tool", None),
+        ("approve", {"scope": "once", "args": {"code": "2"}}, True, "once", {"code": "2"}),
+        ("deny", {}, False, "once", None),
+    ],
+)
+def test_a_click_on_another_thread_answers_its_own_question(button, payload, allow, scope, args):
+    async def main():
+        clicks = Clicks()
+        question = asyncio.ensure_future(clicks.ask(QUESTION))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(getattr(clicks, button), {"call_id": "another", **payload})
+        await asyncio.to_thread(getattr(clicks, button), {"call_id": "c1", **payload})
+        await asyncio.to_thread(clicks.deny, {"call_id": "c1"})
+        return await question
+
+    decision = asyncio.run(main())
+    assert (decision.allow, decision.scope, decision.args, decision.by) == (allow, scope, args, "click")
+
+
+def test_a_click_after_the_run_is_ignored():
+    clicks = Clicks()
+
+    async def abandoned():
+        asyncio.ensure_future(clicks.ask(QUESTION))  # noqa: RUF006  (left behind on purpose)
+        await asyncio.sleep(0)
+
+    asyncio.run(abandoned())
+    clicks.approve({"call_id": "c1"})
