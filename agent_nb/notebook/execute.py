@@ -12,9 +12,10 @@ Rules
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 import nbformat
@@ -23,6 +24,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
 
 from ..errors import UsageError
+from .asking import printable
 from .cell import OURS
 from .frontend import HEADLESS
 from .metadata import lift, load, summaries
@@ -102,16 +104,24 @@ def execute(
         resources={"metadata": {"path": str(where.parent)}},
     )
     failure = ""
-    try:
-        client.execute(env={**os.environ, "JPY_SESSION_NAME": str(where)})
-    except CellExecutionError as fault:
-        failure = f"{fault.ename}: {fault.evalue}"
-    except (CellControlSignal, DeadKernelError) as fault:
-        failure = str(fault).strip() or type(fault).__name__
+    with tempfile.TemporaryFile() as said:  # what the kernel process says is news only when it dies
+        try:
+            client.execute(env={**os.environ, "JPY_SESSION_NAME": str(where)}, stderr=said)
+        except CellExecutionError as fault:
+            failure = f"{fault.ename}: {fault.evalue}"
+        except DeadKernelError as fault:
+            failure = f"{fault}\n{_tail(said)}".strip()
+        except CellControlSignal as fault:
+            failure = str(fault).strip()
     numbers = {cell.get("id"): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in summaries(nb)]
     lift(nb)
     return Outcome(nb, runs, failure)
+
+
+def _tail(file: IO[bytes], longest: int = 2000) -> str:
+    file.seek(0)
+    return printable(file.read().decode(errors="replace")[-longest:])
 
 
 def write(nb: Any, path: Path) -> None:

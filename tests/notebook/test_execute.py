@@ -131,6 +131,12 @@ def test_a_cell_that_takes_too_long_fails(notebook, capsys):
     assert path.with_name("n.run.ipynb").exists()
 
 
+def test_a_kernel_that_dies_is_exit_code_1_and_its_last_words_are_told(notebook, capsys):
+    path = notebook("import os, sys\nos.write(2, b'out of memory, or so')\nos._exit(1)")
+    assert main(["run", str(path)]) == 1
+    assert "out of memory, or so" in capsys.readouterr().err
+
+
 def test_a_streamed_text_view_keeps_its_record_too(notebook):
     path = notebook(AGENT.replace("-m", "--view text -m"))
     assert main(["run", str(path)]) == 0
