@@ -54,7 +54,7 @@ class MarkerParser:
         self.stopped = False
         self._markers = markers
         self._last = last or markers  # in force once no more text comes
-        self._sigils = tuple(markers.sigils)
+        self._sigil, *self._others = markers.sigils  # what a marker may begin with
         self._buf = ""
         self._pos = 0
         self._base = 0  # offset of the buffer in the turn
@@ -76,8 +76,8 @@ class MarkerParser:
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes."""
         make = self._plain
-        if make is not None:
-            for sigil in self._sigils:
+        if make is not None and self._sigil not in text:
+            for sigil in self._others:
                 if sigil in text:
                     break
             else:
