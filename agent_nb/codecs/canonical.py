@@ -110,11 +110,12 @@ class CanonicalEncoder:
     def __init__(self, strict: bool = False, options: Options | None = None) -> None:
         self.losses = Losses(strict=strict)
         self.framing: Framing = (options or Options()).framing
+        self._lines = self.framing == "ndjson"
 
     def feed(self, event: Event) -> list[str]:
         """Return the line or frame of one event; a frame's id is the event's `seq`."""
         text = _encode(event) if event.extra is None and type(event) is not Unknown else encode_event(event)
-        if self.framing == "ndjson":
+        if self._lines:
             return [text.decode()]
         return [sse(text.decode(), number=str(event.seq) if event.seq else None)]
 

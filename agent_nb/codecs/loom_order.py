@@ -17,7 +17,7 @@ from .framing import dumps
 from .losses import Losses
 
 WINDOW = 64
-REMEMBERED = 4096
+REMEMBERED = 1024
 Obj = dict[str, Any]
 
 

@@ -1,0 +1,45 @@
+"""The canonical codec: everything comes back, fast way or slow."""
+
+import json
+
+import pytest
+
+from agent_nb import events as ev
+from agent_nb.events import encode_event
+
+RUN = [ev.User(seq=1, ts=1.5, run="r", content="é \u2028"), ev.Call(seq=2, run="r", call_id="c", name="n", args={"a": [1, None]}),
+       ev.Respond(seq=3, run="r", content="x", extra={"cogency": {"fields": {"k": 1}}}), ev.Unknown(seq=4, run="r", kind="newer",
+       payload={"type": "newer", "seq": 4, "run": "r", "field": {"deep": True}}), ev.End(seq=5, run="r")]  # fmt: skip
+
+
+@pytest.mark.parametrize("framing", ["ndjson", "sse"])
+def test_every_event_comes_back_equal(framing, tool, joined):
+    canonical = tool("canonical")
+    assert canonical.read(joined(canonical.write(RUN, framing=framing))) == RUN
+
+
+def test_a_frames_id_is_the_events_number(tool):
+    canonical = tool("canonical")
+    assert canonical.write([ev.User(seq=7), ev.Delta(text="x")], framing="sse") == [
+        'id: 7\ndata: {"type":"user","seq":7}\n\n', 'data: {"type":"delta","text":"x"}\n\n']  # fmt: skip
+
+
+def test_blank_lines_and_two_events_on_a_line_are_told_apart_in_any_chunking(tool):
+    text = b'{"type":"user"}\n\n{"type":"end"} {"type":"end"}\n{"type":\n"end"}\n{"type":"end"}'
+    whole = tool("canonical")
+    events = whole.read(text)
+    single = tool("canonical")
+    assert single.read([text[i : i + 1] for i in range(len(text))]) == events
+    assert [e.type for e in events] == ["user", "end"]
+    assert whole.decoder.losses.counts() == single.decoder.losses.counts() == {"malformed line": 3}
+
+
+def test_objects_are_read_as_they_are(tool):
+    decoder = tool("canonical").codec.decoder()
+    assert decoder.read(json.loads(encode_event(RUN[1]))) == [RUN[1]]
+
+
+def test_encoding_loses_nothing(tool):
+    canonical = tool("canonical")
+    canonical.write(RUN, strict=True)
+    assert not list(canonical.encoder.losses)

@@ -1,0 +1,140 @@
+"""The parts that codecs are made of: residue, correlation, losses, settling, times, pieces."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_nb import events as ev
+from agent_nb.codecs.correlate import Correlator
+from agent_nb.codecs.framing import sse
+from agent_nb.codecs.losses import Losses
+from agent_nb.codecs.residue import diff, line_notes, restore
+from agent_nb.codecs.settle import Numberer, Settler
+from agent_nb.codecs.times import epoch, iso, later_iso
+from agent_nb.codecs.writing import pieces
+from agent_nb.errors import WireError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3), max_leaves=6,
+)  # fmt: skip
+OBJECT = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), JSON, max_size=4)
+
+
+@given(OBJECT, OBJECT)
+@settings(max_examples=200, deadline=None)
+def test_an_object_is_restored_from_any_drawing_and_its_difference(obj, drawn):
+    assert json.dumps(restore(drawn, diff(obj, drawn)), sort_keys=True) == json.dumps(obj, sort_keys=True)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0, False), ({"x": 1}, {"x": 1.0}), ([1], [True])])
+def test_numbers_and_booleans_that_are_equal_in_python_are_told_apart(a, b):
+    assert diff({"k": a}, {"k": b}) == {"fields": {"k": a}}
+
+
+def test_a_note_of_another_form_is_ignored():
+    assert restore({"a": 1}, {"fields": 5, "absent": "a"}) == {"a": 1}
+
+
+def test_notes_of_lines_count_on_until_one_has_its_own():
+    shifts = {"n": lambda v, lines, _ms: v + lines}
+    notes = list(line_notes({"fields": {"n": 5}, "lines": {"2": {"fields": {"n": 9}}}}, shifts, [0, 0, 0, 0]))
+    assert [n["fields"]["n"] for n in notes] == [5, 6, 9, 10]
+
+
+def test_a_given_call_id_wins_over_the_oldest_open_call():
+    calls = Correlator()
+    calls.call("sh", "x1")
+    calls.call("sh", "x2")
+    assert calls.result("sh", "x2").call_id == "x2"
+    assert calls.news("sh").call_id == "x1"
+
+
+def test_made_up_ids_do_not_meet_given_ones():
+    calls = Correlator()
+    calls.call("sh", "call-1")
+    assert calls.call("sh")[0] == "call-2"
+
+
+def test_state_is_held_for_open_calls_only():
+    calls = Correlator()
+    for _ in range(1000):
+        calls.call("sh")
+        calls.result("sh")
+    assert not calls._open
+    assert not calls._names
+
+
+def test_strict_losses_raise_with_what_and_why_and_the_raw_text():
+    with pytest.raises(WireError, match=r"user\.attachments: a message is text\. Leave strict mode") as caught:
+        Losses(strict=True).add("user.attachments", "a message is text", raw="{…}")
+    assert caught.value.raw == "{…}"
+
+
+def test_details_never_raise_and_are_no_loss():
+    losses = Losses(strict=True)
+    losses.add("envelope.ts", "made anew", detail=True)
+    assert not losses
+    assert losses.counts() == {}
+    assert [loss.what for loss in losses] == ["envelope.ts"]
+
+
+def test_a_run_without_an_end_gets_results_and_an_end():
+    settler = Settler("loom")
+    events = [*settler.feed(ev.Call(run="r", call_id="c", name="sh")), *settler.close()]
+    assert [(e.type, getattr(e, "status", "")) for e in events] == [("call", ""), ("result", "cancelled"), ("end", "interrupted")]
+    assert all(e.extra == {"loom": {"derived": True}} for e in events[1:])
+
+
+def test_a_conversation_without_ends_is_taken_as_answered():
+    settler = Settler("cogency", interleaves=False)
+    run = [ev.User(run="a"), ev.Respond(run="a", content="x"), ev.User(run="b"), ev.Respond(run="b", content="y", incomplete=True)]
+    events = [e for event in run for e in settler.feed(event)] + settler.close()
+    assert [(e.run, e.status) for e in events if e.type == "end"] == [("a", "ok"), ("b", "interrupted")]
+    assert [e.run for e in events] == ["a", "a", "a", "b", "b", "b"]
+
+
+def test_the_end_of_a_run_inside_a_run_ends_nothing_else():
+    settler = Settler("loom")
+    events = [e for event in (ev.User(run="r"), ev.End(run="r", span="s"), ev.Respond(run="r", content="x")) for e in settler.feed(event)]
+    assert [e.type for e in [*events, *settler.close()]] == ["user", "end", "respond", "end"]
+
+
+def test_numbers_count_in_each_run_and_deltas_have_none():
+    numberer = Numberer()
+    events = [ev.User(run="a"), ev.Delta(run="a"), ev.User(run="b"), ev.End(run="a"), ev.User(run="a", seq=9), ev.User(run="a")]
+    assert [numberer.feed(e).seq for e in events] == [1, 0, 1, 2, 9, 10]
+
+
+@pytest.mark.parametrize("text", ["2026-01-31T12:00:00.123Z", "1970-01-01T00:00:01.000Z", "9999-12-31T23:59:59.000Z"])
+def test_the_times_of_javascript_come_back_as_they_were(text):
+    assert iso(epoch(text)) == text
+
+
+@pytest.mark.parametrize("value", ["T", "", None, True, -5, 1e30, float("nan"), [], "2026-13-01"])
+def test_what_is_no_time_is_zero(value):
+    assert epoch(value) == 0.0
+    assert later_iso(value, 1, 5) is value
+
+
+def test_a_block_whose_chunks_do_not_fit_its_text_is_one_piece():
+    assert pieces(ev.Respond(content="edited", chunks="CA")) == [("edited", 0)]
+    assert pieces(ev.Respond(content="ab", chunks="!!")) == [("ab", 0)]
+    assert pieces(ev.Respond(content="ab", chunks="BABK")) == [("a", 0), ("b", 10)]
+
+
+def test_a_line_break_in_an_event_name_is_refused():
+    with pytest.raises(ValueError, match="line break"):
+        sse("{}", "a\ndata: x")
+
+
+def test_ids_that_wrap_far_ahead_never_lose_a_frame(tool):
+    rng = random.Random(3)
+    for _ in range(200):
+        frames = [{"session_id": "s", "event_id": i, "type": "custom", "value": i} for i in range(1, 41)]
+        order = sorted(range(40), key=lambda i: (i + rng.uniform(0, 12)) if i else -1)
+        text = "".join(json.dumps(frames[i]) + "\n" * (1 + (rng.random() < 0.2)) for i in order)
+        assert [e.payload for e in tool("loom").read(text)] == list(range(1, 41))
