@@ -27,6 +27,7 @@ from .inputs import inputs_hash, inputs_of
 from .limits import Limits, limits_from
 from .log import EventLog
 from .loop import Loop, Plan
+from .memory import STRATEGIES
 from .redact import Redactor, environment_secrets, redact_value
 from .replay import Played, Player, Resume, Tape, TapeApprover
 from .run import Run
@@ -70,6 +71,7 @@ class Agent:
         secrets: Mapping[str, str] | None = None,
         namespace: Mapping[str, Any] | None = None,
         late: bool = False,
+        memory: str = "window",
     ) -> None:
         from .tools.toolset import resolve
 
@@ -86,6 +88,9 @@ class Agent:
         self.approve = approve or "ask"
         self.limits = limits_from(limits)
         self.settings = dict(settings or {})
+        if memory not in STRATEGIES:
+            raise UsageError(f"There is no memory strategy {memory!r}. Known: {', '.join(STRATEGIES)}.")
+        self.memory = memory
         self.name = name
         self.host = host
         self.ask = ask
@@ -163,6 +168,11 @@ class Agent:
 
         return as_tool(self, name, description)
 
+    async def aclose(self) -> None:
+        """Close the model's connections, if it was needed."""
+        if self._model is not None:
+            await self._model.aclose()
+
     async def _finish(self, prompt: str, options: dict[str, Any]) -> Run:
         return await self(prompt, **options)
 
@@ -177,7 +187,7 @@ class Agent:
         return Plan(
             model=start() if start else self.model, dialect=thinking(self.dialect), fallback=thinking(plugins.load("dialects", FALLBACK)),
             tools=self.tools.specs, runner=self._runner(approver(self.approve, self.ask, self.folder), log), limits=self.limits,
-            redaction=redaction, retry_delay=delays, system=self.system, settings=self.settings,
+            redaction=redaction, retry_delay=delays, system=self.system, memory=self.memory, settings=self.settings,
             start=self._start(redaction, user, history), notes=tuple(notes),
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from . import context, events
+from . import context, events, memory
 from .batch import RATE, Batch, Redaction
 from .dialects.base import Dialect
 from .errors import Cancelled, ModelError
@@ -54,6 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     redaction: Redaction
     retry_delay: Callable[[ModelError, int], float | None]
     system: str = ""
+    memory: str = "window"
     settings: Mapping[str, Any] = {}
     start: Mapping[str, Any] = {}
     notes: Sequence[str] = ()
@@ -82,6 +83,7 @@ class Loop:
         self._ids = CallIds()
         self._why = Cancelled("user")
         self._requests = 0
+        self._summary = ""
         self._resume = resume
 
     def cancel(self, why: Cancelled) -> None:
@@ -134,6 +136,7 @@ class Loop:
         self._log.append(events.Error(code=code, message=text, raw=raw, turn=self._meter.turns, **fields))
 
     async def _turns(self) -> tuple[events.EndStatus, str]:
+        await self._remember()
         while True:
             await anyio.lowlevel.checkpoint()  # a stop that came before, or during code that never waits, counts here
             if words := self._meter.hit():
@@ -237,15 +240,10 @@ class Loop:
     def _build(self) -> Request:
         """Make the request of the coming turn from the log."""
         plan, dialect = self._plan, self._dialect
-        current = list(self._log)
-        system = "\n\n".join(t for t in (dialect.instructions(plan.tools, small=plan.model.shots), plan.system) if t)
-        head = [text_message("system", system)] if system else []
-        if plan.model.shots and not dialect.native:
-            head += dialect.shots(plan.tools)
-        budget = max(plan.model.context - RESERVE - context.estimate_tokens(head), 1) if plan.model.context else 0
+        head = self._head()
+        budget = self._budget(head)
+        current = memory.shortened(dialect, list(self._log), budget)
         kept = context.window(dialect, self._history, current, budget)
-        if kept.note and not self._meter.turns:
-            self._log.append(events.State(kind="window", payload={"left_out": len(kept.left_out), "note": kept.note}))
         sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
         if self._meter.near() and self._meter.turns:
             sent.append(text_message("user", LAST_TURN))
@@ -254,6 +252,34 @@ class Loop:
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
             settings=dict(plan.settings),
         )  # fmt: skip
+
+    def _head(self) -> list[Message]:
+        """Return what stands before the conversation: instructions, the user's system text, a summary, example turns."""
+        plan, dialect = self._plan, self._dialect
+        before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
+        texts = (dialect.instructions(plan.tools, small=plan.model.shots), plan.system, before)
+        system = "\n\n".join(t for t in texts if t)
+        head = [text_message("system", system)] if system else []
+        return [*head, *dialect.shots(plan.tools)] if plan.model.shots and not dialect.native else head
+
+    def _budget(self, head: Sequence[Message]) -> int:
+        """Return the tokens that the conversation may take (0: the context is unknown)."""
+        size = self._plan.model.context
+        return max(size - RESERVE - context.estimate_tokens(head), 1) if size else 0
+
+    async def _remember(self) -> None:
+        """Say what the window leaves out, and have it summarised first if that is wanted."""
+        kept = context.window(self._dialect, self._history, list(self._log), self._budget(self._head()))
+        if not kept.left_out:
+            return
+        payload: dict[str, Any] = {"left_out": len(kept.left_out), "note": kept.note}
+        if self._plan.memory == "summary":
+            try:
+                self._summary = self._plan.redaction.value(await memory.summarise(self._plan.model, kept.left_out))
+            except ModelError as fault:
+                self._error("summary", f"{fault} Going on without a summary of the earlier turns.")
+            payload |= {"text": self._summary} if self._summary else {}
+        self._log.append(events.State(kind="window", payload=payload))
 
     def _grammar(self) -> str:
         return self._dialect.grammar(self._plan.tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))

@@ -47,6 +47,7 @@ def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]
         f"settled: {json.dumps(CONCLUSION if answered else NO_TOOL)}",
     ]
 
+
 SHORT, LONG = 120, 1000  # characters of a text without a bound
 LONG_NAMES = frozenset({"code", "content", "contents", "text", "body", "source", "script", "prompt", "message", "data", "sql", "patch"})
 NUMBER = 10**12

@@ -1,0 +1,78 @@
+"""What a conversation leaves behind when it outgrows the model's context.
+
+Two strategies: `window` leaves the oldest runs out and says so; `summary` has the model put them into a few sentences first, which then
+travel in the system message. Within one run, the oldest tool results are shortened before anything else is lost.
+
+Rules
+- Pure functions, but for `summarise`, which asks the model once and raises its ModelError.
+- What was left out or shortened is marked in what the model reads; the log keeps everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from . import events
+from .api import parse
+from .context import content_text, estimate_tokens, messages
+from .dialects.base import Dialect
+from .events import Event
+from .messages import Request, text_message
+from .models.base import Model
+from .parts import Text
+
+STRATEGIES = ("window", "summary")
+TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
+SHORT = 400  # characters that stay of a shortened result
+MOST = 24_000  # characters of a transcript
+
+
+def transcript(runs: Sequence[Sequence[Event]]) -> str:
+    """Return runs as plain lines of dialogue, the end kept if they are too long."""
+    lines = [line for run in runs for event in run if not event.span for line in _line(event)]
+    return "\n".join(lines)[-MOST:]
+
+
+def _line(event: Event) -> list[str]:
+    if isinstance(event, events.User):
+        return [f"User: {event.content}"]
+    if isinstance(event, events.Respond):
+        return [f"Assistant: {event.content.strip()}"]
+    if isinstance(event, events.Result):
+        return [f"Tool {event.name}: {content_text(event.content)[:SHORT]}"]
+    return []
+
+
+async def summarise(model: Model, runs: Sequence[Sequence[Event]]) -> str:
+    """Ask `model` for a summary of `runs`. Raises ModelError."""
+    request = Request(messages=(text_message("system", TASK), text_message("user", transcript(runs))), settings={"max_tokens": 400})
+    said: list[str] = []
+    async with aclosing(model.stream(request)) as stream:
+        async for batch in stream:
+            said += [p.text for p in batch if isinstance(p, Text)]
+    answer = [e.content for e in parse(said, "thinking") if isinstance(e, events.Respond)]
+    return "".join(answer).strip()
+
+
+def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:
+    """Return `run` with its oldest long tool results cut to `SHORT` characters until it fits into `budget` tokens (0: any number).
+
+    The newest result is never cut.
+    """
+    kept = list(run)
+    results = [i for i, e in enumerate(kept) if isinstance(e, events.Result)]
+    for i in results[:-1]:
+        if budget <= 0 or estimate_tokens(messages(dialect, [kept])) <= budget:
+            break
+        kept[i] = _cut(kept[i])
+    return kept
+
+
+def _cut(event: Event) -> Event:
+    text = content_text(event.content) if isinstance(event, events.Result) else ""
+    if len(text) <= SHORT:
+        return event
+    return msgspec.structs.replace(event, content=f"{text[:SHORT]}\n[… {len(text) - SHORT:,} more characters left out]")

@@ -1,0 +1,107 @@
+"""A conversation that outgrows the model's context."""
+
+import anyio
+import pytest
+
+from agent_nb import Agent, Scripted, plugins, tool
+from agent_nb import events as e
+from agent_nb.errors import UsageError
+from agent_nb.memory import shortened, transcript
+
+XML = plugins.load("dialects", "xml")
+
+
+class Small(Scripted):
+    """A scripted model with a small context that keeps what it was sent."""
+
+    context = 2600
+
+    def __init__(self, turns):
+        super().__init__(turns)
+        self.sent = []
+
+    def start(self):
+        return self
+
+    def stream(self, request):
+        self.sent.append(request)
+        return super().stream(request)
+
+
+def old(n):
+    return [e.User(content=f"question {n} " + "x" * 2000), e.Respond(content=f"answer {n}"), e.End()]
+
+
+def run(model, memory="window", tools=()):
+    async def main():
+        return await Agent(model, tools, secrets={}, memory=memory)("and now?", history=[old(n) for n in range(6)])
+
+    return anyio.run(main)
+
+
+def text_of(request):
+    return "\n".join(m.text for m in request.messages)
+
+
+def test_the_oldest_runs_are_left_out_and_said():
+    model = Small(["fine"])
+    done = run(model)
+    (state,) = done.log.of("state")
+    assert "left out" in state.payload["note"]
+    assert "answer 5" in text_of(model.sent[0])
+    assert "answer 0" not in text_of(model.sent[0])
+
+
+def test_a_summary_takes_the_place_of_what_was_left_out():
+    model = Small(["<think>hm</think>They spoke of x.", "fine"])
+    done = run(model, "summary")
+    assert "answer 0" in text_of(model.sent[0])
+    assert "They spoke of x." in model.sent[1].messages[0].text
+    assert "hm" not in model.sent[1].messages[0].text.split("They")[0][-20:]
+    assert done.log.of("state")[0].payload["text"] == "They spoke of x."
+    assert done.answer == "fine"
+
+
+def test_a_summary_that_fails_is_said_and_the_run_goes_on():
+    done = run(Small([{"error": {"status": 500, "message": "no"}}, "fine"]), "summary")
+    assert [x.code for x in done.log.of("error")] == ["summary"]
+    assert done.status == "ok"
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(UsageError, match="summary"):
+        Agent(Scripted(["x"]), memory="elephant", secrets={})
+
+
+def test_old_results_of_the_run_are_shortened_and_the_newest_is_not():
+    pair = [(e.Call(call_id=str(n), name="f", args={}), e.Result(call_id=str(n), name="f", content="y" * 4000)) for n in range(3)]
+    calls = [x for both in pair for x in both]
+    kept = shortened(XML, [e.User(content="q"), *calls], 1500)
+    lengths = [len(x.content) for x in kept if x.type == "result"]
+    assert lengths[0] < 500
+    assert lengths[2] == 4000
+    assert "left out" in kept[2].content
+
+
+def test_a_run_that_fits_is_not_touched():
+    events = [e.User(content="q"), e.Result(name="f", content="y" * 4000), e.Result(name="f", content="z")]
+    assert shortened(XML, events, 0) == events
+    assert shortened(XML, events, 100_000) == events
+
+
+def test_results_too_large_for_the_context_reach_the_model_shortened():
+    @tool
+    def big() -> str:
+        """Say much."""
+        return "y" * 6000
+
+    call = '<execute>[{"name":"big","args":{}}]</execute>'
+    model = Small([call, call, "done"])
+    run(model, tools=[big])
+    assert "more characters left out" in text_of(model.sent[2])
+
+
+def test_a_transcript_keeps_its_end():
+    text = transcript([old(n) for n in range(30)])
+    assert text.endswith("Assistant: answer 29")
+    assert len(text) <= 24_000
