@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from . import parts, plugins
-from .events import Event
+from .events import End, Event
 from .log import EventLog
 from .turn import Turn, fold_events
 
 
 def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
-    """Read the text of one model turn, in any chunking, and return its stored events (no deltas, no `end` of a run).
+    """Read the text of one model turn, in any chunking, and return its stored events; `end` only if the model wrote that it is finished.
 
     `dialect` is the name of a dialect (`native`, `xml`, `section`, `thinking`). Raises UsageError on an unknown one, and nothing else,
     whatever the text.
@@ -23,6 +23,8 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
     for event in turn.feed(_joined(_read(chunks, dialect))) + turn.close():
         if event.type != "delta":
             log.append(event)
+    if turn.ended:
+        log.append(End(finish_reason="end"))
     return fold_events(log)
 
 
