@@ -95,7 +95,7 @@ class Agent:
         self.host = host
         self.ask = ask
         self.trace_id = trace_id
-        self.secrets = dict(environment_secrets(os.environ) if secrets is None else secrets)
+        self.secrets = dict(_secrets() if secrets is None else secrets)
 
     @property
     def model(self) -> Model:
@@ -301,6 +301,13 @@ def _model(model: Model | str | None, namespace: Mapping[str, Any], folder: str)
     if isinstance(model, str) and hasattr(namespace.get(model), "stream"):
         return namespace[model], f"the variable {model}"
     return resolve(model, folder=folder)
+
+
+def _secrets() -> dict[str, str]:
+    """Return what must not be seen: secret variables of the environment, and the keys known from elsewhere, by name."""
+    from .models import keys
+
+    return environment_secrets(os.environ) | {f"key {number}": value for number, value in enumerate(sorted(keys.secrets()), 1)}
 
 
 def _images(attachments: Sequence[Any]) -> tuple[dict[str, Any], ...]:

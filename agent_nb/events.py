@@ -255,7 +255,8 @@ class End(Event, frozen=True, tag="end"):
 
 class Delta(Event, frozen=True, tag="delta"):
     """Live only: a piece of an open block. `of` is the type of the event to come (`think`, `call`, `respond`)
-    or `result`: the call `block` has ended with status `text` while its result waits for its place in call order."""
+    or `result`: the call `block` has ended with status `text` while its result waits for its place in call order,
+    or `status`: what goes on before anything can stream, in words (a model that loads)."""
 
     type: ClassVar[str] = "delta"
 

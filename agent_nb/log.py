@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Subscriber = Callable[[Event], None]
+NEWS = ("result", "status")  # deltas that are no piece of a block
 CONVERSATION = ("user", "think", "call", "result", "respond")
 
 
@@ -71,19 +72,21 @@ class EventLog(Sequence[Event]):
 
     def _delta(self, event: Delta) -> Delta:
         ts = self.now()
-        ms = round(ts * 1000)
-        pieces = self._open.get(event.block)
-        if pieces is None:
-            pieces = self._open[event.block] = []
-            start = self._events[0].ts if self._events else ts
-            self._last[event.block] = round(start * 1000)
-        if event.of != "result":
-            pieces.append((len(event.text), ms - self._last[event.block]))
-            self._last[event.block] = ms
+        if event.of not in NEWS:
+            self._record(event, round(ts * 1000))
         return Delta(
             ts=ts, run=self.run, turn=event.turn, span=event.span, parent=event.parent, path=event.path, origin=event.origin,
             extra=event.extra, block=event.block, of=event.of, name=event.name, text=event.text,
         )  # fmt: skip
+
+    def _record(self, event: Delta, ms: int) -> None:
+        """Note the length of a piece of a block and the milliseconds since the piece before (the first: since the run's start)."""
+        pieces = self._open.get(event.block)
+        if pieces is None:
+            pieces = self._open[event.block] = []
+            self._last[event.block] = round(self._events[0].ts * 1000) if self._events else ms
+        pieces.append((len(event.text), ms - self._last[event.block]))
+        self._last[event.block] = ms
 
     def _stamp(self, event: Event) -> Event:
         if self._events and self._events[-1].type == "end" and not self._events[-1].span:

@@ -12,10 +12,11 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import anyio
@@ -224,7 +225,7 @@ class Loop:
     async def _read(self, request: Request, pipeline: Pipeline, clock: _Clock) -> None:
         log, turn = self._log, pipeline.turn
         tail = anyio.CancelScope()
-        with tail:
+        with tail, self._loading():
             async with aclosing(self._plan.model.stream(request)) as stream:
                 async for batch in stream:
                     turn.heard = turn.heard or bool(batch)
@@ -236,6 +237,25 @@ class Loop:
                     if turn.finish and tail.deadline == float("inf"):
                         tail.deadline = anyio.current_time() + TAIL
         clock.stop()
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Show how far a model is that has to load first (one with `loading`, told from any thread)."""
+        loading = getattr(self._plan.model, "loading", None)
+        if loading is None or loading.now.state == "ready":
+            yield
+            return
+        here = asyncio.get_running_loop()
+
+        def tell(progress: Any) -> None:
+            words = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
+            here.call_soon_threadsafe(self._log.append, events.Delta(of="status", text=words))
+
+        detach = loading.subscribe(tell)
+        try:
+            yield
+        finally:
+            detach()
 
     def _build(self) -> Request:
         """Make the request of the coming turn from the log."""

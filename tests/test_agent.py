@@ -362,3 +362,28 @@ def test_a_call_that_needs_approval_is_denied_when_nobody_can_be_asked():
     assert [e.status for e in done.log.of("result")] == ["denied"]
     assert "--approve" in done.log.of("result")[0].content
     assert [e.stage for e in done.log.of("approval")] == ["requested", "decided"]
+
+
+def test_a_model_that_has_to_load_is_shown_live_and_leaves_no_trace():
+    class Loading:
+        class Now:
+            state, fraction = "loading", 0.5
+
+        now = Now()
+
+        def subscribe(self, listener):
+            listener(self.now)
+            return lambda: None
+
+    class Slow(Scripted):
+        loading = Loading()
+
+        def start(self):
+            return self
+
+    async def main():
+        return [e async for e in Agent(Slow([{"text": "hi", "delay": 0.01}]), secrets={})("go")]
+
+    seen = anyio.run(main)
+    assert [e.text for e in seen if e.type == "delta"] == ["loading the model 50%", "hi"]
+    assert next(e for e in seen if e.type == "respond").chunks

@@ -73,7 +73,8 @@ def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
 
 def as_json(schema: Mapping[str, Any]) -> str:
     """Return a schema as a grammar holds it."""
-    return "%json " + json.dumps(schema, ensure_ascii=True)
+    spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # a small model can loop on white space
+    return "%json " + json.dumps({"x-guidance": spacing, **schema}, ensure_ascii=True)
 
 
 def _calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:

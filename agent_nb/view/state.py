@@ -81,6 +81,7 @@ class RunView(Calls):
         self.total = Counts()
         self.step = Counts()
         self.estimated = False
+        self.doing = ""  # what is going on before anything can stream, such as the loading of a model: live only
         self.streamed = 0  # characters from the model since the last metric: only while it streams
         self._previous = 0.0  # time of the event before the latest
         self._first: float | None = None
@@ -147,6 +148,7 @@ class RunView(Calls):
     def _seen(self, event: Event) -> None:
         if type(event) is not Delta:
             self.events += 1
+            self.doing = ""
             self._first = event.ts if self._first is None else self._first
             self._previous, self.last = self.last or event.ts, max(self.last, event.ts)
             self.started = self.started or event.ts
@@ -175,6 +177,9 @@ class RunView(Calls):
         return new
 
     def _delta(self, event: Delta) -> None:
+        self.doing = event.text if event.of == "status" else ""
+        if event.of == "status":
+            return
         self.streamed += len(event.text)
         handler = {"think": self._text_delta, "respond": self._text_delta, "call": self._call_delta, "result": self._early}
         handler.get(event.of, lambda _: None)(event)
@@ -218,7 +223,7 @@ class RunView(Calls):
             return
         card.result, card.done = event.result, True
         card.seconds = max(0.0, round(event.ts - card.started, 3))
-        self.ended = self.ended or event.ts
+        self.ended, self.streamed = self.ended or event.ts, 0
         if self.status in {"", "running"}:
             self.status = "ok" if event.result in {"", "ok"} else "error"
         self._touch(card)

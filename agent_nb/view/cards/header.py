@@ -38,6 +38,8 @@ def phase(state: RunView) -> tuple[str, Tone]:
     running = [c for c in calls if c.status == "running"]
     if running:
         return (f"running {running[0].name}" if len(running) == 1 else f"running {plural(len(running), 'tool')}"), "run"
+    if state.doing:
+        return state.doing, "run"
     last = state.cards[-1] if state.cards else None
     if isinstance(last, ThinkCard) and not last.done:
         return "thinking", "run"
