@@ -40,6 +40,7 @@ CODE_INLINE = "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-ra
 PRE = f"padding:8px 10px;background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto"
 _DOLLARS = re.compile(r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)")
 _FENCES = {"$$": "$$", "\\[": "\\]"}
+OPEN_END = "open_end"  # key of the parser's environment: more lines will come
 ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
 
@@ -47,7 +48,7 @@ ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 def parser() -> MarkdownIt:
     """Return the parser; it holds no state of a text."""
     md = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    md.block.ruler.before("fence", "math_block", _math_block, {"alt": ["paragraph", "blockquote", "list"]})
+    md.block.ruler.before("fence", "math_block", _math_block)
     md.inline.ruler.before("escape", "math_inline", _math_inline)
     for name, rule in _RULES.items():
         md.add_render_rule(name, rule)
@@ -104,26 +105,29 @@ def language_of(info: str) -> str:
 
 
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A line that begins with `$$` or `\\[` up to the line that ends it; a blank line before that means it is no math."""
+    """A line that begins with `$$` or `\\[` up to the line that ends it.
+
+    A blank line or the end before that means it is no math; while the end is open it may become some, and counts as one block. It
+    never interrupts a paragraph.
+    """
     begin = state.bMarks[start] + state.tShift[start]
     close = _FENCES.get(state.src[begin : begin + 2])
-    if close is None or state.is_code_block(start):
+    if close is None or state.is_code_block(start) or state.sCount[start] < state.blkIndent:
         return False
-    line = start
-    while line < end:
+    line, found = start, False
+    while line < end and not found and state.sCount[line] >= state.blkIndent:
         text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].rstrip()
-        if not text or (line > start and state.sCount[line] < state.blkIndent):
+        if not text:
             return False
-        if text.endswith(close) and (line > start or len(text) > 3):
-            break
+        found = text.endswith(close) and (line > start or len(text) > 3)
         line += 1
-    if silent:
-        return True
-    last = min(line + 1, end)
+    more = state.env.get(OPEN_END) and line >= len(state.bMarks) - 1
+    if silent or not (found or more):
+        return found
     token = state.push("math_block", "", 0)
-    token.content = state.getLines(start, last, state.tShift[start], False)
-    token.map = [start, last]
-    state.line = last
+    token.content = state.getLines(start, line, state.tShift[start], False)
+    token.map = [start, line]
+    state.line = line
     return True
 
 

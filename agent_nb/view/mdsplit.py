@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from markdown_it.token import Token
 
-from .mdhtml import parser
+from .mdhtml import OPEN_END, parser
 
 WINDOW = 48_000  # characters parsed at once
 LINE = 4_000  # characters after which a line without end is broken
@@ -102,7 +102,7 @@ class Splitter:
         if not window:
             return False
         source = self.open.head + window
-        blocks, found = parse(source, self.references)
+        blocks, found = parse(source, self.references, open_end=not whole)
         lines = [0, *accumulate(len(line) for line in lines_of(source))]
         finished = blocks if whole else blocks[:-1]
         for block in finished:
@@ -161,9 +161,12 @@ def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int,
     return found
 
 
-def parse(source: str, references: dict[str, Any]) -> tuple[list[Block], dict[str, Any]]:
-    """Return the top-level blocks of a source, and the link definitions in it that `references` did not have."""
-    env: dict[str, Any] = {"references": dict(references)}
+def parse(source: str, references: dict[str, Any], *, open_end: bool = False) -> tuple[list[Block], dict[str, Any]]:
+    """Return the top-level blocks of a source, and the link definitions in it that `references` did not have.
+
+    `open_end`: more lines will come, so what may still become one block must not be taken for several.
+    """
+    env: dict[str, Any] = {"references": dict(references), OPEN_END: open_end}
     blocks: list[Block] = []
     group: list[Token] = []
     for token in parser().parse(source, env):

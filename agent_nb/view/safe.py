@@ -37,7 +37,7 @@ def output(text: str) -> str:
 
 def prose(text: str) -> str:
     """Return running text without direction overrides and control characters."""
-    return _CONTROLS.sub("�", _OVERRIDES.sub("", text.replace("\r", "")))
+    return _CONTROLS.sub("\ufffd", _OVERRIDES.sub("", text.replace("\r", "")))
 
 
 def _overwritten(line: str) -> str:

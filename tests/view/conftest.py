@@ -153,17 +153,19 @@ def rich() -> Tape:
     return rich_run()
 
 
-TAGS = frozenset(
+TAGS = (
     "a b br blockquote code col colgroup del details div em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp small span "
-    "strong sub summary sup table tbody td tfoot th thead tr u ul var wbr abbr bdi caption dd dl dt".split()
+    "strong sub summary sup table tbody td tfoot th thead tr u ul var wbr abbr bdi caption dd dl dt"
 )
-ATTRIBUTES = frozenset(
+ATTRIBUTES = (
     "style title href rel target src alt role open scope start class colspan rowspan align width height "
-    "aria-label aria-live aria-valuemin aria-valuemax aria-valuenow".split()
+    "aria-label aria-live aria-valuemin aria-valuemax aria-valuenow"
 )
 CLASSES = {"agent-nb mathjax_ignore tex2jax_ignore", "mathjax_process tex2jax_process"}
 FORBIDDEN = re.compile(
-    r"position|z-index|url\(|expression|behavior|@import|float|transform|opacity|(?<![a-z-])content\s*:|-moz-binding|margin[a-z-]*:[^;]*-\d", re.I
+    r"position|z-index|url\(|expression|behavior|@import|float|transform|opacity|(?<![a-z-])content\s*:|-moz-binding"
+    r"|margin[a-z-]*:[^;]*-\d",
+    re.IGNORECASE,
 )
 
 
@@ -175,13 +177,13 @@ class Hazards(HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in TAGS:
+        if tag not in TAGS.split():
             self.found.append(f"<{tag}>")
         for name, value in attrs:
             self._attribute(tag, name, value or "")
 
     def _attribute(self, tag: str, name: str, value: str) -> None:
-        if name not in ATTRIBUTES:
+        if name not in ATTRIBUTES.split():
             self.found.append(f"{tag}[{name}]")
         if name == "href" and not re.match(r"(https?://|mailto:)", value, re.I):
             self.found.append(f"href={value}")

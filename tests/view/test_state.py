@@ -82,7 +82,7 @@ def test_a_change_inside_a_sub_agent_is_a_change_of_the_card_around_it(begun):
 
 
 def test_turns_of_a_sub_agent_do_not_count_as_turns_of_the_run(begun):
-    begun(e.Node(name="r", phase="enter", span="n", turn=1), e.Respond(content="x", span="n", turn=7))
+    begun(e.State(turn=1), e.Node(name="r", phase="enter", span="n", turn=1), e.Respond(content="x", span="n", turn=7))
     assert folded(begun.log).turn == 1
 
 
