@@ -54,7 +54,7 @@ class MarkerParser:
         self.stopped = False
         self._markers = markers
         self._last = last or markers  # in force once no more text comes
-        self._sigil, *self._others = markers.sigils  # what a marker may begin with
+        self._sigil, self._others = markers.sigils[0], list(markers.sigils[1:])  # what a marker may begin with
         self._buf = ""
         self._pos = 0
         self._base = 0  # offset of the buffer in the turn
