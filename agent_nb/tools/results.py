@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import math
 import os
+import re
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from .base import Outcome, Update, update
 from .values import LIMIT, clean, clip, encoded, message_of, plain, short_repr
 
 NOTHING = "(no value)"
+_CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')  # the file that ipykernel makes up for a cell
 _LONGEST_TRACE = 8_000
 _FRAMES = 8
 _OURS = {str(Path(__file__).with_name(name)) for name in ("execution.py", "threads.py", "decorator.py", "runner.py", "python.py")}
@@ -103,7 +105,7 @@ def failure(error: BaseException) -> Outcome:
 
 
 def trace(error: BaseException) -> str:
-    """Return the last frames of the traceback from the tool's own code on, without the home folder's path."""
+    """Return the last frames of the traceback from the tool's own code on, without paths of the home folder and of cells."""
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_filename in _OURS:
         tb = tb.tb_next
@@ -112,4 +114,5 @@ def trace(error: BaseException) -> str:
         text = clean("".join(told.format()))
     except Exception:  # an error whose own text cannot be made
         text = message_of(error)
+    text = _CELL.sub('"<notebook cell>"', text)
     return clip(text.replace(os.path.expanduser("~") + os.sep, f"~{os.sep}"), _LONGEST_TRACE).rstrip()

@@ -26,16 +26,17 @@ from agent_nb.view.state import RunView
 
 TOKENS = 20_000
 ROUNDS = 5
-WORDS = ("The ", "median ", "price ", "is ", "28.9", ". ", "Two ", "values ", "stand ", "out ", "so ", "far", ", ", "and ", "one ", "of ", "them\n")
+WORDS = [w + " " for w in "The median price is 28.9 . Two values stand out so far , and one of them".split()]
 
 
 def payloads() -> list[str]:
     """Return the JSON of each chunk, as OpenAI writes it."""
-    base = {"id": "chatcmpl-9xYz", "object": "chat.completion.chunk", "created": 1763700000, "model": "gpt-5-mini-2025", "system_fingerprint": "fp_1"}
-    return [
-        json.dumps({**base, "choices": [{"index": 0, "delta": {"content": WORDS[i % len(WORDS)]}, "logprobs": None, "finish_reason": None}]})
-        for i in range(TOKENS)
-    ]
+    base = {"id": "chatcmpl-9xYz", "object": "chat.completion.chunk", "created": 1763700000, "model": "gpt-5-mini-2025"}
+
+    def choice(i: int) -> dict[str, object]:
+        return {"index": 0, "delta": {"content": WORDS[i % len(WORDS)]}, "logprobs": None, "finish_reason": None}
+
+    return [json.dumps({**base, "system_fingerprint": "fp_1", "choices": [choice(i)]}) for i in range(TOKENS)]
 
 
 def ours(frames: list[bytes]) -> None:

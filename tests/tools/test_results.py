@@ -282,3 +282,15 @@ def test_notes_of_an_error_are_told() -> None:
 )
 def test_anything_that_is_reported_becomes_a_clean_update(value: Any, told: Update) -> None:
     assert results.news(value) == told
+
+
+def test_a_traceback_names_no_file_of_the_kernel():
+    source = compile("def f():\n    return 1 / 0", "/tmp/ipykernel_4711/123456.py", "exec")
+    space = {}
+    exec(source, space)
+    try:
+        space["f"]()
+    except ZeroDivisionError as error:
+        text = results.trace(error)
+    assert 'File "<notebook cell>", line 2' in text
+    assert "ipykernel" not in text
