@@ -7,6 +7,9 @@ Rules
 - The parts of a stream do not depend on its chunking (adjacent Text or Thought parts of one block merged).
 - Every character of the input is in some part, or is markup of a block that was closed.
 - No exception escapes `feed` or `close`, whatever the text.
+- Calls run only when an Execute follows them. One that has none when the stream ends never runs: the turn gives it an error result.
+- CallDelta parts of a text dialect are provisional: a Call of the same index confirms them, a Fault revokes them. They may be ignored.
+- An Execute without calls is possible (`<execute>[]</execute>`, `§EXECUTE` after call text that is no call): nothing runs.
 - When `stopped` is true the turn is over: the reader stops reading the model, and further text is ignored.
 - A dialect knows parts and messages, never events.
 """
@@ -29,7 +32,8 @@ class Parser(Protocol):
         """Return the parts that `text` completes: Text, Thought, Close, Call, Execute, End, Fault."""
 
     def close(self) -> Sequence[Part]:
-        """The stream is over (ended or cut): flush what was held back, close open blocks with `incomplete=True`."""
+        """The stream is over (ended or cut): flush what was held back and close what is open, with `incomplete=True` where a closing
+        marker should have come."""
 
 
 class Dialect(Protocol):

@@ -72,9 +72,9 @@ def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
 
 
 def as_json(schema: Mapping[str, Any]) -> str:
-    """Return a schema as a grammar holds it."""
-    spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # a small model can loop on white space
-    return "%json " + json.dumps({"x-guidance": spacing, **schema}, ensure_ascii=True)
+    """Return a schema as a grammar holds it: JSON of one line, spaced as the shots are, because white space has no end either."""
+    form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
 
 
 def _calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
