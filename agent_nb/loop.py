@@ -232,7 +232,7 @@ class Loop:
                     for event in pipeline.feed(batch):
                         clock.first()
                         log.append(event)
-                    if pipeline.stopped and not pipeline.native:
+                    if pipeline.stopped and (turn.broken or not pipeline.native):
                         break
                     if turn.finish and tail.deadline == float("inf"):
                         tail.deadline = anyio.current_time() + TAIL

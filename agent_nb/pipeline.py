@@ -7,6 +7,7 @@ Rules
 - What a filter holds back is released before a part of another kind passes, so order is kept.
 - Call fragments are assembled here; a call is complete when the model says so or the response ends.
 - When the dialect has stopped (a batch is complete, the end is reached) later parts are dropped, usage aside.
+- A turn of more than `LARGEST` characters is cut off there with a clear fault: nothing of it runs, what came is kept.
 - No I/O and no clock.
 """
 
@@ -22,6 +23,9 @@ from .dialects.base import Dialect, Parser
 from .dialects.native import CallAssembler
 from .events import Event
 from .turn import Turn
+
+
+LARGEST = 64_000_000
 
 
 class Filter(Protocol):
@@ -46,22 +50,24 @@ class Pipeline:
         self._filters: dict[tuple[type[parts.Part], str | int], Filter] = {}
         self._passing: tuple[type[parts.Part], str | int] | None = None
         self._sample: parts.Part = parts.Text("")
+        self._size = 0
+        self._full = False
 
     @property
     def stopped(self) -> bool:
         """True when nothing more of this response is wanted."""
-        return self._parser.stopped
+        return self._parser.stopped or self._full
 
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
         """Return the events that a batch of parts completes."""
         out: list[parts.Part] = []
         for part in batch:
             if isinstance(part, parts.Text | parts.Thought | parts.CallDelta):
-                if not self._parser.stopped:
-                    self._filtered(part, out)
+                if not self.stopped:
+                    self._sized(part, out)
             elif isinstance(part, parts.Usage | parts.Finish | parts.Head):
                 out.append(part)
-            elif not self._parser.stopped:
+            elif not self.stopped:
                 self._release(out)
                 self._other(part, out)
         return self.turn.feed(out)
@@ -81,6 +87,15 @@ class Pipeline:
         if self.native and not incomplete:
             stored += self.turn.batch()
         return stored
+
+    def _sized(self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]) -> None:
+        self._size += len(part.text)
+        self._filtered(part, out)
+        if self._size > LARGEST:
+            self._full = True
+            self._release(out)
+            words = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."
+            out.append(parts.Fault("size", words))
 
     def _filtered(self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]) -> None:
         if self._new_filter is None:

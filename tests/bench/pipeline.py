@@ -26,7 +26,7 @@ from agent_nb.view.state import RunView
 
 TOKENS = 20_000
 ROUNDS = 5
-WORDS = [w + " " for w in "The median price is 28.9 . Two values stand out so far , and one of them".split()]
+WORDS = ["The ", "median ", "price ", "is ", "28.9 ", ". ", "Two ", "values ", "stand ", "out ", "so ", "far ", ", ", "and "]
 
 
 def payloads() -> list[str]:
