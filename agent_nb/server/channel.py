@@ -1,0 +1,207 @@
+"""One published run: a bounded buffer of its events with ids by which a reader can resume.
+
+Rules
+- An entry's id is never used again: `seq` for a stored event, `seq.n` for the n-th delta after it.
+- The buffer holds `keep` entries, deltas included; stored events that left it are read from the run's log where there is one.
+- What cannot be given any more, or an id that this run never had, is said with a `Gap`, never passed over.
+- All state is guarded by the hub's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from ..events import Delta, End, Event, RunStart, User
+from ..log import EventLog
+
+Position = tuple[int, int]
+START: Position = (0, 0)
+
+
+class Entry:
+    """One event of a run and its place. `texts` keeps what stateless encoders made of it, for all subscribers."""
+
+    __slots__ = ("event", "n", "order", "seq", "texts")
+
+    def __init__(self, event: Event, seq: int, n: int = 0, order: int = 0) -> None:
+        self.event = event
+        self.seq = seq
+        self.n = n
+        self.order = order
+        self.texts: dict[str, bytes] = {}
+
+    @property
+    def id(self) -> str:
+        """The id: `seq`, or `seq.n` for a delta."""
+        return f"{self.seq}.{self.n}" if self.n else str(self.seq)
+
+    @property
+    def position(self) -> Position:
+        """The place as numbers."""
+        return self.seq, self.n
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Events that a subscriber asked for and cannot have.
+
+    `reason`: `evicted` (the buffer no longer has them), `unknown` (the id is none of this run: everything there is follows),
+    `lag` (the subscriber was too slow for the limit it asked for). `missed`: how many stored events (0: none, or not known).
+    """
+
+    run: str
+    reason: Literal["evicted", "unknown", "lag"]
+    after: str = ""
+    missed: int = 0
+
+
+class Info(msgspec.Struct, frozen=True):
+    """What a list of runs tells: `status` is `running` or how it ended, `started` epoch seconds, `prompt` its first 200 characters."""
+
+    run: str
+    conversation: str
+    status: str
+    agent: str
+    prompt: str
+    started: float
+    events: int
+
+
+class Shared:
+    """What the channels of one hub share. `wake` is called, without the lock, when a channel has something new."""
+
+    def __init__(self, keep: int, wake: Callable[[Channel], None]) -> None:
+        self.lock = threading.RLock()
+        self.keep = keep
+        self.wake = wake
+        self._order = 0
+
+    def next_order(self) -> int:
+        """Return the place of an entry among those of all runs."""
+        self._order += 1
+        return self._order
+
+
+class Channel:
+    """One run: its buffer, its subscribers, and the handles by which it is stopped and asked."""
+
+    def __init__(self, shared: Shared, run: str, conversation: str = "", log: EventLog | None = None) -> None:
+        self.run = run
+        self.conversation = conversation
+        self.cancel: Callable[[], Any] | None = None
+        self.approve: Callable[..., Any] | None = None
+        self.status = "running"
+        self.seq = 0
+        self.log = log
+        self._shared = shared
+        self._entries: list[Entry] = []
+        self._first = 0  # the index of the first entry that is still there
+        self._n = 0
+        self._agent = self._prompt = ""
+        self._started = 0.0
+
+    @property
+    def ended(self) -> bool:
+        """True when the run's end has been published."""
+        return self.status != "running"
+
+    def publish(self, event: Event) -> None:
+        """Take the next event of the run; an event without a number gets one. Raises ValueError when the run has ended."""
+        with self._shared.lock:
+            for missed in self._missed(event):
+                self._append(missed)
+            if type(event) is Delta or not event.seq or event.seq > self.seq:
+                self._append(event)
+        self._shared.wake(self)
+
+    def _missed(self, event: Event) -> list[Event]:
+        """Return the events of the log that come before `event` and are not here yet (it grew while we were subscribing to it)."""
+        if self.log is None or event.seq <= self.seq + 1:
+            return []
+        return self.log[self.seq : event.seq - 1]
+
+    def info(self) -> Info:
+        """Return what a list of runs tells of this one."""
+        return Info(self.run, self.conversation, self.status, self._agent, self._prompt, self._started, self.seq)
+
+    def _append(self, event: Event) -> None:
+        if self.ended:
+            raise ValueError(f"run {self.run} has ended")
+        if type(event) is Delta:
+            self._n += 1
+        else:
+            self.seq, self._n = self.seq + 1, 0
+            event = event if event.seq == self.seq else msgspec.structs.replace(event, seq=self.seq)
+            self._note(event)
+        self._entries.append(Entry(event, self.seq, self._n, self._shared.next_order()))
+        if len(self._entries) > self._shared.keep * 5 // 4:
+            cut = len(self._entries) - self._shared.keep
+            del self._entries[:cut]
+            self._first += cut
+
+    def _note(self, event: Event) -> None:
+        self._started = self._started or event.ts
+        if isinstance(event, RunStart) and not event.span:
+            self._agent = event.agent
+        elif isinstance(event, User) and not self._prompt:
+            self._prompt = event.content[:200]
+        elif isinstance(event, End) and not event.span:
+            self.status = event.status
+
+    # Reading; the hub's lock is held.
+
+    def locate(self, after: str) -> tuple[Position, Gap | None]:
+        """Return the place that an id names; an id that this run never had is the beginning, with a Gap."""
+        if not after:
+            return START, None
+        place = _parse(after)
+        if place is None or place > (self.seq, self._n):
+            return START, Gap(self.run, "unknown", after[:100])
+        return place, None
+
+    def read(self, place: Position, limit: int) -> tuple[list[Entry], Gap | None]:
+        """Return up to `limit` entries after `place`, and what is missing before them."""
+        if not self._entries:
+            return [], None
+        first = self._entries[0]
+        if place < first.position and self._lost(place, first):
+            return self._before(place, first, limit)
+        start = self._index(place)
+        return self._entries[start : start + limit], None
+
+    def behind(self, place: Position) -> int:
+        """Return how many entries come after `place`."""
+        return len(self._entries) - self._index(place)
+
+    def _lost(self, place: Position, first: Entry) -> int:
+        """Return how many stored events after `place` have left the buffer."""
+        newest_lost = first.seq if first.n else first.seq - 1
+        return max(newest_lost - place[0], 0)
+
+    def _before(self, place: Position, first: Entry, limit: int) -> tuple[list[Entry], Gap | None]:
+        lost = self._lost(place, first)
+        if self.log is not None:
+            older = self.log[place[0] : place[0] + min(lost, limit)]
+            return [Entry(event, event.seq) for event in older], None
+        gap = Gap(self.run, "evicted", f"{place[0]}.{place[1]}" if place[1] else str(place[0]), lost)
+        return self._entries[:limit], gap
+
+    def _index(self, place: Position) -> int:
+        """Return the index in the buffer of the first entry after `place`."""
+        low, high = 0, len(self._entries)
+        while low < high:
+            middle = (low + high) // 2
+            if self._entries[middle].position <= place:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def _parse(text: str) -> Position | None:
+    seq, dot, n = text.partition(".")
+    sound = seq.isdecimal() and seq.isascii() and len(seq) < 16 and (not dot or (n.isdecimal() and n.isascii() and len(n) < 16))
+    return (int(seq), int(n or 0)) if sound else None

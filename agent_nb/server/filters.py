@@ -1,0 +1,77 @@
+"""Which events of a run a subscriber gets.
+
+Rules
+- A filter is applied to live and to replayed events alike, by the subscription itself: there is no other way to an event.
+- Internal events (model requests, `internal:*` of other formats) are left out unless asked for.
+- A path pattern names a run and what runs inside it: `run/**` is everything of it, `*` one level, `**` any number of levels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import msgspec
+
+from ..events import Delta, Event, Extension, Node
+
+Predicate = Callable[[Event], bool]
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """What to let through. Empty `kinds` are all of them; `custom` is asked last and may be anything."""
+
+    kinds: frozenset[str] = frozenset()
+    exclude: frozenset[str] = frozenset()
+    path: str = ""
+    internal: bool = False
+    deltas: bool = True
+    custom: Predicate | None = None
+
+    def __call__(self, event: Event) -> bool:
+        """True if the subscriber gets `event`."""
+        if type(event) is Delta:
+            return self.deltas and self._wants(event.of) and self._there(event) and (self.custom is None or self.custom(event))
+        if not self.internal and is_internal(event):
+            return False
+        return self._wants(event.type) and self._there(event) and (self.custom is None or self.custom(event))
+
+    @property
+    def everything(self) -> bool:
+        """True if no event is left out."""
+        return self == EVERYTHING
+
+    def _wants(self, kind: str) -> bool:
+        return (not self.kinds or kind in self.kinds) and kind not in self.exclude
+
+    def _there(self, event: Event) -> bool:
+        return not self.path or bool(pattern(self.path).fullmatch(event_path(event)))
+
+
+EVERYTHING = Filter(internal=True)
+
+
+def is_internal(event: Event) -> bool:
+    """True for what people do not look at: model requests, and what other formats call internal."""
+    if isinstance(event, Node):
+        return event.name == "llm" or bool(event.data and event.data.get("internal"))
+    return isinstance(event, Extension) and event.name.startswith("internal:")
+
+
+def event_path(event: Event) -> str:
+    """Return the path of an event: its run, then its own path or span."""
+    return "/".join(p for p in (event.run, event.path or event.span) if p)
+
+
+@lru_cache(maxsize=256)
+def pattern(glob: str) -> re.Pattern[str]:
+    """Return the expression for a path pattern."""
+    out = ""
+    for number, part in enumerate(glob.strip("/").split("/")):
+        if part == "**":
+            out += "(?:.*)" if not number else "(?:/.*)?"
+        else:
+            piece = "".join("[^/]*" if c == "*" else re.escape(c) for c in part)
+            out += piece if not number or out == "(?:.*)" else f"/{piece}"
+    return re.compile(out, re.DOTALL)

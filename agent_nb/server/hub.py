@@ -1,0 +1,134 @@
+"""Runs to subscribers: fan-out, filters, resume. No HTTP and no event loop in here.
+
+Rules
+- A run executes once, whoever listens; publishing never waits and never raises because of a subscriber.
+- Ids of runs and of their entries are never used again (see channel); filters hold for live and replayed events alike (see subscription).
+- Thread-safe: runs publish from their threads, subscribers take from theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import UsageError
+from ..log import EventLog
+from .channel import Channel, Info, Shared
+from .filters import Filter
+from .subscription import ALL, Everything, Overflow, Subscription
+
+KEEP = 20_000
+RUNS = 200
+
+
+class Hub:
+    """All runs that are published and all who listen.
+
+    `keep`: entries that each run's buffer holds; `runs`: ended runs that are kept, the oldest go first.
+    """
+
+    def __init__(self, *, keep: int = KEEP, runs: int = RUNS) -> None:
+        self.shared = Shared(keep, self._wake)
+        self.closed = False
+        self._runs = runs
+        self._channels: dict[str, Channel] = {}
+        self._subscriptions: dict[str, list[Subscription]] = {}
+
+    def attach(
+        self, log: EventLog, *, conversation: str = "", cancel: Callable[[], Any] | None = None, approve: Callable[..., Any] | None = None
+    ) -> Channel:
+        """Publish a run: what its log holds and what will come. The same log again is the same run.
+
+        `cancel()` stops it; `approve(call_id, allow=…, args=…, reason=…)` answers a question and returns whether there was one.
+        Raises UsageError when another run of that id is published.
+        """
+        with self.shared.lock:
+            new = log.run not in self._channels
+            channel = self.open(log.run, conversation=conversation, log=log)
+            channel.cancel, channel.approve = cancel or channel.cancel, approve or channel.approve
+        if new:
+            log.subscribe(channel.publish)
+        return channel
+
+    def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
+        """Return the channel of a run, a new one if there is none. Raises UsageError when the id belongs to another log."""
+        with self.shared.lock:
+            found = self._channels.get(run)
+            if found is None:
+                self._forget_old()
+                found = self._channels[run] = Channel(self.shared, run, conversation, log)
+            elif log is not None and found.log is not log:
+                raise UsageError(f"A run with the id {run} is published already; ids are never used again.")
+            return found
+
+    def channel(self, run: str) -> Channel:
+        """Return the channel of a run. Raises UsageError when there is none."""
+        with self.shared.lock:
+            if run not in self._channels:
+                raise UsageError(f"There is no run {run[:100]!r} here.")
+            return self._channels[run]
+
+    def channels(self) -> list[Channel]:
+        """Return the channels of all runs, the newest last."""
+        with self.shared.lock:
+            return list(self._channels.values())
+
+    def runs(self) -> list[Info]:
+        """Return what there is to tell of all runs, the newest last."""
+        with self.shared.lock:
+            return [channel.info() for channel in self._channels.values()]
+
+    def subscribe(
+        self, run: str, wanted: Filter | None = None, *, after: str = "", overflow: Overflow = "gap", lag: int = 0
+    ) -> Subscription:
+        """Listen to a run from its beginning, or after the id `after`.
+
+        `lag`: how many entries the reader may be behind (0: as far as the buffer reaches); beyond it, and when entries have left the
+        buffer, `overflow` says whether it gets a Gap and goes on or is disconnected. Raises UsageError when there is no such run.
+        """
+        with self.shared.lock:
+            channel = self.channel(run)
+            place, gap = channel.locate(after)
+            return self._listening(Subscription(self, channel, wanted or Filter(), place=place, gap=gap, overflow=overflow, lag=lag))
+
+    def subscribe_all(self, wanted: Filter | None = None) -> Subscription:
+        """Listen to every run, those to come included, in the order in which things happened; `Filter.path` chooses among them."""
+        with self.shared.lock:
+            return self._listening(Everything(self, wanted or Filter()))
+
+    def listeners(self, run: str = ALL) -> int:
+        """Return how many listen to a run, or to any."""
+        with self.shared.lock:
+            return sum(len(s) for r, s in self._subscriptions.items() if run in (ALL, r))
+
+    def forget(self, subscription: Subscription) -> None:
+        """Drop a subscription."""
+        with self.shared.lock:
+            rest = [s for s in self._subscriptions.pop(subscription.run, []) if s is not subscription]
+            if rest:
+                self._subscriptions[subscription.run] = rest
+
+    def close(self) -> None:
+        """End every subscription, for a server that shuts down; runs go on."""
+        with self.shared.lock:
+            self.closed = True
+            listening = [s for subscriptions in self._subscriptions.values() for s in subscriptions]
+        for subscription in listening:
+            subscription.finish()
+
+    def _listening(self, found: Subscription) -> Subscription:
+        if self.closed:
+            found.reason = "closed"
+        else:
+            self._subscriptions[found.run] = [*self._subscriptions.get(found.run, []), found]
+        return found
+
+    def _wake(self, channel: Channel) -> None:
+        for run in (channel.run, ALL):
+            for subscription in self._subscriptions.get(run, ()):
+                subscription.signal()
+
+    def _forget_old(self) -> None:
+        ended = [run for run, channel in self._channels.items() if channel.ended and not self._subscriptions.get(run)]
+        for run in ended[: max(len(ended) - self._runs + 1, 0)]:
+            del self._channels[run]

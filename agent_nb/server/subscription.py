@@ -1,0 +1,152 @@
+"""Readers of runs: each has a place in a run's buffer and takes what comes after it, at its own speed.
+
+Why nobody pushes: a slow or dead reader costs nothing but its place, and none can hold up another or the run.
+
+Rules
+- The filter is applied to whatever is taken, replayed or live. A filter or waker that raises closes its own subscription, with the fault.
+- `waker` is called once, from the publishing thread, when there is something to take after everything had been taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from ..events import End
+from .channel import START, Channel, Entry, Gap, Position, Shared
+from .filters import Filter
+
+Overflow = Literal["gap", "disconnect"]
+ALL = ""  # in place of a run: every run
+
+
+class Source(Protocol):
+    """What a subscription needs of its hub."""
+
+    shared: Shared
+
+    def channels(self) -> list[Channel]:
+        """Return the channels of all runs."""
+
+    def forget(self, subscription: Subscription) -> None:
+        """Drop a subscription."""
+
+
+class Subscription:
+    """One reader of one run. Take what there is with `take`; `closed` says that nothing more will come."""
+
+    def __init__(
+        self, hub: Source, channel: Channel, wanted: Filter, *, place: Position = START, gap: Gap | None = None,
+        overflow: Overflow = "gap", lag: int = 0,
+    ) -> None:  # fmt: skip
+        self.run = channel.run
+        self.reason = ""
+        self.fault: Exception | None = None
+        self.waker: Callable[[], Any] = nothing
+        self._hub = hub
+        self._channel = channel
+        self._wanted = wanted
+        self._place = place
+        self._gap = gap
+        self._overflow = overflow
+        self._lag = lag
+        self._idle = True
+
+    @property
+    def closed(self) -> bool:
+        """True when nothing more will come; `reason` is `ended`, `lag`, `evicted`, `fault` or `closed`."""
+        return bool(self.reason)
+
+    def take(self, limit: int = 512) -> list[Entry | Gap]:
+        """Return what comes next and passes the filter, about `limit` entries; [] when there is nothing now."""
+        out: list[Entry | Gap] = []
+        while not out and not self.closed:
+            with self._hub.shared.lock:
+                entries, gap = self._next(limit)
+            out += [found for found in (self._gap, gap) if found is not None]
+            self._gap = None
+            if gap is not None and self._overflow == "disconnect":
+                self.close(gap.reason)
+            elif entries:
+                out += self._pass(entries)
+            else:
+                break
+        return out
+
+    def close(self, reason: str = "closed") -> None:
+        """Stop; the first reason counts."""
+        self.reason = self.reason or reason
+        self._hub.forget(self)
+
+    def finish(self) -> None:
+        """Stop, and see to it that the reader hears of it."""
+        waker, self.waker = self.waker, nothing
+        self.close()
+        waker()
+
+    def signal(self) -> None:
+        """Tell the reader, once, that there is something to take."""
+        if not self._idle or self.closed:
+            return
+        self._idle = False
+        try:
+            self.waker()
+        except Exception as fault:  # whatever the reader's waker raises stops its own subscription only
+            self.fault = fault
+            self.close("fault")
+
+    def _pass(self, entries: list[Entry]) -> list[Entry]:
+        try:
+            passed = [e for e in entries if self._wanted(e.event)]
+        except Exception as fault:  # a filter is anybody's code; it stops its own subscription only
+            self.fault = fault
+            self.close("fault")
+            return []
+        self._advance(entries)
+        return passed
+
+    def _next(self, limit: int) -> tuple[list[Entry], Gap | None]:
+        channel = self._channel
+        behind = channel.behind(self._place) if self._lag else 0
+        if behind > self._lag:
+            entries, _ = channel.read(self._place, behind)
+            skipped, kept = entries[: -self._lag], entries[-self._lag :]
+            return kept, Gap(self.run, "lag", skipped[0].id, sum(1 for e in skipped if not e.n))
+        entries, gap = channel.read(self._place, limit)
+        self._idle = not entries
+        return entries, gap
+
+    def _advance(self, entries: list[Entry]) -> None:
+        self._place = entries[-1].position
+        last = entries[-1].event
+        if isinstance(last, End) and not last.span:
+            self.close("ended")
+
+
+class Everything(Subscription):
+    """A reader of all runs, those to come included."""
+
+    def __init__(self, hub: Source, wanted: Filter) -> None:
+        super().__init__(hub, Channel(hub.shared, ALL), wanted)
+        self._places: dict[str, Position] = {}
+
+    def _next(self, limit: int) -> tuple[list[Entry], Gap | None]:
+        found: list[tuple[int, str, Entry]] = []
+        for channel in self._hub.channels():
+            place = self._places.get(channel.run, START)
+            entries, gap = channel.read(place, limit)
+            if gap is not None:
+                self._places[channel.run] = (place[0] + gap.missed, 0)
+                return [], gap
+            found += [(e.order, channel.run, e) for e in entries]
+        found = sorted(found, key=lambda entry: entry[0])[:limit]
+        self._places.update({run: entry.position for _, run, entry in found})
+        self._idle = not found
+        return [entry for _, _, entry in found], None
+
+    def _advance(self, entries: list[Entry]) -> None:
+        """The places were moved when the entries were chosen."""
+
+
+def nothing() -> None:
+    """The waker of a reader that looks for itself."""

@@ -1,0 +1,342 @@
+"""Fan-out of runs: filters, resume, slow and failing readers, many threads."""
+
+import threading
+
+import pytest
+
+from agent_nb import events as ev
+from agent_nb.errors import UsageError
+from agent_nb.log import EventLog
+from agent_nb.server.channel import Gap
+from agent_nb.server.filters import Filter, event_path, pattern
+from agent_nb.server.hub import Hub
+
+ALL = Filter(internal=True)
+
+
+def published(count=5, *, keep=20_000, ended=True, deltas=0):
+    """Return a hub and the log of a run `r` with `count` thoughts."""
+    hub, log = Hub(keep=keep), EventLog("r")
+    hub.attach(log)
+    for i in range(count):
+        for piece in range(deltas):
+            log.append(ev.Delta(of="think", block=f"b{i}", text=str(piece)))
+        log.append(ev.Think(content=str(i), block=f"b{i}"))
+    if ended:
+        log.append(ev.End())
+    return hub, log
+
+
+def ids(taken):
+    return [e.id for e in taken if not isinstance(e, Gap)]
+
+
+def drain(subscription):
+    out = []
+    while batch := subscription.take():
+        out += batch
+    return out
+
+
+# Fan-out and resume.
+
+
+def test_a_late_subscriber_gets_the_whole_run_and_then_it_is_over():
+    hub, log = published()
+    subscription = hub.subscribe("r")
+    assert [e.event for e in subscription.take()] == list(log)
+    assert (subscription.take(), subscription.closed, subscription.reason) == ([], True, "ended")
+    assert hub.listeners() == 0
+
+
+def test_events_come_as_they_happen():
+    hub, log = published(1, ended=False)
+    subscription = hub.subscribe("r")
+    assert ids(subscription.take()) == ["1"]
+    log.append(ev.Delta(of="think", block="x", text="a"))
+    log.append(ev.Think(content="a", block="x"))
+    assert ids(subscription.take()) == ["1.1", "2"]
+
+
+@pytest.mark.parametrize("deltas", [0, 3])
+def test_resuming_after_any_id_gives_exactly_what_came_after_it(deltas):
+    hub, _ = published(4, deltas=deltas)
+    everything = ids(drain(hub.subscribe("r")))
+    for number, last in enumerate(everything, 1):
+        assert ids(drain(hub.subscribe("r", after=last))) == everything[number:]
+
+
+@pytest.mark.parametrize("bad", ["99", "3.7", "x", "-1", "1e3", "²", "9" * 400, "r-3", "1.", ".5", "1.2.3"])
+def test_an_id_that_the_run_never_had_is_said_and_everything_follows(bad):
+    hub, _ = published(2)
+    taken = drain(hub.subscribe("r", after=bad))
+    assert taken[0] == Gap("r", "unknown", bad[:100])
+    assert ids(taken) == ["1", "2", "3"]
+
+
+def test_events_that_left_the_buffer_come_from_the_log():
+    hub, log = published(50, keep=8, deltas=2)
+    taken = drain(hub.subscribe("r", after="10"))
+    assert not any(isinstance(e, Gap) for e in taken)
+    assert [e.event for e in taken if not e.n] == list(log)[10:]
+
+
+def test_events_that_left_the_buffer_of_a_run_without_a_log_are_a_gap():
+    hub = Hub(keep=8)
+    channel = hub.open("r")
+    for i in range(40):
+        channel.publish(ev.Think(content=str(i)))
+    taken = drain(hub.subscribe("r", after="2"))
+    first = taken[1].seq
+    assert taken[0] == Gap("r", "evicted", "2", first - 3)
+    assert ids(taken) == [str(i) for i in range(first, 41)]
+
+
+def test_a_reader_may_ask_to_be_disconnected_instead():
+    hub = Hub(keep=8)
+    channel = hub.open("r")
+    for i in range(40):
+        channel.publish(ev.Think(content=str(i)))
+    subscription = hub.subscribe("r", after="2", overflow="disconnect")
+    assert [type(e) for e in subscription.take()] == [Gap]
+    assert (subscription.closed, subscription.reason) == (True, "evicted")
+
+
+def test_a_reader_further_behind_than_its_limit_is_told_what_it_missed():
+    hub, _ = published(20, ended=False, deltas=1)
+    taken = hub.subscribe("r", lag=10).take()
+    assert taken[0] == Gap("r", "lag", "0.1", 15)
+    assert ids(taken) == ["15.1", "16", "16.1", "17", "17.1", "18", "18.1", "19", "19.1", "20"]
+
+
+def test_buffers_are_bounded():
+    hub = Hub(keep=10)
+    channel = hub.open("r")
+    for i in range(1000):
+        channel.publish(ev.Think(content=str(i)))
+    assert len(channel._entries) <= 12
+
+
+def test_a_run_without_a_log_numbers_its_events_and_takes_none_after_its_end():
+    channel = Hub().open("r")
+    channel.publish(ev.Think())
+    channel.publish(ev.End())
+    assert channel.seq == 2
+    with pytest.raises(ValueError, match="has ended"):
+        channel.publish(ev.Think())
+
+
+def test_the_end_of_a_sub_agent_is_not_the_end_of_the_run():
+    hub, log = published(1, ended=False)
+    log.append(ev.End(span="c1"))
+    subscription = hub.subscribe("r")
+    subscription.take()
+    assert not subscription.closed
+    assert hub.runs()[0].status == "running"
+
+
+# Runs.
+
+
+def test_a_run_id_is_never_used_again():
+    hub, log = published()
+    assert hub.attach(log) is hub.channel("r")
+    with pytest.raises(UsageError, match="never used again"):
+        hub.attach(EventLog("r"))
+
+
+def test_attaching_twice_publishes_once():
+    hub, log = published(2, ended=False)
+    hub.attach(log)
+    log.append(ev.End())
+    assert len(drain(hub.subscribe("r"))) == 3
+
+
+def test_an_unknown_run_is_an_error():
+    with pytest.raises(UsageError, match="no run 'x'"):
+        Hub().subscribe("x")
+
+
+def test_the_list_of_runs_tells_what_they_are():
+    hub, log = Hub(), EventLog("r", clock=lambda: 5.0)
+    hub.attach(log, conversation="main")
+    log.append(ev.RunStart(agent="helper"))
+    log.append(ev.User(content="x" * 500))
+    info = hub.runs()[0]
+    assert (info.run, info.conversation, info.status, info.agent, info.started, info.events) == ("r", "main", "running", "helper", 5.0, 2)
+    assert len(info.prompt) == 200
+
+
+def test_old_ended_runs_are_forgotten_but_never_a_running_one():
+    hub = Hub(runs=2)
+    for name in ("a", "b", "c", "d"):
+        channel = hub.open(name)
+        if name != "a":
+            channel.publish(ev.End())
+    hub.open("e")
+    assert [i.run for i in hub.runs()] == ["a", "d", "e"]
+
+
+# Filters.
+
+
+def test_filters_hold_for_replayed_and_live_events_alike():
+    hub, log = published(0, ended=False)
+    internal = ev.Extension(namespace="looopy", name="internal:x")
+    kinds = [ev.Node(name="llm", span="l"), ev.Think(content="t"), internal, ev.Respond(content="r")]
+    think = frozenset({"think"})
+    wanted = [Filter(), Filter(kinds=think), Filter(exclude=think), ALL, Filter(custom=lambda e: e.type == "respond")]
+    expected = [["think", "respond"], ["think"], ["respond"], ["node", "think", "extension", "respond"], ["respond"]]
+    live = [hub.subscribe("r", f) for f in wanted]
+    for event in kinds:
+        log.append(event)
+    replayed = [hub.subscribe("r", f) for f in wanted]
+    for subscription, want in zip([*live, *replayed], expected * 2, strict=True):
+        assert [e.event.type for e in drain(subscription)] == want
+
+
+def test_deltas_can_be_left_out_and_follow_the_kind_they_belong_to():
+    hub, _ = published(1, deltas=2)
+    assert ids(drain(hub.subscribe("r", Filter(deltas=False)))) == ["1", "2"]
+    assert ids(drain(hub.subscribe("r", Filter(kinds=frozenset({"respond"}))))) == []
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "fits"),
+    [("r/**", "r", True), ("r/**", "r/agent:x/tool:y", True), ("r/**", "rx", False), ("r/agent:x/**", "r/agent:x/a", True),
+     ("r/agent:x/**", "r/agent:y", False), ("r/*", "r/a", True), ("r/*", "r/a/b", False), ("**", "anything/at/all", True),
+     ("**/tool:y", "r/agent:x/tool:y", True), ("r.1", "rx1", False), ("r/a*", "r/abc", True)],
+)  # fmt: skip
+def test_path_patterns(glob, path, fits):
+    assert bool(pattern(glob).fullmatch(path)) is fits
+
+
+def test_a_path_is_the_run_and_then_the_own_path_or_span():
+    assert event_path(ev.Think(run="r", path="p", span="s")) == "r/p"
+    assert event_path(ev.Think(run="r", span="s")) == "r/s"
+    assert event_path(ev.Think(run="r")) == "r"
+
+
+def test_one_subscription_can_follow_all_runs_and_what_runs_inside_one():
+    hub = Hub()
+    everything, inside = hub.subscribe_all(), hub.subscribe_all(Filter(path="b/**"))
+    logs = {name: EventLog(name) for name in ("a", "b")}
+    for log in logs.values():
+        hub.attach(log)
+    for i in range(3):
+        for name, log in logs.items():
+            log.append(ev.Think(content=f"{name}{i}", span="s" if i == 1 else ""))
+    assert [e.event.content for e in drain(everything)] == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert [e.event.content for e in drain(inside)] == ["b0", "b1", "b2"]
+    logs["b"].append(ev.End())
+    assert not everything.closed
+
+
+# Bad readers.
+
+
+def test_a_filter_that_raises_stops_only_its_own_subscription():
+    hub, log = published(1, ended=False)
+
+    def broken(_event):
+        raise RuntimeError("mine")
+
+    bad, good = hub.subscribe("r", Filter(custom=broken)), hub.subscribe("r")
+    log.append(ev.End())
+    assert bad.take() == []
+    assert (bad.reason, str(bad.fault)) == ("fault", "mine")
+    assert len(good.take()) == 2
+    assert not log.faults
+
+
+def test_a_waker_that_raises_stops_only_its_own_subscription():
+    hub, log = published(1, ended=False)
+    bad, good = hub.subscribe("r"), hub.subscribe("r")
+    calls = []
+    bad.waker, good.waker = (lambda: 1 / 0), (lambda: calls.append(1))
+    for subscription in (bad, good):
+        drain(subscription)
+    log.append(ev.Think())
+    assert bad.reason == "fault"
+    assert calls == [1]
+    assert not log.faults
+
+
+def test_a_reader_is_woken_once_until_it_has_taken_everything():
+    hub, log = published(0, ended=False)
+    subscription = hub.subscribe("r")
+    calls = []
+    subscription.waker = lambda: calls.append(1)
+    for _ in range(3):
+        log.append(ev.Think())
+    assert calls == [1]
+    drain(subscription)
+    log.append(ev.Think())
+    assert calls == [1, 1]
+
+
+def test_a_reader_whose_filter_passes_nothing_is_woken_for_what_comes_later():
+    hub, log = published(0, ended=False)
+    subscription = hub.subscribe("r", Filter(kinds=frozenset({"respond"})))
+    calls = []
+    subscription.waker = lambda: calls.append(1)
+    for _ in range(2000):
+        log.append(ev.Think())
+    assert subscription.take() == []
+    log.append(ev.Respond(content="x"))
+    assert len(calls) == 2
+    assert len(subscription.take()) == 1
+
+
+def test_closing_the_hub_ends_every_subscription_and_wakes_its_reader():
+    hub, log = published(1, ended=False)
+    subscription = hub.subscribe("r")
+    calls = []
+    subscription.waker = lambda: calls.append(1)
+    hub.close()
+    assert (subscription.closed, subscription.reason, calls) == (True, "closed", [1])
+    assert hub.subscribe("r").closed
+    log.append(ev.End())
+    assert hub.listeners() == 0
+
+
+def test_many_threads_take_the_same_run_exactly_once_each():
+    hub, log = published(0, ended=False)
+    results = [[] for _ in range(8)]
+
+    def read(out):
+        ready = threading.Event()
+        subscription = hub.subscribe("r", ALL)
+        subscription.waker = ready.set
+        while not subscription.closed:
+            taken = subscription.take(limit=7)
+            out += [e.id for e in taken]
+            if not taken and not subscription.closed:
+                ready.wait(20)
+                ready.clear()
+
+    threads = [threading.Thread(target=read, args=(out,)) for out in results]
+    for thread in threads:
+        thread.start()
+    for i in range(2000):
+        log.append(ev.Delta(of="think", block=str(i), text="x") if i % 3 else ev.Think(content="x"))
+    log.append(ev.End())
+    for thread in threads:
+        thread.join(30)
+    expected = ids(drain(hub.subscribe("r", ALL)))
+    assert len(expected) == 2001
+    assert all(out == expected for out in results)
+    assert not log.faults
+
+
+def test_a_log_that_grows_while_it_is_attached_is_published_in_order():
+    for _ in range(20):
+        log, hub = EventLog("r"), Hub()
+        for _ in range(200):
+            log.append(ev.Think())
+        writer = threading.Thread(target=lambda log=log: [log.append(ev.Think()) for _ in range(300)])
+        writer.start()
+        hub.attach(log)
+        writer.join(20)
+        log.append(ev.End())
+        assert ids(drain(hub.subscribe("r"))) == [str(i) for i in range(1, 502)]
