@@ -63,7 +63,7 @@ def tokens_html(tokens: Sequence[Token], env: dict[str, Any], *, first: bool = T
     for token in tokens:
         css = STYLES.get(token.type)
         if token.type == "heading_open":
-            css = f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(token.tag, look.PROSE)}"
+            css = heading(token.tag)
         if css and token.tag in {"th", "td"}:
             aligned = ALIGN.search(str(token.attrGet("style") or ""))
             css += f";text-align:{aligned[1] if aligned else 'left'}"
@@ -86,6 +86,23 @@ def _page(token: Token, *, first: bool, last: bool) -> None:
         token.meta = {"first": first, "last": last}
     elif not last and token.attrGet("style"):
         token.attrSet("style", str(token.attrGet("style")).replace(f"margin:{_SPACE}", "margin:0"))
+
+
+def heading(tag: str) -> str:
+    """Return the style of a heading."""
+    return f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, look.PROSE)}"
+
+
+def selectors() -> dict[str, str]:
+    """Return what a style sheet would say of rendered markdown: selector → declarations, as they stand inline."""
+    tags = {
+        "p": "paragraph_open", "ul": "bullet_list_open", "ol": "ordered_list_open", "blockquote": "blockquote_open",
+        "table": "table_open", "hr": "hr",
+    }  # fmt: skip
+    cells = {tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")}
+    heads = {f"h{n}": heading(f"h{n}") for n in range(1, 7)}
+    code = {f".an-{family[:3]}": look.syntax(family) for family in look.SYNTAX}
+    return {**{tag: STYLES[name] for tag, name in tags.items()}, **cells, **heads, "code": CODE_INLINE, "a": look.link(), **code}
 
 
 def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from . import plain, safe
 from .cards.base import Context, Thoughts, draw
 from .cards.call import outcome
-from .cardstates import CallCard, Card, RespondCard, ThinkCard, UserCard
+from .cardstates import CallCard, Card, NoteCard, RespondCard, ThinkCard, UserCard
 from .layout import page
 from .nodes import Fold, Page
 from .state import RunView
@@ -46,6 +46,8 @@ class TextPainter:
             self._line(f"● {view.model}")
         while self._at < len(view.cards):
             card = view.cards[self._at]
+            if isinstance(card, NoteCard) and card is view.cards[-1] and now is not None:
+                break  # it may still gather more
             self._card(card)
             if not card.done:
                 break
@@ -64,7 +66,7 @@ class TextPainter:
             self._flow(card.text, "", card.done)
         elif isinstance(card, CallCard):
             self._call(card)
-        else:
+        elif card.done:
             self._node(card)
 
     def _think(self, card: ThinkCard) -> None:

@@ -21,10 +21,11 @@ from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 from . import html, look, nodes
 from .markdown import stream_of
 from .nodes import Node
+from .sheet import compact, css
 
-RECENT = 4_000  # characters of finished HTML that are sent again with the open end
-CHUNK = 10_000  # characters of finished HTML in one widget, for answers up to CHUNKS times that
-CHUNKS = 24
+RECENT = 3_000  # characters of finished HTML that are sent again with the open end
+CHUNK = 9_000  # characters of finished HTML in one widget, for answers up to CHUNKS times that
+CHUNKS = 28
 _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\[(\[]")
 Press = Callable[[nodes.Button], None]
 
@@ -44,7 +45,7 @@ class Kit:
     def html(self, value: str, *classes: str) -> Any:
         """Return a new HTML widget; one with formulas in it has them typeset where the front end can."""
         self.sent += 1
-        if _FORMULA.search(value):
+        if has_formula(value):
             return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
         return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
 
@@ -228,23 +229,22 @@ class Prose(Slot):
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
-        self._texts: list[str] = []  # the value of each widget of finished parts
-        self._counts: list[int] = []  # how many finished parts each holds
+        self._chunks: list[str] = []  # the finished parts in each widget but the last
+        self._placed = 0  # finished parts in them
         self._total = 0
 
     def update(self, node: Any) -> None:
         """Show what is new: finished parts move out of the last widget when they are many."""
         stream = stream_of(node.text, closed=not node.open)
-        tail = stream.tail(caret=True) if node.open else ""
+        tail = compact(stream.tail(caret=True)) if node.open else ""
         if not self.widgets:
             self._begin(node)
-        placed = sum(self._counts)
-        recent = "".join(stream.frozen[placed:])
-        if len(recent) > RECENT or (not node.open and recent):
-            self._move(recent, len(stream.frozen) - placed)
-            recent = ""
-        if not node.open:
-            self._correct(stream.frozen)
+        recent = compact("".join(stream.frozen[self._placed :]))
+        if recent and (len(recent) > RECENT or not node.open):
+            self._move(recent)
+            self._placed, recent = len(stream.frozen), ""
+        if not node.open and "".join(self._chunks) != (whole := compact("".join(stream.frozen))):
+            self._again(whole)
         self.kit.set(self._end, "value", self._wrapped(recent + tail))
 
     def _begin(self, node: nodes.Prose) -> None:
@@ -255,27 +255,37 @@ class Prose(Slot):
     def _wrapped(self, inner: str) -> str:
         return f'<div style="{self._css}">{inner}</div>' if inner else ""
 
-    def _move(self, recent: str, count: int) -> None:
+    def _move(self, recent: str) -> None:
         """Put finished parts into the last widget that has room for them, or into a new one."""
         self._total += len(recent)
-        room = max(CHUNK, self._total // CHUNKS)
-        if self._texts and len(self._texts[-1]) + len(recent) <= room:
-            self._texts[-1] += recent
-            self._counts[-1] += count
-            self.kit.set(self.widgets[0].children[-2], "value", self._wrapped(self._texts[-1]))
-            return
-        self._texts.append(recent)
-        self._counts.append(count)
-        made = self.kit.html(self._wrapped(recent))
-        self.kit.set(self.widgets[0], "children", (*self.widgets[0].children[:-1], made, self._end))
+        if self._chunks and len(self._chunks[-1]) + len(recent) <= max(CHUNK, self._total // CHUNKS):
+            self._chunks[-1] += recent
+        else:
+            self._chunks.append(recent)
+        if len(self._chunks) > CHUNKS:
+            pairs = [self._chunks[i : i + 2] for i in range(0, len(self._chunks), 2)]
+            self._chunks = ["".join(pair) for pair in pairs]
+        self._place()
 
-    def _correct(self, frozen: list[str]) -> None:
-        """Show parts that changed at the end, because a link was defined below them."""
-        at = 0
-        for index, count in enumerate(self._counts):
-            self._texts[index] = "".join(frozen[at : at + count])
-            at += count
-            self.kit.set(self.widgets[0].children[index], "value", self._wrapped(self._texts[index]))
+    def _again(self, whole: str) -> None:
+        """Show finished parts anew: some changed, because a link was defined below them."""
+        self._chunks = [whole]
+        self._place()
+
+    def _place(self) -> None:
+        """Give each chunk its widget, keeping those there are (but formulas need a widget of another kind)."""
+        have = list(self.widgets[0].children[:-1])
+        made = []
+        for number, chunk in enumerate(self._chunks):
+            value = self._wrapped(chunk)
+            old = have[number] if number < len(have) else None
+            if old is not None and isinstance(old, w.HTMLMath) == has_formula(value):
+                self.kit.set(old, "value", value)
+                made.append(old)
+            else:
+                made.append(self.kit.html(value))
+        self.kit.set(self.widgets[0], "children", (*made, self._end))
+        self.kit.retire([x for x in have if x not in made])
 
 
 class Bar(Slot):
@@ -379,6 +389,11 @@ def make(node: Node, kit: Kit) -> Slot:
     return SLOTS[type(node)](kit)
 
 
+def has_formula(value: str) -> bool:
+    """Return whether HTML of ours may hold TeX."""
+    return bool(_FORMULA.search(value))
+
+
 def moves(node: Node) -> bool:
     """Return whether a node needs widgets of its own in the live view."""
     if isinstance(node, nodes.Row):
@@ -409,7 +424,7 @@ class Board(Several):
 
     def __init__(self, press: Press) -> None:
         super().__init__(Kit(press))
-        self._style = self.kit.html(f"<style>{look.LIVE_CSS}</style>")
+        self._style = self.kit.html(f"<style>{look.LIVE_CSS}\n{css()}</style>")
         self.widgets = [self.kit.box([self._style], *self.classes)]
 
     @property

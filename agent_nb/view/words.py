@@ -65,7 +65,7 @@ def clock(seconds: float) -> str:
 
 def count(n: float) -> str:
     """Return a count in few letters: `212`, `1.9k`, `18k`, `1.2M`."""
-    for limit, unit in ((999_950, "M"), (999.5, "k")):
+    for limit, unit in ((999_500, "M"), (999.5, "k")):
         if n >= limit:
             value = n / (1e6 if unit == "M" else 1e3)
             return f"{value:.1f}{unit}" if value < 10 else f"{value:.0f}{unit}"

@@ -1,0 +1,43 @@
+"""Rendered markdown for the live view: the inline styles that every paragraph repeats, taken out into one style sheet.
+
+Why: a page that is saved needs its styles inline; a live answer is sent many times while it grows, and half of it would be styles.
+
+Rules: it runs after the sanitiser and only takes away whole style attributes that `mdhtml` wrote; what it does not know stays.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from .mdhtml import selectors
+
+_TAG = re.compile(r'<([a-z][a-z0-9]*) style="([^"]*)"')
+ROOT = ".agent-nb-prose"
+
+
+def compact(html: str) -> str:
+    """Return rendered markdown without the styles that `css` says."""
+    return _TAG.sub(_shortened, html)
+
+
+@cache
+def css() -> str:
+    """Return the style sheet."""
+    return "\n".join(f"{ROOT} {selector}{{{rules}}}" for selector, rules in selectors().items())
+
+
+def _shortened(match: re.Match[str]) -> str:
+    tag, rules = match.groups()
+    known = _known()
+    if known.get(tag) == rules:
+        return f"<{tag}"
+    name = known.get(rules)
+    return f'<span class="{name[1:]}"' if tag == "span" and name else match.group()
+
+
+@cache
+def _known() -> dict[str, str]:
+    """Tag → its declarations, and declarations of code tokens → their class."""
+    table = selectors()
+    return {**{s: r for s, r in table.items() if s[0] != "."}, **{r: s for s, r in table.items() if s[0] == "."}}

@@ -1,0 +1,287 @@
+"""What the cards say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb import plugins
+from agent_nb.view import html, look, nodes, plain, values, words
+from agent_nb.view.bundle import bundle
+from agent_nb.view.cards import base
+from agent_nb.view.cards.base import Context
+from agent_nb.view.cards.header import phase
+from agent_nb.view.layout import Layout, page
+from agent_nb.view.state import RunView
+
+
+def said(seen: Any, **context: Any) -> str:
+    return plain.draw(page(RunView().extend(seen), Context(**context)))
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.0123, "12 ms"), (1.84, "1.8 s"), (14.2, "14 s"), (59.7, "1 min"), (125, "2 min 5 s")])
+def test_durations(seconds, text):
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0"), (212, "212"), (1900, "1.9k"), (18_400, "18k"), (999_900, "1.0M"), (2_500_000, "2.5M")])
+def test_counts(n, text):
+    assert words.count(n) == text
+
+
+@pytest.mark.parametrize(("cost", "text"), [(0, "$0.00"), (0.0041, "$0.0041"), (1.234, "$1.23")])
+def test_prices(cost, text):
+    assert words.money(cost) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "gist"),
+    [
+        ("Compare prices. Then more.", "Compare prices"),
+        ("## Plan\n- a", "Plan"),
+        ("", ""),
+        ("one line", "one line"),
+        ("x" * 200, "x" * 89 + "…"),
+    ],
+)
+def test_the_gist_of_a_thought_is_its_first_sentence(text, gist):
+    assert words.gist(text) == gist
+
+
+def test_the_header_says_status_model_source_turn_and_figures(begun):
+    begun(e.Metric(turn=2, total=e.Counts(input=1900, output=212, cost=0.004)))
+    first = said(begun.log, now=begun.now + 14, live=True).split("\n")[0]
+    assert first == "● waiting for the model  openai/gpt-5.1  from AGENT_NB_MODEL · turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [("ok", "✓ done"), ("error", "✕ failed"), ("interrupted", "■ stopped"), ("limit", "■ limit reached")]
+)
+def test_the_header_says_how_a_run_ended(begun, status, word):
+    begun(e.End(status=status))
+    assert said(begun.log).startswith(word)
+
+
+def test_the_phase_is_what_the_run_is_doing(begun):
+    view = RunView()
+    seen = [phase(view)[0]]
+    events = [
+        *begun.seen, e.Delta(of="think", block="t", text="x"), e.Think(block="t", content="x"),
+        e.Delta(of="call", block="b", name="a", text="{"), e.Call(call_id="a", name="a", block="b"),
+        e.Approval(call_id="a"), e.Started(call_id="a", name="a"), e.Started(call_id="b", name="b"),
+        e.Result(call_id="a"), e.Result(call_id="b"), e.Delta(of="respond", block="r", text="x"),
+    ]  # fmt: skip
+    for event in events:
+        view.apply(event)
+        if phase(view)[0] != seen[-1]:
+            seen.append(phase(view)[0])
+    assert seen == [
+        "starting", "waiting for the model", "thinking", "waiting for the model", "writing a call", "waiting for the model",
+        "waiting for you", "running a", "running 2 tools", "running b", "waiting for the model", "answering",
+    ]  # fmt: skip
+
+
+def test_progress_in_words(begun):
+    begun.call("k", "scan", {})
+    begun(e.Started(call_id="k"), e.Progress(call_id="k", data={"done": 0, "total": 1000, "unit": "rows"}))
+    begun(e.Progress(call_id="k", data={"done": 620, "total": 1000, "unit": "rows"}, message="scanning"), after=2.0)
+    assert "62 % · 620 of 1,000 rows · 310/s · 1.0 s left · scanning" in said(begun.log)
+
+
+def test_the_footer_says_how_quick_it_was(rich):
+    last = said(rich.log).split("\n")[-1]
+    assert f"run {rich.log.run} · {len(rich.log)} events · first token 400 ms · 71 tok/s" in last
+
+
+def test_streaming_arguments_read_as_they_will(begun):
+    view = RunView().extend(begun.seen)
+    view.apply(e.Delta(of="call", block="b", name="write", text='{"content": "a\\nb \\"q\\"'))
+    assert 'b "q"' in plain.draw(page(view))
+
+
+def test_a_denied_call_says_who_and_why(begun):
+    begun.call("k", "rm", {"path": "x"})
+    begun(e.Approval(call_id="k", stage="requested", args={"path": "x"}))
+    begun(e.Approval(call_id="k", stage="decided", decision="deny", by="click", reason="not that one"))
+    begun(e.Result(call_id="k", name="rm", status="denied", content="The user said no."))
+    assert "Denied by click: not that one" in said(begun.log)
+
+
+def test_an_open_question_shows_all_of_what_it_asks_about(begun):
+    long = "line\n" * 50 + "rm -rf /"
+    begun.call("k", "python", {"code": long})
+    begun(e.Approval(call_id="k", stage="requested", args={"code": long}))
+    drawn = html.draw(page(RunView().extend(begun.log), Context(live=True, can_click=True)))
+    assert drawn.count("line\n") == 50
+    assert "rm -rf /" in drawn
+
+
+def test_without_clicks_an_open_question_says_where_to_answer(begun):
+    begun.call("k", "rm", {})
+    begun(e.Approval(call_id="k", stage="requested"))
+    assert "Answer in the prompt below this cell" in said(begun.log, live=True)
+
+
+def test_parallel_calls_show_when_they_ran(rich):
+    drawn = html.draw(page(RunView().extend(rich.log)))
+    assert drawn.count("ran from") == 2 * 3  # label and title of three lanes
+
+
+def test_soft_errors_are_steps_and_hard_ones_stand_out(begun):
+    begun.think("x", "t")
+    begun(e.Error(code="retry", message="429"), e.Error(code="provider", message="500", raw="<html>"))
+    keys = [(type(s.child), s.key) for s in page(RunView().extend(begun.log)).sections]
+    assert [kind for kind, _ in keys] == [nodes.Row, nodes.Row, nodes.Panel, nodes.Box]
+
+
+def test_an_unchanged_card_gives_the_very_same_node(rich):
+    view, layout = RunView().extend(rich.log), Layout()
+    first, second = layout.page(view), layout.page(view)
+    assert [a.child is b.child for a, b in zip(first.sections, second.sections, strict=True)][1:-1] == [True] * (len(first.sections) - 2)
+
+
+def test_every_kind_of_card_has_its_file():
+    kinds = {"user", "think", "call", "respond", "error", "interrupt", "approval", "node", "state", "extension", "header", "footer"}
+    assert set(plugins.builtin("view.cards")) == kinds
+
+
+@pytest.mark.parametrize(
+    ("content", "display", "kind"),
+    [
+        ("plain", None, nodes.Pre),
+        ("Traceback (most recent call last):\n  x\nKeyError: 1", None, nodes.Row),
+        ("--- a\n+++ b\n@@ -1 +1 @@", None, nodes.Diff),
+        ('{"a": 1}', None, nodes.Json),
+        ({"a": [1]}, None, nodes.Json),
+        ([{"a": 1, "b": "x"}, {"a": 2}], None, nodes.Table),
+        ([{"a": [1]}], None, nodes.Json),
+        ("x", {"text/html": "<b>x</b>"}, nodes.Html),
+        ("x", {"text/markdown": "**x**"}, nodes.Prose),
+        ("x", {"image/png": "iVBORw0KGgoAAAANSUhEUg=="}, nodes.Image),
+        ("x", {"image/png": "PHN2Zz4="}, nodes.Pre),
+        ("x", {"image/svg+xml": "<svg/>"}, nodes.Pre),
+        ("x", {"application/json": {"a": 1}, "text/plain": "y"}, nodes.Json),
+        ("", None, None),
+    ],
+)
+def test_a_result_is_shown_in_its_richest_safe_form(content, display, kind):
+    made = values.nodes(content, display)
+    assert (type(made[0]) if made else None) is kind
+
+
+def test_long_texts_keep_head_and_tail():
+    text = values.bounded("a" * 30_000 + "z" * 30_000)
+    assert text.startswith("aaa")
+    assert text.endswith("zzz")
+    assert "40,000 characters left out" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "display", "gist"),
+    [("one", None, "one"), ("a\nb\n", None, "2 lines"), ([1, 2], None, "2 items"), ({"a": 1}, None, "1 field"), (3, None, "3"),
+     ("x", {"image/png": "…"}, "image"), ("DataFrame of shape 3 × 2\n a b", None, "DataFrame of shape 3 × 2")],
+)  # fmt: skip
+def test_the_gist_of_a_result(content, display, gist):
+    assert values.gist(content, display) == gist
+
+
+def install(monkeypatch: Any, card: Any) -> None:
+    """Install a card for the tool `plot`, as an entry point would."""
+    real = plugins.load
+    monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
+    monkeypatch.setattr(base.plugins, "load", lambda room, name: card if name == "tool-plot" else real(room, name))
+
+
+def test_a_tool_can_bring_its_own_card(begun, monkeypatch):
+    def mine(state: Any, context: Context) -> nodes.Node:
+        return nodes.Row((nodes.T(f"my {state.content}"),))
+
+    install(monkeypatch, mine)
+    begun.tool("k", "plot", {}, content="picture")
+    assert "my picture" in said(begun.log)
+
+
+def test_a_card_of_somebody_else_that_fails_says_so(begun, monkeypatch):
+    monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
+    monkeypatch.setattr(
+        base.plugins, "load", lambda room, name, real=plugins.load: (lambda s, c: 1 / 0) if name == "tool-plot" else real(room, name)
+    )
+    begun.tool("k", "plot", {})
+    assert "The card 'tool-plot' failed: division by zero" in said(begun.log)
+
+
+# --- the static page
+
+
+def test_the_static_page_holds_nothing_that_a_sanitiser_objects_to(rich, hazards):
+    assert hazards(bundle(rich.log)["text/html"]) == []
+
+
+def test_the_static_page_reads_without_styles(rich):
+    import re
+
+    text = re.sub(r"<[^>]+>", "", re.sub(r' style="[^"]*"', "", bundle(rich.log)["text/html"]))
+    for expected in ("✓ done", "Thought for", "✕ error", "No such file: a.csv.", "Approved for all calls of this tool by click"):
+        assert expected in text
+
+
+def test_a_page_of_fifty_calls_is_small(begun):
+    for i in range(50):
+        begun.tool(f"k{i}", "read", {"file": f"{i}.txt"}, content="x" * 200)
+    assert len(bundle(begun.log)["text/html"]) < 120_000
+
+
+def luminance(rgb: tuple[float, float, float]) -> float:
+    parts = [c / 255 for c in rgb]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: tuple[float, float, float], b: tuple[float, float, float]) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def mix(colour: tuple[float, ...], share: float, into: tuple[float, ...]) -> tuple[float, float, float]:
+    return tuple(c * share + i * (1 - share) for c, i in zip(colour[:3], into[:3], strict=True))  # type: ignore[return-value]
+
+
+# (ground, text, roles) of JupyterLab's light and dark themes, and of a page without roles
+THEMES: dict[str, tuple[tuple[int, int, int], tuple[int, int, int], dict[str, tuple[int, int, int]]]] = {
+    "light": (
+        (255, 255, 255), (33, 33, 33),
+        {"muted": (117, 117, 117), "ok": (56, 142, 60), "run": (25, 118, 210), "wait": (245, 124, 0), "bad": (211, 47, 47)},
+    ),
+    "dark": (
+        (17, 17, 17), (255, 255, 255),
+        {"muted": (145, 145, 145), "ok": (76, 175, 80), "run": (33, 150, 243), "wait": (255, 152, 0), "bad": (244, 67, 54)},
+    ),
+    "bare light": ((255, 255, 255), (0, 0, 0), {}),
+    "bare dark": ((13, 17, 23), (230, 237, 243), {}),
+}  # fmt: skip
+
+
+def rgb(text: str) -> tuple[float, ...]:
+    return tuple(float(n) for n in text[4:-1].split(","))
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("tone", look.ROLES)
+def test_text_in_every_tone_has_aa_contrast_on_plain_and_tinted_ground(theme, tone):
+    ground, text, roles = THEMES[theme]
+    _, fallback, share = look.ROLES[tone]
+    colour = roles.get(tone, rgb(fallback))
+    shown = mix(colour, share / 100, text)
+    assert contrast(shown, ground) >= 4.5
+    assert contrast(shown, mix((128, 128, 128), 0.09, ground)) >= 4.5
+    assert contrast(shown, mix(colour, 0.1, ground)) >= 4.5
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("family", look.SYNTAX)
+def test_code_has_aa_contrast_on_its_ground(theme, family):
+    ground, text, _ = THEMES[theme]
+    colour, share = look.SYNTAX[family]
+    assert contrast(mix(rgb(colour), share / 100, text), mix((128, 128, 128), 0.09, ground)) >= 4.5

@@ -1,0 +1,105 @@
+"""Open views: published once, swapped for the static bundle, closed whatever happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb.log import EventLog
+from agent_nb.view.bundle import bundle
+from agent_nb.view.live import WIDGET, LiveView, choose_view, open_view
+
+
+class Front:
+    """A front end: what it was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[dict[str, Any], dict[str, Any], str, bool]] = []
+
+    def __call__(self, data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool) -> None:
+        self.sent.append((data, metadata, transient["display_id"], update))
+
+
+@pytest.fixture
+def front() -> Front:
+    return Front()
+
+
+def replayed(view: LiveView, seen: list[e.Event], log: EventLog) -> None:
+    for event in seen:
+        if type(event) is not e.Delta:
+            log.append(event)
+    view.close(bundle(log), {"agent_nb": {"run": log.run}})
+
+
+@pytest.mark.parametrize("kind", ["widgets", "html"])
+def test_a_view_ends_as_the_static_bundle_under_its_display_id(front, rich, kind):
+    log = EventLog()
+    view = open_view(log, kind=kind, publish=front)
+    replayed(view, rich.seen, log)
+    assert len({display for _, _, display, _ in front.sent}) == 1
+    assert front.sent[0][3] is False
+    data, metadata, _, update = front.sent[-1]
+    assert (data, metadata, update) == (bundle(log), {"agent_nb": {"run": log.run}}, True)
+    assert WIDGET not in data
+
+
+def test_live_widgets_carry_the_static_forms_too(front):
+    log = EventLog()
+    view = open_view(log, kind="widgets", publish=front)
+    assert {WIDGET, "text/html", "text/markdown", "text/plain"} == set(front.sent[0][0])
+    view.close({})
+
+
+def test_closing_twice_swaps_once(front):
+    view = open_view(EventLog(), kind="html", publish=front)
+    view.close({"text/plain": "a"})
+    count = len(front.sent)
+    view.close({"text/plain": "b"})
+    assert len(front.sent) == count
+
+
+def test_the_swap_comes_even_when_painting_failed(front, monkeypatch, rich):
+    log = EventLog()
+    view = open_view(log, kind="widgets", publish=front)
+    monkeypatch.setattr(view._painter, "paint", lambda *_: 1 / 0)
+    replayed(view, rich.seen, log)
+    assert isinstance(view.fault, ZeroDivisionError)
+    assert front.sent[-1][0] == bundle(log)
+    assert log.faults == []
+
+
+def test_text_streams_the_whole_run_and_publishes_nothing(front, rich):
+    out: list[str] = []
+    log = EventLog()
+    view = open_view(log, kind="text", publish=front, write=out.append)
+    replayed(view, rich.seen, log)
+    assert "What the prices say" in "".join(out)
+    assert front.sent == []
+
+
+def test_a_badge_is_said_in_the_header(rich):
+    assert "replayed from 21 Nov" in bundle(rich.log, badge="replayed from 21 Nov")["text/plain"].split("\n")[0]
+
+
+def test_actions_may_be_a_table(front):
+    pressed: list[str] = []
+    view = open_view(EventLog(), kind="widgets", publish=front, can_click=True, actions={"stop": lambda: pressed.append("stop")})
+    view._painter.board.root.children[1].children[1].children[0].click()
+    assert pressed == ["stop"]
+    view.close({})
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        ({"jupyter": True, "widgets": True, "updates": True}, "widgets"),
+        ({"jupyter": True, "widgets": False, "updates": True}, "html"),
+        ({"jupyter": True, "widgets": True, "updates": False}, "text"),
+        ({"jupyter": False, "widgets": False, "updates": False}, "text"),
+    ],
+)
+def test_the_kind_of_view_is_what_the_front_end_can_do(facts, kind):
+    assert choose_view(**facts) == kind

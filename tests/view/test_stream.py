@@ -1,0 +1,59 @@
+"""The run as streamed text."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb.view.state import RunView
+from agent_nb.view.stream import TextPainter
+
+
+def printed(seen: list[e.Event], *, every: int = 1, thoughts: str = "collapse") -> str:
+    out: list[str] = []
+    painter, view = TextPainter(out.append, thoughts=thoughts), RunView()
+    for number, event in enumerate(seen):
+        view.apply(event)
+        if number % every == 0:
+            painter.paint(view, event.ts)
+    painter.paint(view, None)
+    return "".join(out)
+
+
+@pytest.mark.parametrize("every", [2, 5, 50, 100_000])
+def test_the_text_does_not_depend_on_how_often_it_is_looked_at(rich, every):
+    assert printed(rich.seen, every=every) == printed(rich.seen)
+
+
+def test_the_answer_streams_letter_by_letter(begun):
+    out: list[str] = []
+    painter, view = TextPainter(out.append), RunView().extend(begun.seen)
+    painter.paint(view, 0.0)
+    for letter in "abc":
+        view.apply(e.Delta(of="respond", block="r", text=letter))
+        painter.paint(view, 0.0)
+    assert out[-3:] == ["a", "b", "c"]
+
+
+def test_output_of_parallel_tools_is_not_mixed(begun):
+    for call_id in "ab":
+        begun.call(call_id, f"tool_{call_id}", {})
+    begun(e.Execute(calls=("a", "b")), e.Started(call_id="a"), e.Started(call_id="b"))
+    for _ in range(3):
+        begun(e.Progress(call_id="b", text="from b\n"), e.Progress(call_id="a", text="from a\n"))
+    begun(e.Result(call_id="a", content="1"), e.Result(call_id="b", content="2"), e.End())
+    lines = [line.strip() for line in printed(begun.seen).splitlines()]
+    assert lines.index("from b") > max(i for i, line in enumerate(lines) if line == "from a")
+
+
+@pytest.mark.parametrize(("thoughts", "there"), [("show", True), ("collapse", False), ("hide", False)])
+def test_thoughts_are_printed_as_asked(begun, thoughts, there):
+    begun.think("First this.\nThen the details.", "t")
+    assert ("Then the details." in printed(begun.seen, thoughts=thoughts)) is there
+    assert ("Thought" in printed(begun.seen, thoughts=thoughts)) is (thoughts == "collapse")
+
+
+def test_a_terminal_gets_no_escape_sequences_of_a_tool(begun):
+    begun.call("k", "sh", {})
+    begun(e.Started(call_id="k"), e.Progress(call_id="k", text="\x1b[2Jgone\x1b]0;title\x07\n"), e.Result(call_id="k", content="\x1b[31mx"))
+    assert "\x1b" not in printed(begun.seen)

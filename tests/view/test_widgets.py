@@ -1,0 +1,301 @@
+"""The live view: few widgets, few messages, widgets that stay, presses that arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as w
+import pytest
+
+from agent_nb import events as e
+from agent_nb.view import nodes
+from agent_nb.view.live import WidgetPainter
+from agent_nb.view.markdown import render
+from agent_nb.view.sheet import compact, css
+from agent_nb.view.state import RunView
+
+
+class Acts(list[tuple[str, Any]]):
+    def __call__(self, action: str, payload: Any) -> None:
+        self.append((action, payload))
+
+
+@pytest.fixture
+def acts() -> Acts:
+    return Acts()
+
+
+@pytest.fixture
+def painter(acts):
+    made = WidgetPainter(acts, "collapse", True)
+    yield made
+    made.close()
+
+
+def below(widget: Any) -> list[Any]:
+    """Return a widget and all below it."""
+    return [widget, *(x for child in getattr(widget, "children", ()) for x in below(child))]
+
+
+def find(painter: WidgetPainter, kind: type) -> list[Any]:
+    return [x for x in below(painter.board.root) if type(x) is kind]
+
+
+def text(painter: WidgetPainter) -> str:
+    return "\n".join(x.value for x in below(painter.board.root) if isinstance(x, w.HTML | w.HTMLMath))
+
+
+def play(painter: WidgetPainter, seen: list[e.Event], *, every: int = 3) -> tuple[RunView, int]:
+    view, sent = RunView(), 0
+    for number, event in enumerate(seen):
+        view.apply(event)
+        if number % every == 0:
+            sent += painter.paint(view, event.ts)
+    return view, sent + painter.paint(view, None)
+
+
+def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
+    play(painter, rich.seen, every=1)
+    assert "What the prices say" in text(painter)
+
+
+def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
+    shapes = []
+    for every in (1, 7, 10_000):
+        painter = WidgetPainter(acts, "collapse", True)
+        play(painter, rich.seen, every=every)
+        shapes.append([(type(x).__name__, x.value) for x in below(painter.board.root) if isinstance(x, w.HTML | w.Button)])
+        painter.close()
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
+def test_a_thought_is_an_accordion_open_while_it_grows_and_closed_with_its_gist_after(painter, begun):
+    view = RunView().extend(begun.seen)
+    view.apply(e.Delta(block="t", of="think", text="Compare prices."))
+    painter.paint(view, 0.0)
+    (accordion,) = find(painter, w.Accordion)
+    assert (accordion.selected_index, accordion.titles) == (0, ("Thinking…",))
+    view.apply(e.Think(block="t", content="Compare prices. Then more.", ts=view.last + 1.8))
+    painter.paint(view, 0.0)
+    assert find(painter, w.Accordion) == [accordion]
+    assert (accordion.selected_index, accordion.titles) == (None, ("Thought for 1.8 s — Compare prices",))
+
+
+def test_a_thought_that_a_reader_opened_stays_open(painter, begun):
+    begun.think("One.", "t")
+    view = RunView().extend(begun.seen)
+    painter.paint(view, 0.0)
+    (accordion,) = find(painter, w.Accordion)
+    accordion.selected_index = 0
+    view.apply(e.Respond(content="x"))
+    painter.paint(view, 0.0)
+    assert accordion.selected_index == 0
+
+
+@pytest.mark.parametrize(("thoughts", "count", "opened"), [("show", 1, 0), ("collapse", 1, None), ("hide", 0, None)])
+def test_thoughts_are_shown_as_asked(acts, begun, thoughts, count, opened):
+    begun.think("One.", "t")
+    painter = WidgetPainter(acts, thoughts, True)
+    painter.paint(RunView().extend(begun.seen), None)
+    found = find(painter, w.Accordion)
+    assert len(found) == count
+    assert all(a.selected_index == opened for a in found)
+    painter.close()
+
+
+def test_a_bar_is_moved_not_made_again(painter, begun):
+    begun.call("k", "scan", {})
+    begun(e.Started(call_id="k"), e.Progress(call_id="k", fraction=0.25))
+    view = RunView().extend(begun.seen)
+    painter.paint(view, 0.0)
+    (bar,) = find(painter, w.FloatProgress)
+    view.apply(e.Progress(call_id="k", fraction=0.5, message="half"))
+    sent = painter.paint(view, 0.0)
+    assert find(painter, w.FloatProgress) == [bar]
+    assert bar.value == 0.5
+    assert "50 % · half" in text(painter)
+    assert sent <= 3
+
+
+def test_a_finished_call_is_one_widget(painter, begun):
+    begun.tool("k", "scan", {"a": 1}, content="x\ny")
+    painter.paint(RunView().extend(begun.seen), None)
+    panel = next(x for x in below(painter.board.root) if "agent-nb-panel" in x._dom_classes)
+    assert [type(x) for x in panel.children] == [w.HTML]
+
+
+def test_a_paint_without_change_sends_nothing(painter, rich):
+    view, _ = play(painter, rich.seen)
+    assert painter.paint(view, None) == 0
+
+
+LONG = "".join(f"## Part {i}\n\nSome **words** and `code` of part {i}, again and again and again.\n\n- a\n- b\n\n" for i in range(900))
+
+
+@pytest.fixture
+def long_answer(begun) -> list[e.Event]:
+    """An answer of about 80 KB in 4000 pieces."""
+    begun.stream("r", "respond", LONG, size=20)
+    begun(e.Respond(content=LONG, block="r"), e.End())
+    return begun.seen
+
+
+def test_a_long_answer_takes_few_widgets_and_few_bytes(painter, long_answer):
+    sent = 0
+    view = RunView()
+    sizes: dict[int, str] = {}
+    for number, event in enumerate(long_answer):
+        view.apply(event)
+        if number % 30 == 0 or event is long_answer[-1]:
+            painter.paint(view, event.ts)
+            now = {id(x): x.value for x in below(painter.board.root) if isinstance(x, w.HTML)}
+            sent += sum(len(v) for k, v in now.items() if sizes.get(k) != v)
+            sizes = now
+    assert len(below(painter.board.root)) <= 40
+    assert sent <= 9 * len(LONG)
+
+
+def test_the_answer_in_the_widgets_is_the_answer_rendered_at_once(painter, long_answer):
+    play(painter, long_answer, every=30)
+    prose = next(x for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes)
+    inner = "".join(x.value.removeprefix(x.value[: x.value.find(">") + 1]).removesuffix("</div>") for x in prose.children)
+    assert inner == compact(render(LONG))
+
+
+def test_a_link_defined_below_reaches_the_parts_above_it(painter, begun):
+    begun.answer("See [the docs][d].\n\n" + "word " * 3000 + "\n\n[d]: https://example.com\n")
+    play(painter, begun.seen)
+    assert 'href="https://example.com"' in text(painter)
+
+
+def test_the_live_answer_has_its_styles_in_one_sheet():
+    html = compact(render("# A\n\nb `c`\n\n- d\n\n```python\nif x: pass\n```\n"))
+    assert "<p>b <code>c</code></p>" in html
+    assert '<span class="an-key">if ' in html
+    assert ".agent-nb-prose .an-key{color:" in css()
+
+
+def test_formulas_are_typeset_once_they_are_finished(painter, begun):
+    begun.answer("Let $x$ be.\n\n" + "word " * 2000)
+    play(painter, begun.seen)
+    assert find(painter, w.HTMLMath)
+
+
+def asked(begun: Any) -> RunView:
+    begun.call("k", "write", {"file": "a", "content": "b\n"})
+    begun(e.Approval(call_id="k", stage="requested", args={"file": "a", "content": "b\n"}))
+    return RunView().extend(begun.seen)
+
+
+def button(painter: WidgetPainter, label: str) -> Any:
+    return next(b for b in find(painter, w.Button) if b.description == label)
+
+
+def labels(painter: WidgetPainter) -> list[str]:
+    return [b.description for b in find(painter, w.Button)]
+
+
+def test_stop_can_be_pressed_once(painter, begun, acts):
+    view = RunView().extend(begun.seen)
+    painter.paint(view, 0.0)
+    stop = button(painter, "■ Stop")
+    stop.click()
+    stop.click()
+    painter.paint(view, 0.0)
+    assert acts == [("stop", None)]
+    assert (stop.description, stop.disabled) == ("stopping…", True)
+
+
+def test_without_clicks_the_button_says_what_to_use(acts, begun):
+    painter = WidgetPainter(acts, "collapse", False)
+    painter.paint(RunView().extend(begun.seen), 0.0)
+    (stop,) = find(painter, w.Button)
+    assert (stop.description, stop.disabled) == ("use ■ to stop", True)
+    painter.close()
+
+
+@pytest.mark.parametrize(
+    ("label", "act"),
+    [
+        ("Approve", ("approve", {"call_id": "k"})),
+        ("Deny", ("deny", {"call_id": "k"})),
+        ("Approve all write calls", ("approve", {"call_id": "k", "scope": "tool"})),
+    ],
+)
+def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, label, act):
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    button(painter, label).click()
+    painter.paint(view, 0.0)
+    assert acts == [act]
+    assert all(b.disabled for b in find(painter, w.Button) if b.description != "■ Stop")
+
+
+def test_edited_arguments_are_approved(painter, begun, acts):
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    button(painter, "Edit…").click()
+    painter.paint(view, 0.0)
+    (area,) = find(painter, w.Textarea)
+    area.value = '{"file": "b"}'
+    button(painter, "Approve as edited").click()
+    assert acts == [("approve", {"call_id": "k", "scope": "once", "args": {"file": "b"}})]
+
+
+@pytest.mark.parametrize(("typed", "said"), [("{", "This is no JSON"), ("[1]", "Arguments are a JSON object")])
+def test_edited_arguments_that_are_no_object_are_refused_with_a_reason(painter, begun, acts, typed, said):
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    button(painter, "Edit…").click()
+    painter.paint(view, 0.0)
+    find(painter, w.Textarea)[0].value = typed
+    button(painter, "Approve as edited").click()
+    painter.paint(view, 0.0)
+    assert acts == []
+    assert said in text(painter)
+    assert find(painter, w.Textarea)[0].value == typed
+
+
+def test_back_from_editing_shows_the_question_again(painter, begun):
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    button(painter, "Edit…").click()
+    painter.paint(view, 0.0)
+    button(painter, "Back").click()
+    painter.paint(view, 0.0)
+    assert "Approve" in labels(painter)
+    assert not find(painter, w.Textarea)
+
+
+def test_after_the_decision_there_is_nothing_to_press(painter, begun):
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    view.apply(e.Approval(call_id="k", stage="decided", decision="allow", by="click"))
+    painter.paint(view, 0.0)
+    assert labels(painter) == ["■ Stop"]
+
+
+def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_run, hazards):
+    for hurt in hostile[::4]:
+        painter = WidgetPainter(acts, "show", True)
+        view = RunView()
+        for event in hostile_run(hurt):
+            view.apply(event)
+            painter.paint(view, 0.0)
+        values = [x.value for x in below(painter.board.root)[2:] if isinstance(x, w.HTML | w.HTMLMath)]
+        assert [h for value in values for h in hazards(value)] == []
+        painter.close()
+
+
+def test_everything_is_closed_in_the_end(acts, rich):
+    before = set(w.widgets.widget._instances)
+    painter = WidgetPainter(acts, "collapse", True)
+    play(painter, rich.seen)
+    painter.close()
+    left = set(w.widgets.widget._instances) - before
+    assert not left
+
+
+def test_buttons_of_different_calls_are_different_keys():
+    keys = {nodes.Button("deny", "Deny", {"call_id": c}).key for c in "ab"}
+    assert len(keys) == 2
