@@ -59,7 +59,8 @@ def run(arguments: Arguments) -> int:
             outcome = execute(
                 path,
                 model=arguments.model,
-                live=arguments.live,
+                rerun="live" if arguments.live else arguments.rerun,
+                trust=arguments.trust_record,
                 timeout=arguments.timeout,
                 kernel=arguments.kernel,
                 on_cell=progress.cell,
@@ -135,6 +136,8 @@ def parser() -> argparse.ArgumentParser:
 def _run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
     sub.add_argument("--live", action="store_true", help="call the models, whatever is recorded")
+    sub.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help="auto plays what has not changed (the default)")
+    _trust_option(sub)
     sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
     sub.add_argument("--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)")
     sub.add_argument("--kernel", default="", metavar="NAME", help="the kernel to use (default: the notebook's)")
@@ -142,6 +145,10 @@ def _run_options(sub: argparse.ArgumentParser) -> None:
     place.add_argument("-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)")
     place.add_argument("--inplace", action="store_true", help="write over the notebook itself")
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def _trust_option(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--trust-record", action="store_true", help="let code of records run again that you have not signed")
 
 
 def _file_options(sub: argparse.ArgumentParser) -> None:

@@ -27,7 +27,8 @@ from ..errors import UsageError
 from .asking import printable
 from .cell import OURS
 from .frontend import HEADLESS
-from .metadata import lift, load, summaries
+from .library import SENT
+from .metadata import lift, load, records, summaries
 
 DEFAULT_KERNEL = "python3"
 IDS = 5  # the minor version of notebook format 4 that has cell ids
@@ -44,11 +45,12 @@ class Outcome(msgspec.Struct):
 
 
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
-    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell."""
+    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records."""
 
     def __init__(self, nb: Any, sent: dict[str, Any], on_cell: OnCell, **options: Any) -> None:
         super().__init__(nb, **options)
         self._sent = sent
+        self._records = records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
 
@@ -59,7 +61,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
 
         def msg(msg_type: str, content: Any = None, parent: Any = None, header: Any = None, metadata: Any = None) -> Any:
             if msg_type == "execute_request" and self._cell is not None:
-                metadata = {**(metadata or {}), "cellId": self._cell.get("id"), OURS: self._sent}
+                cell_id = self._cell.get("id")
+                sent = {**self._sent, SENT: self._records.get(cell_id, [])}
+                metadata = {**(metadata or {}), "cellId": cell_id, OURS: sent}
             return plain(msg_type, content, parent, header, metadata)
 
         client.session.msg = msg
@@ -80,21 +84,26 @@ def execute(
     path: Path,
     *,
     model: str = "",
-    live: bool = False,
+    rerun: str = "",
+    trust: bool = False,
     timeout: float | None = None,
     kernel: str = "",
     on_cell: OnCell = lambda *_: None,
+    prepare: Callable[[Any], None] = lambda _: None,
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
-    `model` overrides the model of every cell, `timeout` is in seconds per cell (None: none), `on_cell` gets index, number of
-    cells and source before each code cell. Raises UsageError when the file is no notebook or its kernel is not installed.
+    `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
+    again that this user has not signed; `timeout` is in seconds per cell (None: none); `on_cell` gets index, number of cells and source
+    before each code cell; `prepare` may change the notebook before it runs.
+    Raises UsageError when the file is no notebook or its kernel is not installed.
     """
     nb = _read(path)
+    prepare(nb)
     where = path.resolve()
     client = Client(
         nb,
-        {HEADLESS: True, "notebook": str(where), "model": model, "live": live},
+        {HEADLESS: True, "notebook": str(where), "model": model, "rerun": rerun, "trust": trust},
         on_cell,
         kernel_name=_kernel(nb, kernel),
         timeout=timeout,

@@ -33,6 +33,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     approve = Unicode("", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask.").tag(config=True)
     view = Enum(options.VIEWS, "auto", help="How runs are shown.").tag(config=True)
     thoughts = Enum(options.THOUGHTS, "collapse", help="How thoughts are shown.").tag(config=True)
+    rerun = Enum(("", *options.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto.").tag(config=True)
     no_record = Bool(False, help="Keep runs out of the notebook file.").tag(config=True)
     max_turns = Integer(None, allow_none=True, help="Limit: model turns.").tag(config=True)
     max_calls = Integer(None, allow_none=True, help="Limit: tool calls.").tag(config=True)

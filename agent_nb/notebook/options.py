@@ -20,6 +20,7 @@ from ..errors import UsageError
 DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")
 Thoughts = Literal["show", "collapse", "hide"]
+RERUNS = ("auto", "live", "replay")
 THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
 EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
 
@@ -38,6 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str = DEFAULT_CONVERSATION
     new: bool = False
     live: bool = False
+    rerun: str = ""
     approve: str | None = None
     record: bool = True
     view: str = "auto"
@@ -64,6 +66,7 @@ OPTIONS = (
     _value("-c", "--conversation", metavar="NAME", help="the conversation to go on with"),
     _flag("--new", help="start the conversation anew with this cell"),
     _flag("--live", help="call the model, whatever was recorded"),
+    _value("--rerun", choices=RERUNS, help="live: call the model; replay: play the record or fail; auto: play it if nothing has changed"),
     _value("--approve", metavar="HOW", help="tools with effects: ask, auto, deny, or a policy file"),
     _flag("--no-record", help="keep this run out of the notebook file"),
     _value("--view", choices=VIEWS, help="how the run is shown"),
@@ -118,7 +121,7 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
     output = given.get("output", "_agent")
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
-    values = {k: given[k] for k in ("model", "dialect", "conversation", "new", "live", "view", "thoughts", "system") if k in given}
+    values = {k: given[k] for k in ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system") if k in given}
     return Options(
         **values, model_source=model_source, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
         record=not given.get("no_record", False), limits={to: given[k] for k, to in LIMITS.items() if k in given},

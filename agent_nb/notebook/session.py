@@ -24,24 +24,30 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..agent import Agent, Stream
+from ..agent import Agent, Replay, Stream
 from ..errors import AgentError, Cancelled, UsageError
+from ..journal import Journal
 from ..log import EventLog
 from ..models import keys
 from ..record import KEY, MIME, closed, run_record
 from ..redact import environment_secrets, redact_value
+from ..replay import Match, Resume
 from ..run import Run
+from ..signing import sign, user_key
+from ..tools.base import Asker
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
-from .asking import stdin_asker
+from .asking import Clicks, printable, stdin_asker
 from .cell import Cell, Cells, content_hash
 from .conversations import Conversation, Conversations, Turn
 from .driver import Driver
 from .failure import AgentCellError
 from .frontend import can_click, view_kind
 from .interpolate import interpolate
+from .library import Library
 from .options import Options
 from .publish import publish
+from .rerun import Choice, choose, mode, trusted
 from .summary import summary
 
 ABANDONED = "abandoned: the run did not stop when it was asked to"
@@ -55,6 +61,9 @@ class Session:
         self.shell = shell
         self.cells = Cells()
         self.conversations = Conversations()
+        self.library = Library(shell.user_ns)
+        self.warned = False
+        self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.latest: Run | None = None
 
@@ -69,19 +78,30 @@ class Session:
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
 
 
+    def rebuild(self, conversation: Conversation, cell: Cell) -> int:
+        """Fill a conversation that this kernel has not seen from the records of the cells above; return how many turns that gave."""
+        if conversation.name in self._rebuilt:
+            return 0
+        self._rebuilt.add(conversation.name)
+        turns = [] if conversation.turns else self.library.before(cell, conversation.name)
+        for turn in turns:
+            conversation.commit(turn, live=False)
+        return len(turns)
+
+
 class Work:
     """A stream as the driver runs it."""
 
-    def __init__(self, stream: Stream, model: Any) -> None:
+    def __init__(self, stream: Stream, agent: Agent) -> None:
         self.stream = stream
-        self._model = model
+        self._agent = agent
 
     async def run(self) -> None:
         """Run to the end and close the model's connections."""
         try:
             await self.stream
         finally:
-            await self._model.aclose()
+            await self._agent.aclose()
 
     def cancel(self) -> None:
         """Stop the run as the user's interrupt."""
@@ -100,6 +120,9 @@ class CellRun:
         self._conversation: Conversation | None = None
         self._stream: Stream | None = None
         self._view: LiveView | None = None
+        self._clicks: Clicks | None = None
+        self._choice = Choice(Match(status="unrecorded"))
+        self._start: Callable[[Driver, Resume | None], Work] | None = None
 
     async def go(self) -> None:
         """Run the cell. Raises AgentCellError."""
@@ -107,6 +130,9 @@ class CellRun:
             try:
                 driver = Driver(self.session.shell)
                 await driver.drive(lambda: self._make(driver))
+                if (resume := self._drifted()) is not None and not driver.abandoned:
+                    driver = Driver(self.session.shell)
+                    await driver.drive(lambda: self._go_on(driver, resume))
             except Cancelled as stop:
                 self._before(events.Interrupt(detail=stop.detail), events.End(status="interrupted", finish_reason="user"))
                 return
@@ -118,25 +144,74 @@ class CellRun:
             raise AgentCellError(run.error or "the run ended in an error")
 
     def _make(self, driver: Driver) -> Work:
-        """Prepare everything the run needs. Raises UsageError."""
-        self.options = options = _sent(self._parse(), self.cell)
-        prompt = interpolate(self.cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns)
+        """Prepare everything the run needs, and decide whether it is a replay. Raises UsageError."""
+        cell = self.cell
+        self.options = options = _sent(self._parse(), cell)
+        prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns)
         conversation = self._conversation = self._held.enter_context(
-            self.session.conversations.claim(options.conversation, self.cell.key)
+            self.session.conversations.claim(options.conversation, cell.key)
         )
-        agent = self._agent(driver, options)
+        rebuilt = 0 if options.new else self.session.rebuild(conversation, self.cell)
         history = conversation.before(self.cell.key, fresh=options.new)
-        notes = _notes(conversation.later(self.cell.key))
-        self._stream = stream = agent(prompt, history=history, notes=notes)
+        notes = [*_rebuilt(rebuilt), *_notes(conversation.later(self.cell.key))]
+        if view_kind(options.view, cell) == "widgets" and can_click(self.session.shell, cell):
+            self._clicks = Clicks()
+        agent = self._agent(driver, options)
+        wanted = mode("live" if options.live else options.rerun, self.cell)
+        records = () if wanted == "live" else self.session.library.of(self.cell)
+        inputs = agent.inputs(prompt, history=history)
+        can_ask = self._clicks is not None or self.cell.stdin
+        self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask)
+
+        def start(driver: Driver, resume: Resume | None) -> Work:
+            agent.host, agent.ask = driver.host, self._asker(driver)
+            stream = agent(prompt, history=history, notes=notes, resume=resume)
+            self._keep_journal(stream.log)
+            return self._open(driver, stream, agent)
+
+        self._start = start
+        return self._open(driver, agent.replay(choice.tape), agent, choice.badge) if choice.tape is not None else start(driver, None)
+
+    def _open(self, driver: Driver, stream: Stream, agent: Agent, badge: str = "") -> Work:
+        """Show a stream that is about to start."""
+        self._stream = stream
         self._view = open_view(
             stream.log,
-            kind=view_kind(options.view, self.cell),
-            actions={"stop": driver.interrupts.press},
-            thoughts=options.thoughts,
-            can_click=can_click(self.session.shell, self.cell),
+            kind=view_kind(self.options.view, self.cell),
+            actions={"stop": driver.interrupts.press, **(self._clicks.actions if self._clicks else {})},
+            thoughts=self.options.thoughts,
+            can_click=self._clicks is not None,
             publish=publish,
+            badge=badge,
         )
-        return Work(stream, agent.model)
+        return Work(stream, agent)
+
+    def _drifted(self) -> Resume | None:
+        return self._stream.played.resume if isinstance(self._stream, Replay) else None
+
+    def _go_on(self, driver: Driver, resume: Resume) -> Work:
+        """Go on live where the replay drifted."""
+        note = redact_value(f"The replay went another way, so the run goes on live. {resume.drift}", secrets=secrets())
+        if self._view is not None:
+            self._view.close({"text/plain": printable(note)}, {})
+        self._choice = Choice(self._choice.found)
+        assert self._start is not None
+        return self._start(driver, resume)
+
+    def _keep_journal(self, log: EventLog) -> None:
+        """Write a live run down as it happens, unless it is to leave no trace."""
+        if not self.options.record:
+            return
+        path = self.session.library.path(self.cell.sent)
+        journal = Journal(log.run, cell=self.cell.key, notebook=str(path or ""), conversation=self.options.conversation)
+        log.subscribe(journal)
+        self._held.callback(journal.close)
+        if journal.warning and not self.session.warned:
+            self.session.warned = True
+            sys.stderr.write(f"agent_nb: {journal.warning}\n")
+
+    def _asker(self, driver: Driver) -> Asker:
+        return self._clicks.ask if self._clicks else stdin_asker(driver.host, self.cell.stdin)
 
     def _agent(self, driver: Driver, options: Options) -> Agent:
         hidden = secrets()
@@ -152,8 +227,9 @@ class CellRun:
             folder=os.curdir,
             secrets=hidden,
             host=driver.host,
-            ask=stdin_asker(driver.host, self.cell.stdin),
+            ask=self._asker(driver),
             namespace=self.session.shell.user_ns,
+            late=True,
         )
         agent.source = options.model_source or agent.source
         return agent
@@ -176,7 +252,7 @@ class CellRun:
         self.session.keep(self.cell, run, self.options.output)
         self._show(run, recorded=self.options.record)
         if self._conversation is not None:
-            self._conversation.commit(Turn(self.cell.key, run.log, self.options.new))
+            self._conversation.commit(Turn(self.cell.key, run.log, self.options.new), live=self._choice.tape is None)
             if run.status == "error" and not run.answer:
                 self._conversation.forget(self.cell.key)
         for _, fault in run.log.faults:
@@ -202,8 +278,8 @@ class CellRun:
     def _show(self, run: Run, *, recorded: bool) -> None:
         """Leave the static view of an ended run in the output, and its record if it is to be kept."""
         record = {MIME: self._record(run)} if recorded else {}
-        numbers = {KEY: summary(run, recorded=recorded)}
-        final = {**bundle(run.log, thoughts=self.options.thoughts), **record}
+        numbers = {KEY: {**summary(run, recorded=recorded), **self._replayed()}}
+        final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}
         if self._view is not None:
             self._view.close(final, numbers)
         if view_kind(self.options.view, self.cell) != "text":
@@ -213,13 +289,29 @@ class CellRun:
             publish(record, numbers, {}, False)  # the text is there already; alone the record shows nothing
 
     def _record(self, run: Run) -> dict[str, Any]:
-        return run_record(
+        """Return the record of a live run, signed; that of a replay is the one it was played from."""
+        if self._choice.record is not None:
+            return dict(self._choice.record)
+        record = run_record(
             run.log,
             cell=self.cell.id,
             source=content_hash(self.cell.line, self.cell.body),
             conversation=self.options.conversation,
             fresh=self.options.new,
         )
+        signed = sign(record, user_key())
+        self.session.library.keep(self.cell.key, signed)
+        return signed
+
+    def _replayed(self) -> dict[str, Any]:
+        """Return what the numbers of a replay say beside those of its run."""
+        if self._choice.tape is None:
+            return {}
+        drift = self._stream.played.drift if isinstance(self._stream, Replay) else None
+        told = redact_value(str(drift), secrets=secrets()) if drift is not None else ""
+        if told:
+            sys.stderr.write(f"agent_nb: the replay drifted: {printable(told)}\n")
+        return {"replayed": True, **({"drift": told} if told else {})}
 
 
 def secrets() -> dict[str, str]:
@@ -236,6 +328,10 @@ def _sent(options: Options, cell: Cell) -> Options:
 def _abandoned(event: events.Event) -> events.Event:
     last = isinstance(event, events.Interrupt) and not event.span
     return msgspec.structs.replace(event, detail=ABANDONED) if last else event
+
+
+def _rebuilt(turns: int) -> list[str]:
+    return [f"The conversation was rebuilt from the records of {turns} cell{'' if turns == 1 else 's'} above."] if turns else []
 
 
 def _notes(later: int) -> list[str]:

@@ -82,7 +82,7 @@ def test_the_executed_notebook_is_valid(notebook):
 def test_running_in_place_again_keeps_both_runs(notebook):
     path = notebook(AGENT)
     assert main(["run", "--inplace", str(path)]) == 0
-    assert main(["run", "--inplace", str(path)]) == 0
+    assert main(["run", "--inplace", "--live", str(path)]) == 0
     assert len(read(path)["metadata"]["agent_nb"]["runs"]["cell0"]) == 2
 
 

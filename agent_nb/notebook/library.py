@@ -1,0 +1,142 @@
+"""The records a kernel knows: what it made itself, what our runner sent along, what stands in the file.
+
+Why three places: the file lags behind what a front end shows until it is saved, a kernel forgets at a restart, and a runner's kernel
+should need no file at all.
+
+Rules
+- A cell's own records come newest first, each run once; the kernel's own count before the file's.
+- Without a cell id, a cell is found by the hash of its text and how many cells of that text ran before it.
+- The file is read only when it is needed and again only when it has changed; whatever is wrong with it is as if there were none.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .. import collect
+from ..record import events_of
+from ..replay import candidates
+from ..run import Run
+from .cell import Cell, content_hash
+from .conversations import Turn
+from .whereis import notebook_path
+
+KEPT = 3
+SILENCE = 60.0  # seconds without asking again, when no Jupyter server knew this kernel
+SENT = "runs"  # what our runner sends: the records of the cell
+
+
+class File(msgspec.Struct, frozen=True):
+    """What a notebook file holds of us: records by cell id (newest first), and the order of its cells."""
+
+    runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    order: Sequence[str] = ()
+
+
+NOTHING = File()
+
+
+class Library:
+    """The records of one kernel's notebook."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+        self._made: dict[str, list[Mapping[str, Any]]] = {}
+        self._gone: set[str] = set()
+        self._read: tuple[tuple[str, int, int], File] | None = None
+        self._path: Path | None = None
+        self._silent_until = 0.0
+
+    def keep(self, key: str, record: Mapping[str, Any]) -> None:
+        """Remember a record that this kernel made for the cell `key`."""
+        others = [r for r in self._made.get(key, []) if r.get("id") != record.get("id")]
+        self._made[key] = [record, *others][:KEPT]
+
+    def of(self, cell: Cell) -> list[Mapping[str, Any]]:
+        """Return the records of a cell, newest first."""
+        own = self._made.get(cell.key, [])
+        return self._known([*own, *self._elsewhere(cell)])
+
+    def forget(self, keys: Iterable[str] | None = None) -> list[str]:
+        """Forget the records of these cells (None: of all); return the ids of their runs, those in the file included."""
+        file = self.file()
+        chosen = [*self._made, *file.runs] if keys is None else list(keys)
+        ids = {str(r.get("id", "")) for key in chosen for r in (*self._made.pop(key, ()), *file.runs.get(key, ()))}
+        self._gone |= ids
+        return sorted(ids)
+
+    def path(self, sent: Mapping[str, Any] = {}, *, ask: bool = False) -> Path | None:
+        """Return the path of the notebook, if it can be known; `ask`: a Jupyter server may be asked."""
+        if self._path is None or not self._path.is_file():
+            asking = ask and time.monotonic() >= self._silent_until
+            self._path = notebook_path(sent, self._namespace, ask=asking)
+            if asking and self._path is None:
+                self._silent_until = time.monotonic() + SILENCE
+        return self._path
+
+    def file(self, sent: Mapping[str, Any] = {}) -> File:
+        """Return what the notebook's file holds."""
+        path = self.path(sent, ask=True)
+        if path is None:
+            return NOTHING
+        try:
+            status = path.stat()
+            stamp = (str(path), status.st_mtime_ns, status.st_size)
+            if self._read is None or self._read[0] != stamp:
+                self._read = (stamp, _parsed(json.loads(path.read_bytes())))
+        except (OSError, ValueError, RecursionError):
+            return NOTHING
+        return self._read[1]
+
+    def before(self, cell: Cell, conversation: str) -> list[Turn]:
+        """Return the turns of `conversation` that the cells above `cell` have on record, in the order of the notebook."""
+        file = self.file(cell.sent)
+        if SENT in cell.sent or cell.id not in file.order:
+            return []
+        turns = []
+        for above in file.order[: list(file.order).index(cell.id)]:
+            record = next((r for r in self._known(file.runs.get(above, ())) if r.get("conversation", "main") == conversation), None)
+            if record is not None:
+                turns.append(Turn(above, events_of(record), bool(record.get("fresh"))))
+        return [t for t in turns if Run(t.events).status == "ok" or Run(t.events).answer]  # type: ignore[arg-type]  # any sequence does
+
+    def _elsewhere(self, cell: Cell) -> Sequence[Mapping[str, Any]]:
+        sent = cell.sent.get(SENT)
+        if isinstance(sent, list):
+            return [r for r in sent if isinstance(r, dict)]
+        file = self.file(cell.sent)
+        return candidates(
+            file.runs, cell=cell.id, source=content_hash(cell.line, cell.body), occurrence=_occurrence(cell), order=file.order
+        )
+
+    def _known(self, found: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return each run once, without those that were forgotten."""
+        by_id = {str(r.get("id", "")): r for r in reversed(list(found))}
+        kept = [r for key, r in by_id.items() if key not in self._gone]
+        return sorted(kept, key=lambda r: _number(r.get("started")), reverse=True)
+
+
+def _occurrence(cell: Cell) -> int:
+    last = cell.key.rpartition(":")[2]
+    return int(last) if not cell.id and last.isdigit() else 1
+
+
+def _parsed(notebook: Any) -> File:
+    if not isinstance(notebook, dict):
+        return NOTHING
+    runs: dict[str, list[Mapping[str, Any]]] = {}
+    for found in collect.records(notebook):
+        runs.setdefault(found.cell, []).insert(0, found.record)
+    cells = notebook.get("cells")
+    order = [str(c.get("id", "")) for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
+    return File(runs, order)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

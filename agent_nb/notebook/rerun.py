@@ -1,0 +1,77 @@
+"""Whether a cell calls the model or plays its record: `--rerun live`, `replay`, `auto`.
+
+Why apart from the session: it is the same decision for a cell that runs, for `%agent status` and for `jupyter agent-nb test`.
+
+Rules
+- `live` never looks at a record. `replay` fails when none matches. `auto` plays a run that ended `ok` when the inputs are unchanged,
+  else it goes live; where a replay drifts, it goes on live.
+- What the runner asks for stands above the cell; trust can be given from outside the notebook only (`--trust-record`).
+- Code of a record that this user has not signed needs somebody to ask, in every mode.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..agent import Agent
+from ..errors import UsageError
+from ..replay import TRUST, Match, Tape, match
+from ..signing import user_key
+from .cell import Cell
+
+MODES = ("auto", "live", "replay")
+DEFAULT = "auto"
+RERUN_VARIABLE = "AGENT_NB_RERUN"  # for plain nbclient, papermill, nbmake
+TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
+AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What to do: play `tape` (made of `record`), or, when there is none, call the model. `found` says why."""
+
+    found: Match
+    tape: Tape | None = None
+    record: Mapping[str, Any] | None = None
+
+    @property
+    def badge(self) -> str:
+        """Words for the header of a replay."""
+        if self.record is None:
+            return ""
+        started = self.record.get("started")
+        when = time.strftime("%d %b %Y %H:%M", time.localtime(started)) if isinstance(started, int | float) else "earlier"
+        return f"replayed, recorded {when} · --live runs it anew"
+
+
+def mode(option: str, cell: Cell) -> str:
+    """Return the mode for a cell whose option says `option` ("": nothing)."""
+    sent = cell.sent.get("rerun")
+    wanted = (sent, option, os.environ.get(RERUN_VARIABLE))
+    return next((str(m) for m in wanted if m in MODES), DEFAULT)
+
+
+def trusted(cell: Cell) -> bool:
+    """Return whether the caller said to trust records that this user has not signed."""
+    return cell.sent.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in ("", "0")
+
+
+def choose(
+    wanted: str, records: Sequence[Mapping[str, Any]], agent: Agent, inputs: Mapping[str, str], *, trust: bool, can_ask: bool
+) -> Choice:
+    """Decide for one cell. Raises UsageError in the mode `replay` without a match, and for foreign code with nobody to ask."""
+    if wanted == "live":
+        return Choice(Match(status="unrecorded"))
+    found = match(records, inputs, statuses=("ok",) if wanted == "auto" else None)
+    if found.record is None:
+        if wanted == "replay":
+            raise UsageError(f"Nothing to replay: this cell is {found}. {AGAIN}")
+        return Choice(found)
+    tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto")
+    if not tape.trusted and not can_ask and tape.again(agent.tools):
+        raise UsageError(TRUST)
+    return Choice(found, tape, found.record)
