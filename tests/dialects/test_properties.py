@@ -20,7 +20,7 @@ PIECES = [
 ]  # fmt: skip
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 CUTS = st.lists(st.integers(0, 400), max_size=10)
-EASY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EASY = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 XML = r"</?(?:think|respond)>|<end ?/?>"
 TAGS = r"</?think(?:ing)?>|<think(?:ing)?(?:\s+\w+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=`/]+(?=[\s/>])))*\s*/?>"
