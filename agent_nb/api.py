@@ -39,16 +39,19 @@ def _read(chunks: Iterable[str], dialect: str) -> Iterator[Sequence[parts.Part]]
 
 
 def _joined(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part]:
-    """Join neighbouring deltas of text: nobody watches them here."""
+    """Join neighbouring plain deltas of a kind: nobody watches them here."""
     pieces: list[str] = []
+    kind: type[parts.Text] | type[parts.Thought] = parts.Text
     for batch in batches:
         for part in batch:
-            if type(part) is parts.Text:
+            if type(part) is kind and (kind is parts.Text or part == parts.Thought(part.text)):
                 pieces.append(part.text)
                 continue
             if pieces:
-                yield parts.Text("".join(pieces))
+                yield kind("".join(pieces))
                 pieces = []
+            if isinstance(part, parts.Text | parts.Thought):
+                kind = type(part)
             yield part
     if pieces:
-        yield parts.Text("".join(pieces))
+        yield kind("".join(pieces))

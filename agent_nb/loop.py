@@ -151,6 +151,10 @@ class Loop:
                 await self._execute(turn)
                 continue
             self._refuse(turn)
+            if turn.executed and not turn.ended:
+                self._error("malformed_execute", "The batch was empty. Call a tool, or answer without one.")
+                self._meter.outcome(False)
+                continue
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
                 return "ok", turn.finish or ("end" if turn.ended else "stop")
             self._meter.outcome(False)

@@ -387,3 +387,9 @@ def test_a_model_that_has_to_load_is_shown_live_and_leaves_no_trace():
     seen = anyio.run(main)
     assert [e.text for e in seen if e.type == "delta"] == ["loading the model 50%", "hi"]
     assert next(e for e in seen if e.type == "respond").chunks
+
+
+def test_an_empty_batch_goes_back_to_the_model():
+    done = run(["<execute>[]</execute>", "I meant to answer."])
+    assert done.answer == "I meant to answer."
+    assert [e.code for e in done.log.of("error")] == ["malformed_execute"]
