@@ -33,10 +33,11 @@ SENT = "runs"  # what our runner sends: the records of the cell
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a notebook file holds of us: records by cell id (newest first), and the order of its cells."""
+    """What a notebook file holds of us: records by cell id (newest first), the order of its cells, and the source of each code cell."""
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
+    sources: Mapping[str, str] = {}
 
 
 NOTHING = File()
@@ -134,8 +135,15 @@ def _parsed(notebook: Any) -> File:
     for found in collect.records(notebook):
         runs.setdefault(found.cell, []).insert(0, found.record)
     cells = notebook.get("cells")
-    order = [str(c.get("id", "")) for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
-    return File(runs, order)
+    cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
+    sources = {str(c.get("id", "")): source_of(c) for c in cells if c.get("cell_type") == "code"}
+    return File(runs, [str(c.get("id", "")) for c in cells], sources)
+
+
+def source_of(cell: Mapping[str, Any]) -> str:
+    """Return the source of a cell's JSON, which may be a text or a list of lines."""
+    source = cell.get("source", "")
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 def _number(value: Any) -> float:

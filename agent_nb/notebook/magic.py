@@ -62,6 +62,10 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         """Return the configured defaults under the names of the options."""
         return {name: getattr(self, name) for name in self.class_own_traits(config=True)}
 
+    def read_options(self, line: str) -> options.Options:
+        """Return the options of a cell with this line. Raises UsageError."""
+        return options.parse(AgentMagics.agent_cell.parser, line, self.defaults())
+
     @no_var_expand  # type: ignore[untyped-decorator]
     @cell_magic("agent")  # type: ignore[untyped-decorator]
     @options.decorate
@@ -76,9 +80,8 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
         session = self.session
-        parser = AgentMagics.agent_cell.parser
         cell = session.cells.current(self.shell, line, body)
-        return session.run(cell, lambda: options.parse(parser, line, self.defaults()))
+        return session.run(cell, lambda: self.read_options(line))
 
     @no_var_expand  # type: ignore[untyped-decorator]
     @line_magic("agent")  # type: ignore[untyped-decorator]

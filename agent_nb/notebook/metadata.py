@@ -9,6 +9,7 @@ Rules
   three runs stay, newest first.
 - Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second.
 - A cell pasted elsewhere has a reference to a run; it gets a copy of that run.
+- `%agent forget` leaves the ids of runs in its output (`FORGET`): these are taken out, wherever they stand.
 - A notebook with metadata of a newer version is left as it is. What is no record is left where it is.
 """
 
@@ -26,6 +27,7 @@ from ..errors import UsageError
 from ..record import KEY, MIME, VERSION, attach, detach, payload_keys
 
 KEPT = 3
+FORGET = "forget"
 Runs = dict[str, list[dict[str, Any]]]
 
 
@@ -41,6 +43,7 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     runs = _merged(_runs(previous), _runs(mine), _unlifted(nb))
     known = {r["id"]: r for listed in runs.values() for r in listed}
     runs = _merged(runs, {cell: [known[r] for r in refs if r in known] for cell, refs in _references(nb).items()})
+    runs = _without(runs, _forgotten(nb))
     gone = _gone(runs, {c.get("id") for c in _cells(nb)}, mine, previous)
     runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
     if not runs and mine is None:
@@ -190,6 +193,24 @@ def _unlifted(nb: dict[str, Any], *, index: bool = False) -> Runs:
         if key and _sound(value):
             found.setdefault(key, []).append(value)
     return found
+
+
+def _forgotten(nb: dict[str, Any]) -> set[str]:
+    """Return the ids of runs that are to go, and take their records out of the outputs."""
+    ids: set[str] = set()
+    for _, output in _outputs(nb):
+        numbers = (output.get("metadata") or {}).get(KEY)
+        listed = numbers.get(FORGET) if isinstance(numbers, dict) else None
+        ids |= {i for i in listed if isinstance(i, str)} if isinstance(listed, list) else set()
+    for _, output in _outputs(nb) if ids else ():
+        value = (output.get("data") or {}).get(MIME)
+        if isinstance(value, dict) and {value.get("id"), value.get("ref")} & ids:
+            del output["data"][MIME]
+    return ids
+
+
+def _without(runs: Runs, ids: set[str]) -> Runs:
+    return {cell: [r for r in listed if r["id"] not in ids] for cell, listed in runs.items()} if ids else runs
 
 
 def _references(nb: dict[str, Any]) -> dict[str, list[str]]:

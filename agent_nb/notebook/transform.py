@@ -31,6 +31,12 @@ def rewrite(lines: list[str]) -> list[str]:
     return [f"await get_ipython().run_cell_magic({MAGIC!r}, {found[1].strip()!r}, {text[found.end() :]!r})\n"]
 
 
+def agent_cell(source: str) -> tuple[str, str] | None:
+    """Return the option line and the body of an agent cell's source, or None for another cell."""
+    found = _OURS.match(source)
+    return None if found is None else (found[1].strip(), source[found.end() :])
+
+
 # While a cell is typed in a terminal, IPython asks transformers without side effects whether it is complete. Rewritten,
 # the first line alone would look complete; left alone, IPython's rule applies (a blank line ends a cell magic).
 rewrite.has_side_effects = True  # type: ignore[attr-defined]
