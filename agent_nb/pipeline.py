@@ -24,7 +24,6 @@ from .dialects.native import CallAssembler
 from .events import Event
 from .turn import Turn
 
-
 LARGEST = 64_000_000
 
 
