@@ -52,6 +52,7 @@ from .summary import summary
 
 ABANDONED = "abandoned: the run did not stop when it was asked to"
 KEPT = 3
+DRIFT = 2000  # characters of each side of a drift that are told
 
 
 class Session:
@@ -304,14 +305,15 @@ class CellRun:
         return signed
 
     def _replayed(self) -> dict[str, Any]:
-        """Return what the numbers of a replay say beside those of its run."""
+        """Return what the numbers of a replay say beside those of its run; a drift is told on stderr too."""
         if self._choice.tape is None:
             return {}
         drift = self._stream.played.drift if isinstance(self._stream, Replay) else None
-        told = redact_value(str(drift), secrets=secrets()) if drift is not None else ""
-        if told:
-            sys.stderr.write(f"agent_nb: the replay drifted: {printable(told)}\n")
-        return {"replayed": True, **({"drift": told} if told else {})}
+        if drift is None:
+            return {"replayed": True}
+        sys.stderr.write(f"agent_nb: the replay drifted: {printable(redact_value(str(drift), secrets=secrets()))}\n")
+        told = {k: v[:DRIFT] if isinstance(v, str) else v for k, v in msgspec.to_builtins(drift).items()}
+        return {"replayed": True, "drift": redact_value(told, secrets=secrets())}
 
 
 def secrets() -> dict[str, str]:
