@@ -1,0 +1,77 @@
+"""Who may talk to the server: token, cookie, host and origin. Pure functions of a request's headers.
+
+Why so strict on loopback: any web page in the user's browser can send requests to 127.0.0.1, and a name that resolves to it can read
+the answers. So the host must be one of ours, and what changes something must not come from a page of another origin.
+
+Rules
+- The token comes as `Authorization: Bearer`; a browser's EventSource cannot send one, so `POST /login` trades it for a cookie, which
+  holds a digest, never the token.
+- Comparisons take the same time whatever is wrong. A refusal says what to do, not which part was right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import msgspec
+
+COOKIE = "agent_nb"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """A refusal: the HTTP status and what to do."""
+
+    status: int
+    message: str
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of one server. `hosts`: names it answers to (`*`: any); `origins`: pages of other origins that may use it."""
+
+    token: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(24))
+    hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = frozenset()
+
+    def host_allowed(self, host: str) -> bool:
+        """True if the Host header names this server."""
+        return "*" in self.hosts or host_name(host) in self.hosts
+
+    def check(self, method: str, headers: Mapping[str, str], cookie: str) -> Denied | None:
+        """Return why a request is refused, None if it may pass. `headers` have lower-case names."""
+        host = headers.get("host", "")
+        if not self.host_allowed(host):
+            return Denied(421, "This server does not answer to that host name. Add it with --host, or use 127.0.0.1.")
+        if self._bearer(headers.get("authorization", "")):
+            return None
+        if not hmac.compare_digest(cookie.encode(), self.cookie().encode()):
+            return Denied(401, "A token is needed: send it as `Authorization: Bearer TOKEN`, or log in for a cookie (POST /login).")
+        if method not in _SAFE and not self._same_origin(headers.get("origin", ""), host):
+            return Denied(403, "With the cookie, this request must come from a page of this server or of a named origin.")
+        return None
+
+    def cookie(self) -> str:
+        """Return the value of the cookie that stands for the token."""
+        return hmac.new(self.token.encode(), b"agent-nb cookie", hashlib.sha256).hexdigest()
+
+    def _bearer(self, header: str) -> bool:
+        scheme, _, given = header.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode())
+
+    def _same_origin(self, origin: str, host: str) -> bool:
+        return bool(origin) and (origin in self.origins or urlsplit(origin).netloc == host)
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header, without port and brackets."""
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") and host.count(":") != 0 and not _bare_ipv6(host) else host
+    return name.strip("[]").lower().rstrip(".")
+
+
+def _bare_ipv6(host: str) -> bool:
+    return host.count(":") > 1 and not host.startswith("[")

@@ -1,0 +1,69 @@
+"""The app put together: routes, the guard before them, CORS where origins are named.
+
+Rules: every request but the health check needs the token or the cookie, and a host name of ours; CORS is off unless asked for.
+"""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..access import COOKIE, Access
+from ..hub import Hub
+from .endpoints import Endpoints, Settings, Start
+
+
+class _Guard:
+    """Middleware: every request but the health check needs the token or the cookie."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        denied = self._access.check(request.method, request.headers, request.cookies.get(COOKIE, ""))
+        open_ = request.url.path == "/health" and self._access.host_allowed(request.headers.get("host", ""))
+        if denied is None or open_:
+            await self._app(scope, receive, send)
+            return
+        headers = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else {}
+        await JSONResponse({"error": denied.message}, denied.status, headers=headers)(scope, receive, send)
+
+
+def create_app(hub: Hub, start: Start | None = None, *, access: Access | None = None, settings: Settings | None = None) -> Starlette:
+    """Return the ASGI app that publishes the runs of `hub`; `start` begins a run for `POST /runs` (None: it only shows)."""
+    access = access or Access()
+    ends = Endpoints(hub, start, access, settings or Settings())
+    middleware = [Middleware(_Guard, access=access)]
+    if access.origins:
+        cors = Middleware(
+            CORSMiddleware, allow_origins=sorted(access.origins), allow_credentials=True, allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "Last-Event-ID"],
+        )  # fmt: skip
+        middleware.insert(0, cors)
+    routes = [
+        Route("/health", ends.health),
+        Route("/login", ends.login, methods=["POST"]),
+        Route("/runs", ends.list_runs, methods=["GET"]),
+        Route("/runs", ends.new_run, methods=["POST"]),
+        Route("/runs/{run}", ends.show_run),
+        Route("/runs/{run}/events", ends.events),
+        Route("/runs/{run}/cancel", ends.cancel, methods=["POST"]),
+        Route("/runs/{run}/approvals/{call:path}", ends.approve, methods=["POST"]),
+    ]
+    return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _refused})
+
+
+async def _refused(_request: Request, fault: Exception) -> Response:
+    assert isinstance(fault, HTTPException)
+    return JSONResponse({"error": fault.detail}, fault.status_code, headers=fault.headers)

@@ -1,0 +1,100 @@
+"""uvicorn around the app: in the foreground for a command, in a thread for a notebook.
+
+Rules
+- On shutdown the streams are ended first, so that every client sees a proper end; then uvicorn waits for what is left.
+- Nothing of the process's logging is touched, and no request is logged.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import uvicorn
+
+from ...errors import UsageError
+from ..access import Access
+from ..hub import Hub
+from .build import create_app
+from .endpoints import Settings, Start
+
+SHORTEST = 8  # characters of a token
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn, ending the streams first when it shuts down, so that clients see a proper end."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        self._hub.close()
+        await super().shutdown(sockets)
+
+
+class Server:
+    """A server of one hub. `run` serves until a signal; `start` and `stop` serve from a thread (a notebook).
+
+    `port` 0 takes a free one. The host is loopback unless another is given; `origins` are pages that may use it from a browser.
+    """
+
+    def __init__(
+        self, hub: Hub | None = None, start: Start | None = None, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None,
+        origins: tuple[str, ...] = (), settings: Settings | None = None,
+    ) -> None:  # fmt: skip
+        self.hub = hub or Hub()
+        hosts = Access().hosts | {host} if host not in ("0.0.0.0", "::") else frozenset({"*"})  # noqa: S104  (asked for by the user)
+        access = Access(hosts=hosts, origins=frozenset(origins))
+        if token is not None:
+            if len(token) < SHORTEST:
+                raise UsageError(f"The token is too short: take at least {SHORTEST} characters, or leave it out to have one made.")
+            access = msgspec.structs.replace(access, token=token)
+        self.token = access.token
+        self.host = host
+        self.port = port
+        settings = settings or Settings()
+        config = uvicorn.Config(
+            create_app(self.hub, start, access=access, settings=settings), host=host, port=port, log_level="warning", access_log=False,
+            log_config=None, lifespan="off", timeout_graceful_shutdown=int(settings.grace) + 5, server_header=False, ws="none",
+        )  # fmt: skip
+        self._server = _Uvicorn(config, self.hub)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The address, once the server is up."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{name}:{self.port}"
+
+    def run(self, ready: Callable[[Server], Any] = lambda _: None) -> None:
+        """Serve until a signal comes; `ready` is called when the port is open. Raises UsageError when it is taken."""
+        listening = self._bind()
+        ready(self)
+        self._server.run(sockets=[listening])
+
+    def start(self) -> Server:
+        """Serve from a thread of its own; returns when the port is open. Raises UsageError when it is taken."""
+        listening = self._bind()
+        self._thread = threading.Thread(target=lambda: self._server.run(sockets=[listening]), name="agent-nb server", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End every stream properly and stop serving."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(self._server.config.timeout_graceful_shutdown)
+
+    def _bind(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            listening = socket.create_server((self.host, self.port), family=family, backlog=256)
+        except OSError as fault:
+            words = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
+            raise UsageError(f"{words} Choose another port, or 0 for a free one.") from fault
+        self.port = listening.getsockname()[1]
+        return listening
