@@ -32,6 +32,7 @@ LOOK: dict[str, tuple[str, str, str]] = {
     "call": ("▓", "#3f86d8", "writing a call"),
     "respond": ("█", "#2f9e6e", "answering"),
     "tool": ("█", "#d08a2e", "tool"),
+    "node": ("─", "#8a8f98", "node"),
     "failed": ("█", "#d6524a", "failed"),
 }
 SUMS = {"model": ("think", "call", "respond"), "tools": ("tool", "failed"), "waiting": ("wait",)}
@@ -127,12 +128,15 @@ class _Fold:
         self._calls: dict[str, tuple[str, list[Segment]]] = {}
         self._asked: dict[str, float] = {}
         self._running: dict[str, float] = {}
+        self._spans: dict[str, tuple[str, float, int]] = {}  # nodes in progress: name, start, level
 
     def add(self, event: Event) -> None:
         """Take one event."""
         at = event.ts - self._start
         if isinstance(event, e.Node) and event.name == "llm":
             self._node(event, at)
+        elif isinstance(event, e.Node | e.Extension):
+            self._span(event, at)
         elif isinstance(event, e.Think | e.Respond | e.Call):
             self._block(event, at)
         elif isinstance(event, e.Approval):
@@ -154,7 +158,18 @@ class _Fold:
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
             self._rows.append(Row(name, (*segments, Segment("tool", start, self._last)), note="running"))
+        for name, start, level in self._spans.values():
+            self._rows.append(Row(name, (Segment("node", start, self._last),), level, "running"))
         return self._rows
+
+    def _span(self, event: e.Node | e.Extension, at: float) -> None:
+        """Take the beginning or end of a sub-agent, of a foreign graph's node, or of a node of a graph of thought."""
+        key, name, phase, result = _phase(event)
+        if phase == "enter":
+            self._spans[key] = (name, at, event.span.count("/"))
+        elif phase == "exit" and key in self._spans:
+            name, start, level = self._spans.pop(key)
+            self._rows.append(Row(name, (Segment("node", start, at),), level, "" if result in ("", "ok") else result))
 
     def _node(self, event: e.Node, at: float) -> None:
         if event.phase == "enter":
@@ -210,6 +225,19 @@ class _Fold:
         if segments:
             note = "" if event.status == "ok" else event.status
             self._rows.append(Row(name or event.name, tuple(segments), event.call_id.count("/"), note))
+
+
+PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
+
+
+def _phase(event: e.Node | e.Extension) -> tuple[str, str, str, str]:
+    """Return key, name, phase ("" for no node) and result of what an event says about a node."""
+    if isinstance(event, e.Node):
+        return event.span or event.name, event.name or "node", event.phase, event.result
+    fields = event.payload if isinstance(event.payload, dict) else {}
+    name, phase = str(fields.get("id", "")), PHASES.get(event.name, "") if event.namespace == "loom" else ""
+    result = f"error: {fields.get('error', '')}" if event.name == "got_node_failed" else ""
+    return f"plan {name}", name or "node", phase, result
 
 
 def _total(log: Sequence[Event]) -> float:

@@ -149,12 +149,13 @@ class NodeCard(Card):
 
 
 class NoteCard(Card):
-    """State and extension events in a row, gathered: (title, payload) of each."""
+    """State and extension events in a row, gathered: (title, payload) of each, and for states what stood there `before`."""
 
     def __init__(self, key: str, kind: str) -> None:
         super().__init__(key)
         self.kind = kind
         self.items: list[tuple[str, Any]] = []
+        self.before: list[Any] = []
         self.done = True
 
 

@@ -194,6 +194,35 @@ def _leaf(value: Any) -> str:
     return f"<code{style(look.MONO, look.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
 
 
+def tree(node: nodes.Tree) -> str:
+    """Return branches as nested lists, which stay a tree without styles."""
+    label = f' aria-label="{text(node.label)}"' if node.label else ""
+    return f"<ul{label}{style(look.TREE)}>{''.join(branch(b) for b in node.branches)}</ul>"
+
+
+def branch(node: nodes.Branch) -> str:
+    """Return one line of a tree and what hangs below it."""
+    left = f"<span{style(look.WORDS)}>{''.join(run(t) for t in node.row.left)}</span>"
+    right = "".join(run(t) for t in node.row.right) + _figure(node)
+    said = f"<span{style(look.ROW)}>{left}{f' <span{style(look.RIGHT)}>{right}</span>' if right else ''}</span>"
+    if node.detail:
+        summary = f"<summary{style(look.SUMMARY)}><span{style(look.SUMMARY_LINE)}>{said}</span></summary>"
+        said = f"<details>{summary}<div{style(look.BODY)}>{drawn(node.detail)}</div></details>"
+    edge = f"border-left-color:{look.role(node.tone)}" if node.strong and node.tone else ""
+    below = f"<ul{style(look.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>" if node.branches else ""
+    return f"<li{style(look.BRANCH)}>{said}{below}</li>"
+
+
+def _figure(node: nodes.Branch) -> str:
+    """Return the small bar of a branch and the figure behind it."""
+    if node.share is None:
+        return f" {run(nodes.T(node.figure, mono=True))}" if node.figure else ""
+    width = f"width:{node.share * 100:.0f}%"
+    inner = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, look.fill(node.tone))}></span>"
+    figure = f"<span{style(look.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
+    return f' <span{style(look.METER)}>{inner}</span>{figure}'
+
+
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns)
@@ -251,6 +280,8 @@ DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.Bar: bar,
     nodes.Prose: prose,
     nodes.Json: json,
+    nodes.Tree: tree,
+    nodes.Branch: branch,
     nodes.Table: table,
     nodes.Image: image,
     nodes.Diff: diff,

@@ -168,6 +168,8 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Bar: lambda node: [escaped(node.label)],
     nodes.Prose: prose,
     nodes.Json: lambda node: [fence("\n".join(plain.json(node)[: plain.OPENED]), "json")],
+    nodes.Tree: lambda node: [fence("\n".join(plain.tree(node)))] if node.branches else [],
+    nodes.Branch: lambda node: [fence("\n".join(plain.branch(node)))],
     nodes.Table: table,
     nodes.Image: lambda node: [escaped(plain.draw(node))],
     nodes.Diff: lambda node: _code(node.text, "diff"),

@@ -143,6 +143,29 @@ class Json(Node, frozen=True, eq=False):
     value: Any
 
 
+class Branch(Node, frozen=True, eq=False):
+    """One line of a tree and the branches below it. `detail`: what the line opens to.
+
+    `figure` stands at the end of the line, behind a small bar of `share` (0 to 1) in `tone`; `strong`: the line that leads from here
+    downwards is the one that matters.
+    """
+
+    row: Row
+    branches: tuple[Branch, ...] = ()
+    detail: tuple[Node, ...] = ()
+    figure: str = ""
+    share: float | None = None
+    tone: Tone = ""
+    strong: bool = False
+
+
+class Tree(Node, frozen=True, eq=False):
+    """Branches below one another; `label` names the tree for assistive technology."""
+
+    branches: tuple[Branch, ...]
+    label: str = ""
+
+
 class Table(Node, frozen=True, eq=False):
     """Rows of cells under column names; `note` says what was left out."""
 

@@ -93,6 +93,22 @@ def json(node: nodes.Json) -> list[str]:
     return _text(flat if len(flat) <= 100 else codec.dumps(node.value, ensure_ascii=False, indent=2, default=str))
 
 
+def tree(node: nodes.Tree) -> list[str]:
+    """Return branches with lines that lead to them."""
+    return [line for item in node.branches for line in branch(item)]
+
+
+def branch(node: nodes.Branch) -> list[str]:
+    """Return one line with its figure, and the branches below."""
+    right = (*node.row.right, nodes.T(f"  {node.figure}" if node.row.right else node.figure)) if node.figure else node.row.right
+    out = row(nodes.Row(node.row.left, right))
+    for place, item in enumerate(node.branches):
+        last = place == len(node.branches) - 1
+        first, *rest = branch(item) or [""]
+        out += [("└─ " if last else "├─ ") + first, *(("   " if last else "│  ") + line for line in rest)]
+    return out
+
+
 def table(node: nodes.Table) -> list[str]:
     """Return a table in columns."""
     rows = [tuple(safe.visible(c) for c in row) for row in (node.columns, *node.rows)]
@@ -122,6 +138,8 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Bar: bar,
     nodes.Prose: prose,
     nodes.Json: json,
+    nodes.Tree: tree,
+    nodes.Branch: branch,
     nodes.Table: table,
     nodes.Image: lambda node: [f"({safe.visible(node.alt)}, {node.media_type}, {len(node.data) * 3 // 4:,} bytes)"],
     nodes.Diff: lambda node: _text(node.text),

@@ -39,7 +39,6 @@ from ..events import (
     Unknown,
     User,
 )
-from .calls import Calls
 from .cardstates import (
     Card,
     ErrorCard,
@@ -50,13 +49,15 @@ from .cardstates import (
     ThinkCard,
     UserCard,
 )
+from .changes import MISSING
+from .plans import Plans
 from .text import Text
 
 INTERNAL_NODES = ("llm",)
 INTERNAL_EXTENSIONS = ("resend",)  # a provider's own blocks, kept only to be sent back
 
 
-class RunView(Calls):
+class RunView(Plans):
     """The state of one run's view: `cards` in order and what the header and the footer say.
 
     `badge` is a remark on the whole run that is no event of it, such as "replayed from 21 Nov".
@@ -88,6 +89,7 @@ class RunView(Calls):
         self._outer: RunView | None = None
         self._spans: dict[str, RunView] = {}
         self._span_card: NodeCard | None = None
+        self._states: dict[str, Any] = {}  # the latest state of each kind, and under "" of any
 
     def apply(self, event: Event) -> None:
         """Fold one event in (stored or delta)."""
@@ -228,19 +230,22 @@ class RunView(Calls):
             self.status = "ok" if event.result in {"", "ok"} else "error"
         self._touch(card)
 
-    def _note(self, kind: str, title: str, payload: Any) -> None:
+    def _note(self, kind: str, title: str, payload: Any, before: Any = MISSING) -> None:
         last = self.cards[-1] if self.cards else None
         if not isinstance(last, NoteCard) or last.kind != kind:
             last = NoteCard(self._new_key(kind), kind)
             self._add(last)
         last.items.append((title, payload))
+        last.before.append(before)
         self._touch(last)
 
     def _state(self, event: State) -> None:
-        self._note("state", event.kind or "state", event.payload)
+        before = self._states.get(event.kind, self._states.get("", MISSING))
+        self._note("state", event.kind or "state", event.payload, before)
+        self._states[event.kind] = self._states[""] = event.payload
 
     def _extension(self, event: Extension) -> None:
-        if event.name not in INTERNAL_EXTENSIONS:
+        if event.name not in INTERNAL_EXTENSIONS and not self._plan(event):
             self._note("extension", ".".join(p for p in (event.namespace, event.name) if p) or "extension", event.payload)
 
     def _unknown(self, event: Unknown) -> None:
@@ -264,6 +269,7 @@ class RunView(Calls):
         for call in self.open_calls():
             call.status, call.done = "unfinished", True
             self._touch(call)
+        self._end_plans()
         for card in self.cards:
             self._cut_off(card)
 

@@ -18,6 +18,7 @@ from .cards.call import outcome
 from .cardstates import CallCard, Card, NoteCard, RespondCard, ThinkCard, UserCard
 from .layout import page
 from .nodes import Fold, Page
+from .plans import PlanCard
 from .state import RunView
 from .text import Text
 from .words import arguments, chip, duration, icon
@@ -58,8 +59,8 @@ class TextPainter:
         return int(before != (self._letters, self._at, len(self._said), self._begun))
 
     def _card(self, card: Card) -> None:
-        if isinstance(card, UserCard):
-            return  # it stands in the cell above
+        if isinstance(card, UserCard | PlanCard):
+            return  # the one stands in the cell above, the other is printed when it grows no more
         if isinstance(card, ThinkCard):
             self._think(card)
         elif isinstance(card, RespondCard):
@@ -129,6 +130,9 @@ class TextPainter:
 
     def _end(self, view: RunView) -> None:
         self._ended = True
+        for card in view.cards:
+            if isinstance(card, PlanCard) and (node := draw(card, self._context)) is not None:
+                self._line(plain.draw(node))
         whole: Page = page(view, self._context)
         for section in (s for s in whole.sections if s.key in {"header", "footer"}):
             self._line(plain.draw(section))

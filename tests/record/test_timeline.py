@@ -115,3 +115,20 @@ def test_a_run_shows_its_timeline(log):
     assert isinstance(shown, Timeline)
     assert set(shown._repr_mimebundle_()) == {"text/html", "text/plain"}
     assert "shell" in str(shown)
+
+
+def test_nodes_of_a_graph_are_spans():
+    found = rows(
+        [
+            e.RunStart(ts=10.0),
+            e.Node(name="think", phase="enter", span="think-0", ts=10.0),
+            e.Node(name="think", phase="exit", span="think-0", result="ok", ts=12.0),
+            e.Extension(namespace="loom", name="got_node_start", payload={"id": "n1"}, ts=12.0),
+            e.Extension(namespace="loom", name="got_node_failed", payload={"id": "n1", "error": "lost"}, ts=13.0),
+            e.Node(name="act", phase="enter", span="act-1", ts=13.0),
+            e.End(ts=14.0),
+        ]
+    )
+    assert [(r.label, r.start, r.seconds, r.note) for r in found] == [
+        ("think", 0.0, 2.0, ""), ("n1", 2.0, 1.0, "error: lost"), ("act", 3.0, 1.0, "running"),
+    ]  # fmt: skip

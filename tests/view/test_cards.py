@@ -143,7 +143,8 @@ def test_an_unchanged_card_gives_the_very_same_node(rich):
 
 
 def test_every_kind_of_card_has_its_file():
-    kinds = {"user", "think", "call", "respond", "error", "interrupt", "approval", "node", "state", "extension", "header", "footer"}
+    kinds = {"user", "think", "call", "respond", "error", "interrupt", "approval", "node", "plan", "state", "extension",
+             "header", "footer"}  # fmt: skip
     assert set(plugins.builtin("view.cards")) == kinds
 
 

@@ -68,7 +68,7 @@ def _turns(state: RunView) -> str:
 def _figures(state: RunView, context: Context) -> str:
     end = context.now if context.now is not None and state.status in {"", "running"} else state.ended_at
     spent = max(0.0, end - state.started) if state.started else 0.0
-    time = clock(spent) if state.status in {"", "running"} else duration(spent)
+    time = clock(spent) if state.status in {"", "running"} else duration(spent) if state.started else ""
     total, about = state.total, "≈ " if state.estimated else ""
     fresh = state.streamed // LETTERS_PER_TOKEN
     read = f"{about}{count(total.input)} in" if total.input else ""

@@ -1,18 +1,80 @@
-"""Snapshots, updates and checkpoints of somebody's state: one quiet line that opens."""
+"""Snapshots, updates and checkpoints of somebody's state: one quiet line that opens; inside, what changed since the one before."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from ..cardstates import NoteCard
-from ..nodes import Fold, Json, Node, Row, T
-from ..words import clip, plural
+from ..changes import MISSING, Change, changes
+from ..nodes import Diff, Fold, Json, Node, Row, T
+from ..words import clip, join, plural
 from .base import Context
 
 SHOWN = 50
+FEW = 6  # changes that are shown without opening
+LINES = 40  # changes that are listed
+VALUE = 160  # characters of a value in a change
+TELLING = ("step", "id", "checkpoint_id", "status", "state")  # fields that say which snapshot it is
 
 
 def card(state: NoteCard, context: Context) -> Node:
-    """Return the notes of this kind in a row as one fold."""
-    return notes(state, "state", "⟳")
+    """Return the snapshots in a row as one fold."""
+    names = list(dict.fromkeys(title for title, _ in state.items))
+    said = plural(len(state.items), "state event")
+    left = (T(f"⟳ {said}", tone="muted"), T(f"  {clip(', '.join(names), 100)}", tone="muted"))
+    pairs = list(zip(state.items, state.before, strict=False))[:SHOWN]
+    body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
+    return Fold((Row(left),), (*body, *_more(state)), title=f"{said}: {', '.join(names)}")
+
+
+def _snapshot(title: str, payload: Any, before: Any) -> Node:
+    """Return one snapshot: a line with what changed, the changes and the whole below it."""
+    whole = Json(payload)
+    if before is MISSING:
+        return Fold((Row((T(_named(title, payload)),), (T("the first", tone="muted"),)),), (whole,), title=title)
+    found = changes(inner(before), inner(payload))
+    listed = (Diff("\n".join(_line(c) for c in found[:LINES])),) if found else ()
+    more = (Row((T(f"… {plural(len(found) - LINES, 'more change')}", tone="muted"),)),) if len(found) > LINES else ()
+    row = Row((T(_named(title, payload)),), (T(_counted(found), tone="muted"),))
+    full = Fold((Row((T("whole", tone="muted"),)),), (whole,), title="whole")
+    return Fold((row,), (*listed, *more, full), open=0 < len(found) <= FEW, title=title)
+
+
+def inner(payload: Any) -> Any:
+    """Return the state in a checkpoint, whose ids and times always change, or the payload as it is."""
+    wrapped = isinstance(payload, dict) and "state" in payload and isinstance(payload["state"], dict | list)
+    return payload["state"] if wrapped else payload
+
+
+def _named(title: str, payload: Any) -> str:
+    """Return the kind of a snapshot with what tells it from others."""
+    fields = payload if isinstance(payload, dict) else {}
+    told = [f"{k} {fields[k]}" for k in TELLING if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)]
+    return clip(join(title, *told), 100)
+
+
+def _counted(found: list[Change]) -> str:
+    kinds = [c.kind for c in found]
+    return join(*(f"{n} {kind}" for kind in ("changed", "added", "removed") if (n := kinds.count(kind)))) or "unchanged"
+
+
+def _line(change: Change) -> str:
+    """Return a change as the lines of a diff."""
+    lines = ((sign, value) for sign, value in (("-", change.before), ("+", change.after)) if value is not MISSING)
+    return "\n".join(f"{sign} {change.path or '(all)'}: {_value(value)}" for sign, value in lines)
+
+
+def _value(value: Any) -> str:
+    try:
+        return clip(json.dumps(value, ensure_ascii=False, default=str), VALUE)
+    except (ValueError, RecursionError):
+        return "…"
+
+
+def _more(state: NoteCard) -> tuple[Node, ...]:
+    rest = len(state.items) - SHOWN
+    return (Row((T(f"… {rest:,} more", tone="muted"),)),) if rest > 0 else ()
 
 
 def notes(state: NoteCard, noun: str, mark: str) -> Node:
@@ -21,5 +83,4 @@ def notes(state: NoteCard, noun: str, mark: str) -> Node:
     said = plural(len(state.items), f"{noun} event")
     left = (T(f"{mark} {said}", tone="muted"), T(f"  {clip(', '.join(names), 100)}", tone="muted"))
     body = tuple(part for title, payload in state.items[:SHOWN] for part in (Row((T(title, tone="muted"),)), Json(payload)))
-    more = (Row((T(f"… {plural(len(state.items) - SHOWN, 'more')}", tone="muted"),)),) if len(state.items) > SHOWN else ()
-    return Fold((Row(left),), (*body, *more), title=f"{said}: {', '.join(names)}")
+    return Fold((Row(left),), (*body, *_more(state)), title=f"{said}: {', '.join(names)}")

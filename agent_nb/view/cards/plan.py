@@ -1,0 +1,136 @@
+"""A plan: the tree of thought with its scores and the branch that was taken, or the graph of thought with how its nodes ended.
+
+The branch on the path is bold and its line coloured; what was given up says why.
+"""
+
+from __future__ import annotations
+
+from ..nodes import Branch, Fold, Node, Prose, Row, T, Tone, Tree
+from ..plans import PlanCard, Thought
+from ..values import bounded
+from ..words import clip, duration, join, plural
+from .base import Context
+
+LINE = 240
+SHOWN = 200  # branches
+DEPTH = 40
+
+# standing: (mark, tone, word)
+MARKS: dict[str, tuple[str, Tone, str]] = {
+    "open": ("○", "run", ""),
+    "passed": ("○", "muted", ""),
+    "chosen": ("●", "ok", "chosen"),
+    "left": ("↩", "wait", "given up"),
+    "planned": ("○", "muted", "planned"),
+    "running": ("●", "run", "running"),
+    "ok": ("✓", "ok", ""),
+    "error": ("✕", "bad", "failed"),
+    "lost": ("○", "wait", "no result"),
+}
+
+
+def card(state: PlanCard, context: Context) -> Node:
+    """Return the plan as a fold that is open: a headline, and the tree below it."""
+    drawn = _Drawing(state)
+    title, about, right = _tree_head(state, drawn) if state.shape == "tree" else _graph_head(state)
+    branches = tuple(drawn.branch(t, 0) for t in state.root.children if drawn.room())
+    rest = (Row((T(f"… {drawn.left_out():,} more", tone="muted"),)),) if drawn.left_out() else ()
+    remarks = tuple(Row((T(f"↩ {r}", tone="wait"),), wrap=True) for r in state.remarks[:SHOWN])
+    head = Row((T(f"{title}", bold=True), T(f"  {about}", tone="muted")), right)
+    return Fold((head,), (Tree(branches, title), *rest, *remarks), open=True, title=join(title, about))
+
+
+def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...]]:
+    count = _size(state.root)
+    back = plural(state.backtracks, "backtrack") if state.backtracks else ""
+    about = join(plural(count, "candidate"), f"depth {len(state.chosen)}", back)
+    best = state.chosen[-1] if state.chosen else None
+    score = f"score {drawn.figure(best.score)}" if best is not None and best.score is not None else ""
+    return "Tree of thought", about, ((T(score, tone="ok"),) if score else ())
+
+
+def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
+    standing = [t.status for t in state.nodes.values()]
+    nodes = max(state.asked[0], len(standing))
+    counts = join(
+        plural(nodes, "node"), plural(state.asked[1], "edge") if state.asked[1] else "",
+        plural(state.expanded, "expansion") if state.expanded else "",
+    )  # fmt: skip
+    done, running, failed = (standing.count(s) for s in ("ok", "running", "error"))
+    going = f"{running} {'without result' if state.over else 'running'}" if running else ""
+    words = join(f"{done} done", going, f"{failed} failed" if failed else "")
+    tone: Tone = "bad" if failed else "run" if running and not state.over else "ok" if done and done == nodes else "muted"
+    return "Graph of thought", counts, (T(words, tone=tone),)
+
+
+class _Drawing:
+    """Draws the thoughts of one plan, at most SHOWN of them."""
+
+    def __init__(self, state: PlanCard) -> None:
+        self._graph, self._over = state.shape == "graph", state.over
+        self._path = {id(t) for t in state.path}
+        self._all = _size(state.root)
+        self._drawn = 0
+        scores = [t.score for t in _thoughts(state.root) if t.score is not None]
+        self._least, self._most = min([0.0, *scores]), max([1.0, *scores])
+
+    def room(self) -> bool:
+        return self._drawn < SHOWN
+
+    def left_out(self) -> int:
+        return self._all - self._drawn
+
+    def branch(self, thought: Thought, depth: int) -> Branch:
+        self._drawn += 1
+        mark, tone, word = MARKS["lost" if self._over and thought.status == "running" else thought.status]
+        on_path = id(thought) in self._path
+        text: Tone = "muted" if tone == "muted" else ""
+        said = T(clip(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
+        left = (T(f"{mark} ", tone=tone, label=word or thought.status), said)
+        below = tuple(self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.room())
+        return Branch(
+            Row((*left, *_note(thought)), self._right(thought, tone, word)), (*below, *_waiting(thought)), _detail(thought),
+            "" if thought.score is None else self.figure(thought.score), self._share(thought), tone, strong=on_path,
+        )  # fmt: skip
+
+    def figure(self, score: float) -> str:
+        """Return a score; those between -1 and 1 with two digits, so that they stand below one another."""
+        return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
+
+    def _share(self, thought: Thought) -> float | None:
+        return None if thought.score is None else (thought.score - self._least) / (self._most - self._least)
+
+    def _right(self, thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
+        tries = f"{thought.tries} tries" if thought.tries > 1 else ""
+        words = join(word, tries, duration(thought.seconds) if thought.seconds else "")
+        return (T(words, tone=tone),) if words else ()
+
+
+def _note(thought: Thought) -> tuple[T, ...]:
+    tones: dict[str, Tone] = {"error": "bad", "left": "wait"}
+    return (T(f"  {clip(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),) if thought.note else ()
+
+
+def _detail(thought: Thought) -> tuple[Node, ...]:
+    """Return the whole of what the line had no room for."""
+    long = [text for text in (thought.text, thought.note) if len(text) > LINE]
+    return tuple(Prose(bounded(text, 8000), dim=True) for text in long)
+
+
+def _waiting(thought: Thought) -> tuple[Branch, ...]:
+    """Return a line for nodes that were added and have not begun."""
+    return (Branch(Row((T(f"○ {plural(thought.room, 'node')} added", tone="muted"),))),) if thought.room else ()
+
+
+def _thoughts(root: Thought) -> list[Thought]:
+    """Return all thoughts below a root."""
+    found, todo = [], list(root.children)
+    while todo:
+        thought = todo.pop()
+        found.append(thought)
+        todo += thought.children
+    return found
+
+
+def _size(root: Thought) -> int:
+    return len(_thoughts(root))
