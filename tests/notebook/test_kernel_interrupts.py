@@ -182,13 +182,13 @@ def test_the_next_run_works_and_its_prints_are_its_own(ready):
 
 def test_a_question_on_the_keyboard_can_be_answered_and_interrupted(ready):
     ready.run("model = calling('python', code='answered = True')")
-    request = ready.send("%%agent -m model -t python\ngo", cell="c3", stdin=True)
+    request = ready.send("%%agent -m model -t python --view html\ngo", cell="c3", stdin=True)
     question = ready.client.get_stdin_msg(timeout=60)
     assert "answered = True" in question["content"]["prompt"]
     ready.client.input("y")
     assert ready.finish(request)[0] == "ok"
     assert ready.run("print(answered)")[1] == "True\n"
-    request = ready.send("%%agent -m model -t python --live\ngo", cell="c3", stdin=True)
+    request = ready.send("%%agent -m model -t python --view html --live\ngo", cell="c3", stdin=True)
     ready.client.get_stdin_msg(timeout=60)
     ready.interrupt()
     assert ready.finish(request)[0] == "ok"
