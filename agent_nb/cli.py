@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from . import cli_options as options
 from .errors import AgentError, UsageError
 
 OK, FAILED, USAGE = 0, 1, 2
+FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 Arguments = argparse.Namespace
 
 
@@ -50,28 +52,46 @@ def complain(text: str) -> None:
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from .notebook.execute import execute, write
-    from .notebook.progress import Progress
+    from .notebook.reading import inject, parameters
 
-    targets = _targets(arguments)
-    reports = []
-    for path, target in targets:
-        with Progress(path.name) as progress:
-            outcome = execute(
-                path,
-                model=arguments.model,
-                rerun="live" if arguments.live else arguments.rerun,
-                trust=arguments.trust_record,
-                timeout=arguments.timeout,
-                kernel=arguments.kernel,
-                on_cell=progress.cell,
-            )
-        _written(lambda: write(outcome.notebook, target), target)  # noqa: B023  (called at once)
-        reports.append(_report(path, target, outcome))
+    values = parameters(arguments.parameter)
+
+    def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
+        path, target = pair
+        outcome = execute(
+            path, model=arguments.model, rerun="live" if arguments.live else arguments.rerun, trust=arguments.trust_record,
+            timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell, prepare=lambda nb: inject(nb, values),
+        )  # fmt: skip
+        _written(lambda: write(outcome.notebook, target), target)
+        report = _report(path, target, outcome)
         if not arguments.json:
-            _tell(reports[-1])
+            _tell(report)
+        return report
+
+    reports = _in_parallel(one, [(pair[0].name, pair) for pair in _targets(arguments)], arguments.jobs)
     if arguments.json:
         print(json.dumps(reports, ensure_ascii=False, indent=2))
     return OK if all(r["ok"] for r in reports) else FAILED
+
+
+def test(arguments: Arguments) -> int:
+    """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no model is called"""
+    import msgspec
+
+    from .notebook.testing import check_notebook
+
+    def one(path: Path, on_cell: Any) -> Any:
+        report = check_notebook(
+            path, trust=arguments.trust_record, timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell
+        )
+        if not arguments.json:
+            print(report, flush=True)
+        return report
+
+    reports = _in_parallel(one, [(path.name, path) for path in _notebooks(arguments.notebooks)], arguments.jobs)
+    if arguments.json:
+        print(json.dumps([{"ok": r.ok, **msgspec.to_builtins(r)} for r in reports], ensure_ascii=False, indent=2))
+    return OK if all(r.ok for r in reports) else FAILED
 
 
 def pack(arguments: Arguments) -> int:
@@ -105,19 +125,68 @@ def strip(arguments: Arguments) -> int:
 
 
 def events(arguments: Arguments) -> int:
-    """print the events of the newest run of each cell"""
-    from .notebook.metadata import load, records
-    from .record import log_of
+    """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
+    from .collect import Runs
+    from .notebook import reading
 
-    logs = [(cell, log_of(listed[0])) for path in _files(arguments.notebooks) for cell, listed in records(load(path)).items()]
+    runs = reading.read_runs(_notebooks(arguments.notebooks), every=arguments.all)
     if arguments.json:
-        for _, log in logs:
-            sys.stdout.write(log.to_ndjson())
+        for run in runs:
+            sys.stdout.write(run.log.to_ndjson())
         return OK
-    for cell, log in logs:
-        print(f"cell {cell}, run {log.run}")
-        print(log.to_frame().to_string(max_colwidth=60))
+    output = Path(arguments.output) if arguments.output else None
+    form = arguments.format or (FORMS.get(output.suffix.lower(), "table") if output else "table")
+    if output is None and form == "table" and not arguments.columns:
+        for run in runs:
+            print(f"cell {run.cell}, run {run.id}")
+            print(reading.frame(Runs([run])).drop(columns=["notebook"]).to_string(max_colwidth=60))
+        return OK
+    _out(reading.write_frame(reading.frame(runs, arguments.columns), form, output), output)
     return OK
+
+
+def export(arguments: Arguments) -> int:
+    """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
+    from .notebook import reading
+
+    runs = [r for r in reading.read_runs(_notebooks(arguments.notebooks), every=bool(arguments.run)) if r.id.startswith(arguments.run)]
+    if not runs:
+        raise UsageError("There is no recorded run to export" + (f" whose id begins with {arguments.run!r}." if arguments.run else "."))
+    output = Path(arguments.output) if arguments.output else None
+    form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
+    _out("".join(reading.export(run, form) for run in runs), output)
+    return OK
+
+
+def diff(arguments: Arguments) -> int:
+    """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest run with the one before"""
+    from .notebook import reading
+
+    paths = _files(arguments.notebooks[:2])
+    if len(paths) == 2:
+        found = reading.compare(reading.read_runs(paths[:1]), reading.read_runs(paths[1:]))
+    else:
+        found = reading.versions(reading.read_runs(paths, every=True))
+    for one in found:
+        print(one)
+    return FAILED if any(found) else OK
+
+
+def verify(arguments: Arguments) -> int:
+    """check the records of notebooks: shape, hashes, payloads, secrets, signatures"""
+    from .notebook.reading import verify as check
+
+    problems: list[str] = []
+    remarks: list[str] = []
+    for path in _notebooks(arguments.notebooks):
+        found = check(path, signed=arguments.signed)
+        problems += found[0]
+        remarks += found[1]
+    if arguments.json:
+        print(json.dumps({"ok": not problems, "problems": problems, "remarks": remarks}, ensure_ascii=False, indent=2))
+    else:
+        print("\n".join([*problems, *remarks]) or "no records")
+    return FAILED if problems else OK
 
 
 def parser() -> argparse.ArgumentParser:
@@ -133,50 +202,16 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _run_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
-    sub.add_argument("--live", action="store_true", help="call the models, whatever is recorded")
-    sub.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help="auto plays what has not changed (the default)")
-    _trust_option(sub)
-    sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
-    sub.add_argument("--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)")
-    sub.add_argument("--kernel", default="", metavar="NAME", help="the kernel to use (default: the notebook's)")
-    place = sub.add_mutually_exclusive_group()
-    place.add_argument("-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)")
-    place.add_argument("--inplace", action="store_true", help="write over the notebook itself")
-    sub.add_argument("--json", action="store_true", help="print the results as JSON")
-
-
-def _trust_option(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--trust-record", action="store_true", help="let code of records run again that you have not signed")
-
-
-def _file_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
-
-
-def _strip_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("notebooks", nargs="*", metavar="NOTEBOOK")
-
-
-def _events_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
-    sub.add_argument("--json", action="store_true", help="one JSON object a line")
-
-
 COMMANDS: dict[str, tuple[Callable[[Arguments], int], Callable[[argparse.ArgumentParser], None]]] = {
-    "run": (run, _run_options),
-    "events": (events, _events_options),
-    "pack": (pack, _file_options),
-    "strip": (strip, _strip_options),
+    "run": (run, options.run_options),
+    "test": (test, options.test_options),
+    "events": (events, options.events_options),
+    "export": (export, options.export_options),
+    "diff": (diff, options.diff_options),
+    "verify": (verify, options.verify_options),
+    "pack": (pack, options.file_options),
+    "strip": (strip, options.strip_options),
 }
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError("it must be more than 0")
-    return value
 
 
 def _files(given: Sequence[str]) -> list[Path]:
@@ -186,6 +221,43 @@ def _files(given: Sequence[str]) -> list[Path]:
         if not path.is_file():
             raise UsageError(f"There is no file {path}.")
     return paths
+
+
+def _notebooks(given: Sequence[str]) -> list[Path]:
+    """Return the files that are named, those of folders and globs included. Raises UsageError for what is not there."""
+    from .collect import notebooks
+
+    paths: list[Path] = []
+    for name in given:
+        found = notebooks(name) if Path(name).is_dir() or any(c in name for c in "*?[") else _files([name])
+        if not found:
+            raise UsageError(f"There is no notebook in {name}.")
+        paths += [p for p in found if p not in paths]
+    return paths
+
+
+def _in_parallel(work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]], jobs: int) -> list[Any]:
+    """Do `work` for each (name, item), `jobs` at a time, with a progress display; return what it gave, in order."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from .notebook.progress import Progress
+
+    def one(named: tuple[str, Any]) -> Any:
+        with Progress(named[0], lines=jobs > 1) as progress:
+            return work(named[1], progress.cell)
+
+    if jobs <= 1:
+        return [one(item) for item in items]
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, items))
+
+
+def _out(text: str, path: Path | None) -> None:
+    """Write a text to a file or to stdout. Raises UsageError."""
+    if path is None:
+        sys.stdout.write(text)
+    elif text:
+        _written(lambda: path.write_text(text, encoding="utf-8", newline="\n"), path)
 
 
 def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
@@ -205,7 +277,7 @@ def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
     return [(paths[0], output)]
 
 
-def _written(write: Callable[[], None], path: Path) -> None:
+def _written(write: Callable[[], Any], path: Path) -> None:
     try:
         write()
     except OSError as fault:

@@ -19,12 +19,12 @@ BEAT = 0.5  # s between two drawings
 
 
 class Progress:
-    """The progress of one notebook; a context manager."""
+    """The progress of one notebook; a context manager. `lines`: several go on at the same time, so no line is drawn again."""
 
-    def __init__(self, name: str, stream: TextIO | None = None) -> None:
+    def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
         self._name = name
         self._stream = stream or sys.stderr
-        self._live = self._stream.isatty()
+        self._live = self._stream.isatty() and not lines
         self._line = ""
         self._done = 0.0
         self._since = time.monotonic()

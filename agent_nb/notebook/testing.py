@@ -1,0 +1,103 @@
+"""`jupyter agent-nb test`: a notebook as its own test. It is executed from its records, with no model and no key.
+
+Why strict: a test that quietly went live, or skipped a cell without a record, would prove nothing.
+
+Rules
+- Every `%%agent` cell must have a record that matches, be replayed without drift, and have ended `ok`; every other cell must run.
+- What is wrong is said with the cell, the first difference, and the command that records again. The file is not written.
+- A notebook without agent cells passes if it runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..check import check
+from ..collect import records
+from ..events import User
+from ..record import events_of
+from .execute import OnCell, execute
+from .library import source_of
+from .metadata import load
+from .transform import agent_cell
+
+LONGEST = 20  # lines of a difference
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one notebook. `problems` are empty when it passed; `runs`: how many agent cells were replayed."""
+
+    notebook: str
+    problems: tuple[str, ...] = ()
+    runs: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it passed."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        if self.ok:
+            return f"{self.notebook}: ok, {self.runs} run{'' if self.runs == 1 else 's'} replayed"
+        again = f"To record it again: jupyter agent-nb run --live --inplace {self.notebook}"
+        return "\n".join([f"{self.notebook}: failed", *(f"  {line}" for p in self.problems for line in p.splitlines()), f"  {again}"])
+
+
+def check_notebook(
+    path: Path, *, trust: bool = False, timeout: float | None = None, kernel: str = "", on_cell: OnCell = lambda *_: None
+) -> Report:
+    """Replay the notebook at `path` strictly and report. Raises UsageError when it is no notebook or has no kernel."""
+    nb = load(path)
+    cells = _agent_cells(nb)
+    outcome = execute(path, rerun="replay", trust=trust, timeout=timeout, kernel=kernel, on_cell=on_cell)
+    ran = dict(outcome.runs)
+    problems = [p for number, cell in cells.items() for p in _cell(number, cell, nb, ran.get(number))]
+    if outcome.failure and not any(outcome.failure.partition(": ")[2][:60] in p for p in problems):
+        problems.append(outcome.failure)
+    return Report(notebook=str(path), problems=tuple(problems), runs=sum(bool(r.get("replayed")) for r in ran.values()))
+
+
+def _agent_cells(nb: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
+    """Return the agent cells of a notebook by their number, from 1."""
+    return {
+        number: cell
+        for number, cell in enumerate(nb["cells"], 1)
+        if isinstance(cell, dict) and cell.get("cell_type") == "code" and agent_cell(source_of(cell)) is not None
+    }
+
+
+def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what is wrong with one agent cell, `run` being the numbers of what it showed (None: it did not run)."""
+    name = f"cell {number} ({cell['id']})" if cell.get("id") else f"cell {number}"
+    listed = [found.record for found in records(nb) if found.cell == cell.get("id")]
+    if not listed:
+        yield f"{name}: there is no record"
+        return
+    yield from (f"{name}: {problem}" for problem in check(listed[-1]))
+    if run is None:
+        yield f"{name}: it did not run"
+    elif not run.get("replayed"):
+        yield "\n".join([f"{name}: {run.get('error') or 'it was not replayed'}", *_prompts(cell, listed[-1])])
+    elif drift := run.get("drift"):
+        head = f"{name}: {drift.get('name')} gave another result when it ran again (event {drift.get('seq')})"
+        yield "\n".join([head, *_lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))])
+    elif run.get("status") != "ok":
+        yield f"{name}: the recorded run ended with status {run.get('status')}"
+
+
+def _prompts(cell: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
+    """Return how the prompt has changed since it was recorded; nothing where `{{ }}` or no change make it moot."""
+    parts = agent_cell(source_of(cell))
+    said = next((e.content for e in events_of(record) if isinstance(e, User)), "")
+    body = (parts[1] if parts else "").strip()
+    return [] if "{{" in body or body == said.strip() else _lines(said.strip(), body)
+
+
+def _lines(before: str, after: str) -> list[str]:
+    found: Sequence[str] = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1))
+    return [*found[:LONGEST], *([f"… {len(found) - LONGEST} more lines"] if len(found) > LONGEST else [])]

@@ -1,0 +1,73 @@
+"""A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on every notebook it is given.
+
+Why: notebooks that are their own tests belong into the same run as the other tests.
+
+Rules
+- Without `--agent-nb` nothing is collected and nothing of ours is imported.
+- One item per notebook, failing with the report of `test`; checkpoints and executed copies (`.run.ipynb`) are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ENDING = ".ipynb"
+LEFT_OUT = (".run.ipynb", "-checkpoint.ipynb")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("agent-nb", "notebooks with %%agent cells")
+    group.addoption("--agent-nb", action="store_true", help="replay notebooks as tests")
+    group.addoption("--agent-nb-trust-record", action="store_true", help="let code of records run again that you have not signed")
+    group.addoption("--agent-nb-timeout", type=float, default=None, metavar="S", help="seconds a cell may take")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFile | None:
+    """Take notebooks."""
+    wanted = file_path.suffix == ENDING and not file_path.name.endswith(LEFT_OUT)
+    if not wanted or not parent.config.getoption("--agent-nb"):
+        return None
+    made: NotebookFile = NotebookFile.from_parent(parent, path=file_path)
+    return made
+
+
+class NotebookFile(pytest.File):
+    """A notebook; it holds one test."""
+
+    def collect(self) -> Iterable[NotebookItem]:
+        """Yield the test."""
+        yield NotebookItem.from_parent(self, name="replay")
+
+
+class NotebookItem(pytest.Item):
+    """The replay of one notebook."""
+
+    def runtest(self) -> None:
+        """Replay it. Raises ReplayFailed."""
+        from .errors import UsageError
+        from .notebook.testing import check_notebook
+
+        option = self.config.getoption
+        try:
+            report = check_notebook(self.path, trust=option("--agent-nb-trust-record"), timeout=option("--agent-nb-timeout"))
+        except UsageError as fault:
+            raise ReplayFailed(str(fault)) from None
+        if not report.ok:
+            raise ReplayFailed(str(report))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show the report instead of a traceback through our code."""
+        return str(excinfo.value) if isinstance(excinfo.value, ReplayFailed) else super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return where the test stands."""
+        return self.path, 0, f"replay of {self.path.name}"
+
+
+class ReplayFailed(Exception):  # noqa: N818  (pytest shows the name)
+    """A notebook did not replay; the message is the report."""

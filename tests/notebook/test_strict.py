@@ -1,0 +1,233 @@
+"""`jupyter agent-nb test`, and what else the command line does with recorded runs."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import agent_nb
+from agent_nb.cli import main
+from agent_nb.collect import runs
+from agent_nb.notebook.metadata import load, records
+
+pytest_plugins = ["pytester"]
+SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"
+CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])\ntwo = Scripted(['Yes.'])"
+FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
+SECOND = "%%agent -m two\nAre you sure?"
+
+
+def code(source, number):
+    return {"cell_type": "code", "id": f"cell{number}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+
+
+def write(path, *sources):
+    cells = [code(source, number) for number, source in enumerate(sources, 1)]
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+def edit(path, number, old, new):
+    nb = json.loads(path.read_text())
+    source = "".join(nb["cells"][number - 1]["source"])
+    assert old in source
+    nb["cells"][number - 1]["source"] = source.replace(old, new)
+    path.write_text(json.dumps(nb, indent=1))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A recorded notebook, made once; and the folder with the secret that signed it."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
+        path = write(folder / "n.ipynb", SETUP, MODELS, FIRST, SECOND)
+        assert main(["run", "--live", "--inplace", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def notebook(made, tmp_path, monkeypatch):
+    """A copy of the recorded notebook, for the user who made it."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(made.parent / "jupyter"))
+    return shutil.copy(made, tmp_path / "n.ipynb")
+
+
+class TestReplaying:
+    def test_a_recorded_notebook_passes(self, notebook, capsys):
+        before = notebook.read_bytes()
+        assert main(["test", str(notebook)]) == 0
+        assert "ok, 2 runs replayed" in capsys.readouterr().out
+        assert notebook.read_bytes() == before
+
+    def test_executing_twice_gives_the_same_events_outputs_and_record(self, notebook):
+        for _ in range(2):
+            assert main(["run", "--inplace", "--rerun", "replay", str(notebook)]) == 0
+            once = load(notebook)
+            outputs = json.dumps([c["outputs"] for c in once["cells"]], sort_keys=True)
+            if _ == 0:
+                before, first = once, outputs
+        assert json.dumps(once["metadata"]["agent_nb"], sort_keys=True) == json.dumps(before["metadata"]["agent_nb"], sort_keys=True)
+        assert outputs == first
+
+    def test_the_metadata_of_a_replay_is_byte_for_byte_that_of_the_recording(self, notebook):
+        before = json.dumps(load(notebook)["metadata"]["agent_nb"])
+        main(["run", "--inplace", str(notebook)])
+        assert json.dumps(load(notebook)["metadata"]["agent_nb"]) == before
+
+    def test_a_drift_names_the_cell_and_the_first_difference(self, notebook, capsys):
+        edit(notebook, 1, "base = 40", "base = 41")
+        assert main(["test", str(notebook)]) == 1
+        told = capsys.readouterr().out
+        assert "cell 3 (cell3)" in told
+        assert "-42" in told
+        assert "+43" in told
+        assert "run --live --inplace" in told
+
+    def test_a_changed_prompt_is_stale_and_shown(self, notebook, capsys):
+        edit(notebook, 4, "Are you sure?", "Are you very sure?")
+        assert main(["test", str(notebook)]) == 1
+        told = capsys.readouterr().out
+        assert "cell 4" in told
+        assert "stale (prompt changed)" in told
+        assert "+Are you very sure?" in told
+
+    def test_a_changed_script_is_another_model(self, notebook, capsys):
+        edit(notebook, 2, "Yes.", "No.")
+        assert main(["test", str(notebook)]) == 1
+        assert "stale (model changed)" in capsys.readouterr().out
+
+    def test_a_cell_without_a_record_fails(self, notebook, capsys):
+        nb = load(notebook)
+        del nb["metadata"]["agent_nb"]["runs"]["cell4"]
+        notebook.write_text(json.dumps(nb))
+        assert main(["test", str(notebook)]) == 1
+        assert "cell 4 (cell4): there is no record" in capsys.readouterr().out
+
+    def test_a_tampered_record_is_no_drift(self, notebook, capsys):
+        notebook.write_text(notebook.read_text().replace("It is 42.", "It is 99."))
+        assert main(["test", str(notebook)]) == 1
+        told = capsys.readouterr().out
+        assert "changed after it was recorded" in told
+        assert "another result" not in told
+        assert main(["verify", str(notebook)]) == 1
+
+    def test_a_failing_cell_without_agent_fails(self, notebook, capsys):
+        edit(notebook, 1, "base = 40", "base = 40\n1 / 0")
+        assert main(["test", str(notebook)]) == 1
+        assert "ZeroDivisionError" in capsys.readouterr().out
+
+    def test_another_user_must_trust_its_code(self, notebook, monkeypatch, tmp_path, capsys):
+        monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "somebody"))
+        assert main(["test", str(notebook)]) == 1
+        assert "--trust-record" in capsys.readouterr().out
+        assert main(["test", "--trust-record", str(notebook)]) == 0
+
+    def test_json_for_programs(self, notebook, capsys):
+        assert main(["test", "--json", str(notebook)]) == 0
+        (report,) = json.loads(capsys.readouterr().out)
+        assert (report["ok"], report["runs"]) == (True, 2)
+
+    def test_folders_and_several_at_a_time(self, notebook, capsys):
+        shutil.copy(notebook, notebook.with_name("m.ipynb"))
+        assert main(["test", "-j", "2", str(notebook.parent)]) == 0
+        assert capsys.readouterr().out.count("ok, 2 runs") == 2
+
+    def test_pytest_collects_notebooks(self, notebook, pytester, monkeypatch):
+        monkeypatch.setenv("PYTHONPATH", str(Path(agent_nb.__file__).parents[1]))
+        edit(notebook, 1, "base = 40", "base = 41")
+        plugin = ("-p", "agent_nb.pytest_plugin", "-p", "no:cacheprovider")
+        done = pytester.runpytest_subprocess(*plugin, "--agent-nb", str(notebook))
+        done.assert_outcomes(failed=1)
+        assert "+43" in done.stdout.str()
+        assert pytester.runpytest_subprocess(*plugin, str(notebook.parent)).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+class TestParameters:
+    def test_a_parameter_is_set_before_the_notebook_runs(self, tmp_path):
+        path = write(tmp_path / "p.ipynb", "n = 1", "print(n + 1)")
+        nb = json.loads(path.read_text())
+        nb["cells"][0]["metadata"]["tags"] = ["parameters"]
+        path.write_text(json.dumps(nb))
+        assert main(["run", "-p", "n=41", str(path)]) == 0
+        done = load(path.with_name("p.run.ipynb"))
+        assert "".join(done["cells"][2]["outputs"][0]["text"]) == "42\n"
+        assert main(["run", "-p", "n=1", "-o", str(path), str(path.with_name("p.run.ipynb"))]) == 0
+        assert len(load(path)["cells"]) == 3
+
+    def test_what_is_no_parameter_is_exit_code_2(self, notebook, capsys):
+        assert main(["run", "-p", "1x", str(notebook)]) == 2
+        assert "NAME=VALUE" in capsys.readouterr().err
+
+
+class TestReading:
+    def test_events_as_csv_json_and_parquet(self, notebook, tmp_path, capsys):
+        assert main(["events", str(notebook), "--format", "csv"]) == 0
+        assert capsys.readouterr().out.startswith("notebook,run,cell,turn")
+        assert main(["events", str(notebook), "-o", str(tmp_path / "e.json")]) == 0
+        assert len(json.loads((tmp_path / "e.json").read_text())) == sum(len(r.log) for r in runs(notebook))
+        pytest.importorskip("pyarrow")
+        assert main(["events", str(notebook), "--columns", "calls", "-o", str(tmp_path / "e.parquet")]) == 0
+        assert list(pd.read_parquet(tmp_path / "e.parquet")["name"]) == ["python"]
+
+    def test_events_of_chosen_columns(self, notebook, capsys):
+        assert main(["events", str(notebook), "--columns", "type,text"]) == 0
+        assert "It is 42." in capsys.readouterr().out
+        assert main(["events", str(notebook), "--columns", "nonsense,x"]) == 2
+
+    @pytest.mark.parametrize(("form", "words"), [("markdown", "It is 42."), ("html", "<"), ("text", "It is 42."), ("canonical", '"type"')])
+    def test_export(self, notebook, capsys, form, words):
+        assert main(["export", str(notebook), "--to", form]) == 0
+        assert words in capsys.readouterr().out
+
+    def test_export_to_a_file_by_its_ending_and_one_run(self, notebook, tmp_path):
+        run = runs(notebook)[0].id
+        assert main(["export", str(notebook), "--run", run, "-o", str(tmp_path / "x.ndjson")]) == 0
+        lines = (tmp_path / "x.ndjson").read_text().splitlines()
+        assert {json.loads(line)["run"] for line in lines} == {run}
+
+    def test_export_in_an_unknown_form_names_the_known_ones(self, notebook, capsys):
+        assert main(["export", str(notebook), "--to", "morse"]) == 2
+        assert "markdown" in capsys.readouterr().err
+
+    def test_diff_of_two_notebooks(self, notebook, tmp_path, capsys):
+        other = shutil.copy(notebook, tmp_path / "other.ipynb")
+        assert main(["diff", str(notebook), str(other)]) == 0
+        edit(other, 2, "Yes.", "No.")
+        assert main(["run", "--inplace", str(other)]) == 0
+        capsys.readouterr()
+        assert main(["diff", str(notebook), str(other)]) == 1
+        told = capsys.readouterr().out
+        assert "- Yes." in told
+        assert "+ No." in told
+
+    def test_diff_of_one_notebook_compares_with_the_run_before(self, notebook, capsys):
+        assert main(["diff", str(notebook)]) == 2
+        edit(notebook, 4, "sure", "certain")
+        assert main(["run", "--inplace", str(notebook)]) == 0
+        capsys.readouterr()
+        assert main(["diff", str(notebook)]) == 1
+        assert "certain" in capsys.readouterr().out
+
+    def test_verify_says_who_signed(self, notebook, monkeypatch, tmp_path, capsys):
+        assert main(["verify", "--signed", str(notebook)]) == 0
+        assert capsys.readouterr().out.count("signed by you") == 2
+        monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "somebody"))
+        assert main(["verify", str(notebook)]) == 0
+        assert main(["verify", "--signed", str(notebook)]) == 1
+
+    def test_verify_finds_secrets_and_does_not_repeat_them(self, notebook, monkeypatch, capsys):
+        monkeypatch.setenv("MY_API_KEY", "What is base + 2?")
+        assert main(["verify", str(notebook)]) == 1
+        told = capsys.readouterr().out
+        assert re.search(r"a secret in event \d+ \(user\): MY_API_KEY", told)
+        assert "What is" not in told
+
+
+def test_no_home_folder_is_recorded(made):
+    text = json.dumps([r for listed in records(load(made)).values() for r in listed])
+    assert str(made.parent) not in text
