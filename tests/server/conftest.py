@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -93,3 +94,11 @@ def rig() -> Iterator[Callable[..., Rig]]:
 def token() -> str:
     """The token of every server here."""
     return TOKEN
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of loopback where nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

@@ -1,0 +1,377 @@
+"""Following a run over real connections: through a proxy that breaks them, through restarts, and refusals."""
+
+import asyncio
+import json
+import os
+import random
+import threading
+from functools import partial
+
+import anyio
+import httpx
+import pytest
+
+from agent_nb import events as ev
+from agent_nb.errors import ModelError, UsageError
+from agent_nb.events import encode_event
+from agent_nb.log import EventLog
+from agent_nb.server.app import Server, Settings
+from agent_nb.server.client import Backoff, attach, read, target
+from agent_nb.server.hub import Hub
+
+QUICK = Backoff(first=0.001, most=0.01, patience=20, torn=0.05, idle=5)
+RUNS = int(os.environ.get("AGENT_NB_PROXY_RUNS", "300"))
+
+
+def run(function, *args):
+    return anyio.run(partial(function, *args))
+
+
+def stored(log):
+    return [encode_event(e) for e in log]
+
+
+def speak(feed, answers=3):
+    feed(ev.User(content="hi"))
+    for i in range(answers):
+        for piece in ("The ", "answer ", str(i)):
+            feed(ev.Delta(of="respond", block=f"b{i}", text=piece))
+        feed(ev.Respond(content=f"The answer {i}", block=f"b{i}"))
+    feed(ev.End())
+
+
+class Proxy:
+    """A server in the middle that spoils connections: refuses, cuts, delays, repeats and disorders them by a random plan."""
+
+    def __init__(self, upstream: str, seed: int) -> None:
+        self._upstream = upstream
+        self._rng = random.Random(seed)
+        self._client = httpx.AsyncClient(trust_env=False, timeout=20, verify=False)
+        self._past: list[str] = []
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await self._client.aclose()
+
+    async def _serve(self, reader, writer):
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            headers = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
+            await self._spoil(head[0].split()[1], {k.lower(): v for k, v in headers.items()}, writer)
+        except (OSError, asyncio.IncompleteReadError, httpx.HTTPError):
+            pass
+        finally:
+            writer.close()
+
+    async def _spoil(self, path, headers, writer):
+        rng, kind = self._rng, self._rng.random()
+        if kind < 0.08:
+            return  # nothing at all
+        if kind < 0.16:
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\nConnection: close\r\n\r\noops")
+            await writer.drain()
+            return
+        asked = {"Authorization": headers["authorization"], "Accept": headers["accept"]}
+        after = headers.get("last-event-id", "")
+        self._past.append(after)
+        if kind < 0.3:
+            after = rng.choice(self._past)  # an answer for an older request
+        if after:
+            asked["Last-Event-ID"] = after
+        async with self._client.stream("GET", self._upstream + path, headers=asked) as answer:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+            left = rng.choice([rng.randint(0, 900), 10**9])
+            held = b""
+            async for chunk in answer.aiter_bytes():
+                for data in self._disorder(held + chunk):
+                    writer.write(data[:left])
+                    left -= len(data)
+                    if rng.random() < 0.2:
+                        await writer.drain()
+                        await asyncio.sleep(rng.random() / 500)
+                    if left <= 0:
+                        await writer.drain()
+                        if rng.random() < 0.5:
+                            writer.transport.abort()
+                        return
+            await writer.drain()
+
+    def _disorder(self, data):
+        rng = self._rng
+        parts = [p + b"\n\n" for p in data.split(b"\n\n") if p]
+        if len(parts) > 1 and rng.random() < 0.4:
+            i = rng.randrange(len(parts) - 1)
+            parts[i], parts[i + 1] = parts[i + 1], parts[i]
+        if parts and rng.random() < 0.4:
+            parts.insert(rng.randrange(len(parts)), rng.choice(parts))
+        return parts
+
+
+def test_through_a_proxy_that_breaks_connections_the_log_is_the_uncut_one_300_times(rig, token):
+    server = rig()
+    driven = server.publish("r")
+    speak(driven.feed)
+    expected = stored(driven.log)
+
+    async def main():
+        connections = 0
+        for start in range(0, RUNS, 10):
+            results = {}
+
+            async def one(seed, results=results):
+                async with Proxy(server.server.url, seed) as proxy:
+                    attached = attach(f"{proxy.url}/runs/r", token, backoff=QUICK)
+                    await attached
+                    results[seed] = attached
+
+            async with anyio.create_task_group() as group:
+                for seed in range(start, min(start + 10, RUNS)):
+                    group.start_soon(one, seed)
+            for attached in results.values():
+                assert stored(attached.log) == expected
+                connections += attached.connections
+        return connections
+
+    assert run(main) > RUNS * 1.2
+
+
+def test_a_run_that_goes_on_is_followed_through_a_proxy_that_breaks_connections(rig, token):
+    server = rig()
+
+    async def one(seed):
+        driven = server.publish(f"live{seed}")
+        threading.Thread(target=speak, args=(lambda event: (driven.feed(event), threading.Event().wait(0.002)), 10), daemon=True).start()
+        async with Proxy(server.server.url, seed) as proxy:
+            attached = attach(f"{proxy.url}/runs/live{seed}", token, backoff=QUICK)
+            await attached
+        assert stored(attached.log) == stored(driven.log)
+
+    async def main():
+        async with anyio.create_task_group() as group:
+            for seed in range(10):
+                group.start_soon(one, seed)
+
+    run(main)
+
+
+def test_a_server_that_restarts_is_found_again(rig, token):
+    first = rig()
+    log = EventLog("r")
+    first.hub.attach(log)
+    log.append(ev.User(content="before"))
+
+    async def main():
+        attached = attach(f"{first.server.url}/runs/r", token, backoff=QUICK)
+        seen = []
+        async for event in attached:
+            seen.append(event.type)
+            if event.type == "user":
+                await anyio.to_thread.run_sync(first.server.stop)
+                log.append(ev.Respond(content="meanwhile"))
+                hub = Hub()
+                second = Server(hub, port=first.server.port, token=token, settings=Settings(keepalive=0)).start()
+                # the restarted server does not have the run at once
+                threading.Timer(0.2, _publish, (hub, log)).start()
+        await anyio.to_thread.run_sync(second.stop)
+        assert seen == ["user", "respond", "end"]
+        assert stored(attached.log) == stored(log)
+
+    run(main)
+
+
+def _publish(hub, log):
+    hub.attach(log)
+    log.append(ev.End())
+
+
+def test_events_come_live_with_their_deltas(rig, token):
+    server = rig()
+    driven = server.publish("r")
+    speak(driven.feed, 1)
+
+    async def main():
+        return [e.type async for e in attach(f"{server.server.url}/runs/r", token)]
+
+    assert run(main) == ["user", "delta", "delta", "delta", "respond", "end"]
+
+
+def test_awaiting_gives_the_run(rig, token):
+    server = rig()
+    speak(server.publish("r").feed, 1)
+
+    async def main():
+        return await attach(f"{server.server.url}/runs/r/events?token={token}")
+
+    found = run(main)
+    assert (found.id, found.answer, found.status) == ("r", "The answer 0", "ok")
+
+
+def test_a_servers_address_follows_its_newest_run(rig, token):
+    server = rig()
+    speak(server.publish("old").feed)
+    speak(server.publish("new").feed)
+
+    async def main():
+        return (await attach(server.server.url, token)).id
+
+    assert run(main) == "new"
+
+
+def test_a_finished_run_can_be_iterated_again_and_a_busy_one_not_twice(rig, token):
+    server = rig()
+    speak(server.publish("r").feed, 1)
+
+    async def main():
+        attached = attach(f"{server.server.url}/runs/r", token)
+        async for _ in attached:
+            with pytest.raises(UsageError, match="followed already"):
+                await attached
+            break
+        again = attach(f"{server.server.url}/runs/r", token)
+        await again
+        return [e.type async for e in again]
+
+    assert run(main) == ["user", "respond", "end"]
+
+
+def test_the_remote_run_can_be_stopped_and_asked(rig, token):
+    server = rig()
+    driven = server.publish("r", ev.User(content="x"))
+
+    async def main():
+        attached = attach(f"{server.server.url}/runs/r", token)
+        async for event in attached:
+            if event.type == "user":
+                await attached.approve("c/1", allow=True, args={"a": 1})
+                with pytest.raises(UsageError, match="no open question"):
+                    await attached.approve("other", allow=False)
+                await attached.cancel()
+        return attached.run.status
+
+    assert run(main) == "interrupted"
+    assert driven.answers[0] == ("c/1", {"allow": True, "args": {"a": 1}, "scope": "once", "reason": ""})
+
+
+@pytest.mark.parametrize(("path", "wrong", "words"), [("/runs/r", "x" * 10, "refuses \\(401\\)"), ("/health", "", "refuses|no stream")])
+def test_a_refusal_that_waiting_cannot_mend_is_an_error_at_once(path, wrong, words, rig, token):
+    server = rig()
+    server.publish("r")
+
+    async def main():
+        await attach(server.server.url + path, wrong or token, backoff=QUICK)
+
+    with pytest.raises(UsageError, match=words):
+        run(main)
+
+
+def test_a_server_without_runs_says_so(rig, token):
+    server = rig()
+
+    async def main():
+        await attach(server.server.url, token)
+
+    with pytest.raises(UsageError, match="no run to follow"):
+        run(main)
+
+
+def test_it_gives_up_when_nothing_comes_for_long(free_port):
+    async def main():
+        await attach(f"http://127.0.0.1:{free_port}/runs/r", "token", backoff=Backoff(first=0.001, most=0.01, patience=0.05))
+
+    with pytest.raises(ModelError, match=r"Gave up on http://127\.0\.0\.1"):
+        run(main)
+
+
+def test_a_connection_that_says_nothing_is_left(rig, token):
+    server = rig()
+    driven = server.publish("r", ev.User(content="x"))
+
+    async def main():
+        attached = attach(f"{server.server.url}/runs/r", token, backoff=Backoff(first=0.001, most=0.001, idle=0.05, patience=20))
+        async for event in attached:
+            if event.type == "user":
+                threading.Timer(0.3, lambda: driven.feed(ev.End())).start()
+        return attached.connections
+
+    assert run(main) > 1
+
+
+def test_states_are_told(rig, token):
+    server = rig()
+    speak(server.publish("r").feed, 1)
+    states = []
+
+    async def main():
+        await attach(f"{server.server.url}/runs/r", token, on_state=states.append)
+
+    run(main)
+    assert states == ["connecting", "following", "ended"]
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x/runs/r", "http://", "file:///etc/passwd"])
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(UsageError, match="no address of a run"):
+        attach(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "where", "name", "token"),
+    [("127.0.0.1:80/runs/r/events?token=t", "http://127.0.0.1:80", "r", "t"), ("http://h/", "http://h", "", ""),
+     ("https://h/runs/a/", "https://h", "a", ""), ("https://h/user/me/proxy/9/runs/a", "https://h/user/me/proxy/9", "a", ""),
+     ("http://h/runs", "http://h", "", ""), ("http://h/x/", "http://h/x", "", "")],
+)  # fmt: skip
+def test_addresses_are_understood(url, where, name, token):
+    found = target(url)
+    assert (found.server, found.run, found.token) == (where, name, token)
+
+
+def test_any_stream_can_be_read_for_a_codec(rig, token):
+    from agent_nb.convert import decode
+
+    server = rig()
+    speak(server.publish("r").feed, 1)
+
+    async def main(path):
+        return [chunk async for chunk in read(server.server.url + path, token=token)]
+
+    chunks = run(main, "/runs/r/events?format=looopy")
+    assert decode(chunks, "looopy")[-1].type == "end"
+    with pytest.raises(UsageError, match="answers 404"):
+        run(main, "/runs/none/events")
+    with pytest.raises(UsageError, match="no http address"):
+        run(partial(_read_all, "file:///etc/passwd"))
+
+
+async def _read_all(url):
+    return [chunk async for chunk in read(url)]
+
+
+def test_a_stream_that_breaks_off_is_told(free_port):
+    async def main():
+        server = await asyncio.start_server(_half, "127.0.0.1", free_port)
+        try:
+            return [chunk async for chunk in read(f"http://127.0.0.1:{free_port}/")]
+        finally:
+            server.close()
+
+    with pytest.raises(ModelError, match="broke off"):
+        run(main)
+
+
+async def _half(reader, writer):
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\ndata: {}\n\n")
+    await writer.drain()
+    writer.close()
+
+
+def test_json_lines_of_a_stream_are_events(rig):
+    server = rig()
+    speak(server.publish("r").feed, 1)
+    text = server.client.get("/runs/r/events", headers={"Accept": "application/json"}).text
+    assert [json.loads(line)["type"] for line in text.splitlines()] == ["user", "delta", "delta", "delta", "respond", "end"]

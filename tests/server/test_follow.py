@@ -1,0 +1,162 @@
+"""A remote run put in order, each event once, over any sequence of broken connections; without a network."""
+
+import random
+
+import pytest
+
+from agent_nb import events as ev
+from agent_nb.codecs.detect import named
+from agent_nb.events import encode_event
+from agent_nb.log import EventLog
+from agent_nb.server.filters import Filter
+from agent_nb.server.follow import Follower
+from agent_nb.server.frames import Frames
+from agent_nb.server.hub import Hub
+from agent_nb.wire.sse import Frame, SSEDecoder
+
+
+def a_run(answers=6):
+    """Return a hub with one finished run `r` and its log: blocks with deltas, calls, results."""
+    log, hub = EventLog("r"), Hub()
+    hub.attach(log)
+    log.append(ev.User(content="hi é \u2028"))
+    for i in range(answers):
+        for piece in ("The ", "answer ", str(i)):
+            log.append(ev.Delta(of="respond", block=f"b{i}", text=piece))
+        log.append(ev.Respond(content=f"The answer {i}", block=f"b{i}"))
+        log.append(ev.Call(call_id=f"c{i}", name="sh"))
+        log.append(ev.Result(call_id=f"c{i}", name="sh", content="x"))
+    log.append(ev.End())
+    return hub, log
+
+
+def answer(hub, after):
+    """Return the bytes that a server sends for a connection that resumes after an id."""
+    subscription = hub.subscribe("r", Filter(internal=True), after=after)
+    frames, out = Frames(named("canonical")[0], "", "sse"), b""
+    while taken := subscription.take():
+        out += frames.encode(taken)
+    return out
+
+
+def follow(connections):
+    """Follow over connections (functions from the last id to bytes); return the follower and the log."""
+    follower, log = Follower(), EventLog("r")
+    for connection in connections:
+        if follower.over:
+            break
+        decoder = SSEDecoder()
+        follower.connected()
+        for frame in decoder.feed(connection(follower.last_id)):
+            for event in follower.feed(frame):
+                log.append(event)
+    return follower, log
+
+
+def stored(log):
+    return [encode_event(e) for e in log]
+
+
+def test_a_cut_at_every_byte_and_every_event_boundary_loses_and_repeats_nothing():
+    hub, log = a_run(1)
+    whole = len(answer(hub, ""))
+    for cut in range(whole + 1):
+        follower, got = follow([lambda after, cut=cut: answer(hub, after)[:cut], lambda after: answer(hub, after)])
+        assert stored(got) == stored(log)
+        assert follower.over
+
+
+def test_300_random_runs_of_cuts_repeats_and_disorder_give_the_uncut_log():
+    hub, log = a_run()
+    rng = random.Random(11)
+    for _ in range(300):
+        past = []
+
+        def connection(after, past=past):
+            # a proxy may answer for an older id, bring an old answer again, swap frames, and cut at any byte
+            seen = after if rng.random() < 0.7 else rng.choice([*past, ""])
+            past.append(after)
+            parts = [p + b"\n\n" for p in answer(hub, seen).split(b"\n\n") if p]
+            for _ in range(rng.randint(0, 4)):
+                i, j = rng.randrange(len(parts)), rng.randrange(len(parts))
+                parts[i], parts[j] = parts[j], parts[i]
+            if rng.random() < 0.4:
+                parts[0:0] = parts[rng.randrange(len(parts)) :]
+            data = b"".join(parts)
+            return data[: rng.randint(0, len(data))]
+
+        endless = iter(lambda: connection, None)
+        follower, got = follow(endless)
+        assert stored(got) == stored(log)
+        assert follower.over
+
+
+def test_deltas_come_once_and_in_their_place():
+    hub, _ = a_run(2)
+    data = answer(hub, "")
+    decoder, follower = SSEDecoder(), Follower()
+    frames = decoder.feed(data)
+    texts = [e.text for f in frames[:3] for e in follower.feed(f) if e.type == "delta"]
+    follower.connected()
+    again = SSEDecoder().feed(answer(hub, follower.last_id))
+    texts += [e.text for f in [*frames[:3], *again] for e in follower.feed(f) if e.type == "delta"]
+    assert texts == ["The ", "answer ", "0", "The ", "answer ", "1"]
+
+
+def test_events_that_nobody_has_any_more_are_an_error_in_the_log_and_it_goes_on():
+    hub = Hub(keep=4)
+    channel = hub.open("r")
+    for i in range(20):
+        channel.publish(ev.Think(content=str(i), run="r"))
+    channel.publish(ev.End(run="r"))
+    first = Frame("message", encode_event(ev.Think(content="0", run="r", seq=1)).decode(), "1")
+    follower, log = Follower(), EventLog("r")
+    frames = [first, *SSEDecoder().feed(answer(hub, "1"))]
+    for event in [e for f in frames for e in follower.feed(f)]:
+        log.append(event)
+    assert [e.type for e in log][:2] == ["think", "error"]
+    assert (log[1].code, log[1].run) == ("gap", "r")
+    assert "no longer there" in log[1].message
+    assert [e.seq for e in log] == list(range(1, len(log) + 1))
+    assert log.ended
+    assert follower.gaps == 1
+    assert follower.last_id == "21"
+
+
+def test_a_server_that_does_not_know_our_place_sends_everything_and_nothing_is_repeated():
+    hub, log = a_run(1)
+    follower = Follower()
+    got = EventLog("r")
+    for frame in SSEDecoder().feed(answer(hub, "")[:400]):
+        for event in follower.feed(frame):
+            got.append(event)
+    data = b'event: gap\ndata: {"run":"r","reason":"unknown","after":"x","missed":0}\n\n' + answer(hub, "")
+    for frame in SSEDecoder().feed(data):
+        for event in follower.feed(frame):
+            got.append(event)
+    assert stored(got) == stored(log)
+    assert follower.gaps == 0
+
+
+@pytest.mark.parametrize(
+    "data", ["", "not json", "[]", "5", '{"type":"user"}', '{"type":"user","seq":-3}', "[" * 50000, '{"type":"end","seq":1e9}']
+)
+def test_what_is_no_event_of_the_run_is_passed_over(data):
+    follower = Follower()
+    assert follower.feed(Frame("message", data, "1")) == []
+    assert not follower.over
+
+
+def test_nothing_comes_after_the_end():
+    follower = Follower()
+    end = Frame("message", '{"type":"end","seq":1}', "1")
+    assert len(follower.feed(end)) == 1
+    assert follower.feed(Frame("message", '{"type":"user","seq":2}', "2")) == []
+
+
+def test_what_waits_is_bounded():
+    follower = Follower()
+    for seq in range(2, 10_000):
+        follower.feed(Frame("message", f'{{"type":"think","seq":{seq}}}', str(seq)))
+    assert len(follower._waiting) <= 4096
+    assert follower.torn
