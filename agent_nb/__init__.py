@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from .agent import Stream as Stream
     from .api import parse as parse
     from .collect import runs as runs
+    from .convert import decode as decode
+    from .convert import encode as encode
     from .log import EventLog as EventLog
     from .models.scripted import Scripted as Scripted
     from .run import Run as Run
+    from .server.client import attach as attach
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
 
@@ -32,6 +35,9 @@ _WHERE = {
     "tool": "tools.decorator",
     "parse": "api",
     "runs": "collect",
+    "decode": "convert",
+    "encode": "convert",
+    "attach": "server.client",
 }
 
 __all__ = [*_WHERE, "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604  (names of the table above)
