@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from collections.abc import Callable
@@ -115,7 +116,7 @@ def execute(
     failure = ""
     with tempfile.TemporaryFile() as said:  # what the kernel process says is news only when it dies
         try:
-            client.execute(env={**os.environ, "JPY_SESSION_NAME": str(where)}, stderr=said)
+            asyncio.run(client.async_execute(env={**os.environ, "JPY_SESSION_NAME": str(where)}, stderr=said))
         except CellExecutionError as fault:
             failure = f"{fault.ename}: {fault.evalue}"
         except DeadKernelError as fault:
