@@ -158,6 +158,18 @@ def export(arguments: Arguments) -> int:
     return OK
 
 
+def convert(arguments: Arguments) -> int:
+    """translate a run from one format into another, as it comes; what is lost is told on stderr"""
+    from .convert import command
+
+    source, target = arguments.source, arguments.output
+    if target != "-" and Path(target).exists() and source != "-" and Path(source).exists() and Path(source).samefile(target):
+        raise UsageError(f"{source} would be written over while it is read. Choose another file with -o.")
+    report = command(source, target, arguments.from_ or None, arguments.to, strict=arguments.strict, framing=arguments.framing)
+    complain(str(report))
+    return OK
+
+
 def diff(arguments: Arguments) -> int:
     """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest run with the one before"""
     from .notebook import reading
@@ -207,6 +219,7 @@ COMMANDS: dict[str, tuple[Callable[[Arguments], int], Callable[[argparse.Argumen
     "test": (test, options.test_options),
     "events": (events, options.events_options),
     "export": (export, options.export_options),
+    "convert": (convert, options.convert_options),
     "diff": (diff, options.diff_options),
     "verify": (verify, options.verify_options),
     "pack": (pack, options.file_options),

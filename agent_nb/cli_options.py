@@ -72,6 +72,16 @@ def export_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("-o", "--output", metavar="FILE", help="where to write")
 
 
+def convert_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `convert`."""
+    sub.add_argument("source", nargs="?", default="-", metavar="IN", help="the file to read (default: stdin)")
+    sub.add_argument("--from", dest="from_", default="", metavar="CODEC", help="the format of IN (default: told by its first lines)")
+    sub.add_argument("--to", required=True, metavar="CODEC", help="the format to write, or one of its forms, as loom:export")
+    sub.add_argument("-o", "--output", default="-", metavar="OUT", help="the file to write (default: stdout)")
+    sub.add_argument("--framing", choices=("ndjson", "sse"), help="how objects are parted (default: as the format does)")
+    sub.add_argument("--strict", action="store_true", help="stop at the first thing that cannot be carried")
+
+
 def diff_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `diff`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="one or two notebooks, or files of events")
