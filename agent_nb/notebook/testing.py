@@ -3,7 +3,7 @@
 Why strict: a test that quietly went live, or skipped a cell without a record, would prove nothing.
 
 Rules
-- Every `%%agent` cell must have a record that matches, be replayed without drift, and have ended `ok`; every other cell must run.
+- Every `%%agent` cell must have a record that matches, be replayed without drift, and have ended `ok` or at a limit; every other cell must run.
 - What is wrong is said with the cell, the first difference, and the command that records again. The file is not written.
 - A notebook without agent cells passes if it runs.
 """
@@ -27,6 +27,7 @@ from .metadata import load
 from .transform import agent_cell
 
 LONGEST = 20  # lines of a difference
+PASSING = ("ok", "limit")  # how a recorded run may have ended
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapp
     elif drift := run.get("drift"):
         head = f"{name}: {drift.get('name')} gave another result when it ran again (event {drift.get('seq')})"
         yield "\n".join([head, *_lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))])
-    elif run.get("status") != "ok":
+    elif run.get("status") not in PASSING:
         yield f"{name}: the recorded run ended with status {run.get('status')}"
 
 
