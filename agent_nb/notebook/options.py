@@ -20,6 +20,7 @@ from ..errors import UsageError
 DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")
 Thoughts = Literal["show", "collapse", "hide"]
+MEMORIES = ("window", "summary")
 RERUNS = ("auto", "live", "replay")
 THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
 EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
@@ -45,6 +46,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     view: str = "auto"
     thoughts: Thoughts = "collapse"
     system: str | None = None
+    memory: str = "window"
+    attach: tuple[str, ...] = ()
     limits: dict[str, float] = {}
     settings: dict[str, Any] = {}
 
@@ -55,6 +58,14 @@ def _flag(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # 
 
 def _value(*names: str, **keywords: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
     return names, keywords
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return the JSON object that an option holds. Raises ValueError, which argparse reports."""
+    value = msgspec.json.decode(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"{text} is no JSON object")
+    return value
 
 
 OPTIONS = (
@@ -76,18 +87,26 @@ OPTIONS = (
     _value("--max-calls", type=int, metavar="N", help="limit: tool calls"),
     _value("--max-failures", type=int, metavar="N", help="limit: tool failures in a row"),
     _value("--max-tokens", type=int, metavar="N", help="limit: tokens of the whole run"),
-    _value("--cost", type=float, metavar="USD", help="limit: cost of the whole run"),
+    _value("--budget", "--cost", dest="cost", type=float, metavar="USD", help="limit: cost of the whole run"),
     _value("--time", type=float, metavar="S", help="limit: seconds"),
     _value("--temperature", type=float, metavar="X", help="sampling temperature"),
     _value("--seed", type=int, metavar="N", help="sampling seed"),
     _value("--reasoning", metavar="EFFORT", help=EFFORTS),
+    _value("--max-output", type=int, metavar="N", help="tokens of one answer of the model"),
+    _value("--stop", action="append", metavar="TEXT", help="a text at which the model stops"),
+    _value("--extra", type=_object, metavar="JSON", help="an object merged into the request as it is"),
+    _value("--memory", choices=MEMORIES, help="a conversation too long for the model: leave the oldest turns out, or summarise them"),
+    _value("--attach", action="append", metavar="IMAGE", help="an image file, or a variable that holds an image or a figure"),
 )  # fmt: skip
 
 LIMITS = {
     "max_turns": "turns", "max_calls": "tool_calls", "max_failures": "failures",
     "max_tokens": "tokens", "cost": "cost", "time": "seconds",
 }  # fmt: skip
-SETTINGS = ("temperature", "seed", "reasoning")
+SETTINGS = {
+    "temperature": "temperature", "seed": "seed", "reasoning": "reasoning",
+    "max_output": "max_tokens", "stop": "stop", "extra": "extra_body",
+}  # fmt: skip
 
 
 def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,11 +140,11 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
     output = given.get("output", "_agent")
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
-    values = {k: given[k] for k in ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system") if k in given}
+    values = {k: given[k] for k in ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system", "memory") if k in given}
     return Options(
         **values, model_source=model_source, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
         record=not given.get("no_record", False), limits={to: given[k] for k, to in LIMITS.items() if k in given},
-        settings={k: _setting(given[k]) for k in SETTINGS if k in given},
+        settings={to: _setting(given[k]) for k, to in SETTINGS.items() if k in given}, attach=tuple(given.get("attach", ())),
     )  # fmt: skip
 
 

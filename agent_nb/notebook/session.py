@@ -160,13 +160,14 @@ class CellRun:
         agent = self._agent(driver, options)
         wanted = mode("live" if options.live else options.rerun, self.cell)
         records = () if wanted == "live" else self.session.library.of(self.cell)
-        inputs = agent.inputs(prompt, history=history)
+        attached = [self.session.shell.user_ns.get(name, name) for name in options.attach]
+        inputs = agent.inputs(prompt, attachments=attached, history=history)
         can_ask = self._clicks is not None or self.cell.stdin
         self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask)
 
         def start(driver: Driver, resume: Resume | None) -> Work:
             agent.host, agent.ask = driver.host, self._asker(driver)
-            stream = agent(prompt, history=history, notes=notes, resume=resume)
+            stream = agent(prompt, attachments=attached, history=history, notes=notes, resume=resume)
             self._keep_journal(stream.log)
             return self._open(driver, stream, agent)
 
@@ -226,6 +227,7 @@ class CellRun:
             limits=options.limits,
             settings=options.settings,
             folder=os.curdir,
+            memory=options.memory,
             secrets=hidden,
             host=driver.host,
             ask=self._asker(driver),

@@ -186,3 +186,11 @@ print(sorted(name for name in {HEAVY!r} if name in new))
 def test_loading_the_extension_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_an_image_file_goes_with_the_prompt(agent, tmp_path):
+    pixel = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154789c6300010000050001")
+    (tmp_path / "dot.png").write_bytes(pixel)
+    run = agent(f"-m model --attach {tmp_path / 'dot.png'}", "What is it?", model=Scripted(["A dot."]))
+    assert run.log.of("user")[0].attachments[0]["media_type"] == "image/png"
+    assert run.answer == "A dot."
