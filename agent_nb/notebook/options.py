@@ -64,7 +64,7 @@ def _object(text: str) -> dict[str, Any]:
     """Return the JSON object that an option holds. Raises ValueError, which argparse reports."""
     value = msgspec.json.decode(text)
     if not isinstance(value, dict):
-        raise ValueError(f"{text} is no JSON object")
+        raise TypeError(f"{text} is no JSON object")
     return value
 
 
@@ -103,6 +103,7 @@ LIMITS = {
     "max_turns": "turns", "max_calls": "tool_calls", "max_failures": "failures",
     "max_tokens": "tokens", "cost": "cost", "time": "seconds",
 }  # fmt: skip
+SAME = ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system", "memory")
 SETTINGS = {
     "temperature": "temperature", "seed": "seed", "reasoning": "reasoning",
     "max_output": "max_tokens", "stop": "stop", "extra": "extra_body",
@@ -140,7 +141,7 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
     output = given.get("output", "_agent")
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
-    values = {k: given[k] for k in ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system", "memory") if k in given}
+    values = {k: given[k] for k in SAME if k in given}
     return Options(
         **values, model_source=model_source, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
         record=not given.get("no_record", False), limits={to: given[k] for k, to in LIMITS.items() if k in given},

@@ -3,7 +3,8 @@
 Why strict: a test that quietly went live, or skipped a cell without a record, would prove nothing.
 
 Rules
-- Every `%%agent` cell must have a record that matches, be replayed without drift, and have ended `ok` or at a limit; every other cell must run.
+- Every `%%agent` cell must have a record that matches, be replayed without drift, and have ended `ok` or at a limit; every
+  other cell must run.
 - What is wrong is said with the cell, the first difference, and the command that records again. The file is not written.
 - A notebook without agent cells passes if it runs.
 """
