@@ -20,6 +20,7 @@ from typing import Any, Literal
 from ..tools.base import Asker, Decision, Host, Question
 
 LONGEST = 2000  # characters of an argument or preview
+PATIENCE = 1.0  # s for the front end to make ready for clicks, after the first widgets of a kernel
 ATTEMPTS = 3
 ANSWERS = {
     "y": Decision(True, by="stdin"),
@@ -39,6 +40,20 @@ def stdin_asker(host: Host, allowed: bool) -> Asker:
             return None
         answer: Decision | None = await host.call(lambda: put(question))
         return answer
+
+    return ask
+
+
+def either_asker(clicks: Clicks, typed: Asker, can_click: Callable[[], bool]) -> Asker:
+    """Return an asker that waits for a click where clicks arrive (`can_click`, asked for a second), else uses `typed`."""
+
+    async def ask(question: Question) -> Decision | None:
+        end = asyncio.get_running_loop().time() + PATIENCE
+        while not can_click():
+            if asyncio.get_running_loop().time() > end:
+                return await typed(question)
+            await asyncio.sleep(0.05)
+        return await clicks.ask(question)
 
     return ask
 

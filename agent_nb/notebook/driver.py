@@ -50,6 +50,7 @@ class Driver:
         self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, on_press=self._pressed)
         self.host = MainThread(shell, self.interrupts, self._wake)
         self.abandoned = False
+        self.stopped_by = "kernel interrupt"
         self.fault: BaseException | None = None
         self._work: Work | None = None
         self._agent_loop: asyncio.AbstractEventLoop | None = None
@@ -72,6 +73,11 @@ class Driver:
                 await self._serve(thread)
             finally:
                 self.host.close()
+
+    def stop(self) -> None:
+        """Interrupt the work as the view's Stop button does; from any thread."""
+        self.stopped_by = "stop button"
+        self.interrupts.press()
 
     async def _serve(self, thread: threading.Thread) -> None:
         while not self._done:

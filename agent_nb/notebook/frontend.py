@@ -5,7 +5,8 @@ runner neither; our own runner says what it is.
 
 Rules
 - An option always overrides. When in doubt the view works, if more plainly.
-- Clicks: ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 do in a subshell, if the front end has made one.
+- Clicks: ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 do in a subshell, if the front end has made one, which
+  it does when the first widget of the kernel is shown: `may_click` is known before, `can_click` only then.
 """
 
 from __future__ import annotations
@@ -36,16 +37,26 @@ def view_kind(option: str, cell: Cell) -> str:
     return "widgets"
 
 
+def may_click(cell: Cell) -> bool:
+    """Return whether clicks can arrive while the cell runs, perhaps only once widgets are shown."""
+    return cell.kernel and not headless(cell) and _version() >= (7, 0)
+
+
 def can_click(shell: Any, cell: Cell) -> bool:
-    """Return whether a button pressed while the cell runs is heard at once."""
-    if not cell.kernel or headless(cell):
+    """Return whether a button pressed while the cell runs is heard at once; from any thread."""
+    if not may_click(cell):
         return False
+    try:
+        return _version() >= (7, 4) or bool(shell.kernel.shell_channel_thread.manager.list_subshell())
+    except Exception:  # half-private names: what cannot be found out does not work
+        return False
+
+
+def _version() -> tuple[int, ...]:
+    """Return the first two numbers of ipykernel's version, nothing if there is none."""
     try:
         import ipykernel
 
-        version = tuple(ipykernel.version_info[:2])
-        if version >= (7, 4):
-            return True
-        return version >= (7, 0) and bool(shell.kernel.shell_channel_thread.manager.list_subshell())
-    except Exception:  # half-private names: what cannot be found out does not work
-        return False
+        return tuple(ipykernel.version_info[:2])
+    except (ImportError, AttributeError):
+        return ()

@@ -37,12 +37,12 @@ from ..signing import sign, user_key
 from ..tools.base import Asker
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
-from .asking import Clicks, printable, stdin_asker
+from .asking import Clicks, either_asker, printable, stdin_asker
 from .cell import Cell, Cells, content_hash
 from .conversations import Conversation, Conversations, Turn
 from .driver import Driver
 from .failure import AgentCellError
-from .frontend import can_click, view_kind
+from .frontend import can_click, may_click, view_kind
 from .interpolate import interpolate
 from .library import Library
 from .options import Options
@@ -93,8 +93,9 @@ class Session:
 class Work:
     """A stream as the driver runs it."""
 
-    def __init__(self, stream: Stream, agent: Agent) -> None:
+    def __init__(self, stream: Stream, agent: Agent, driver: Driver) -> None:
         self.stream = stream
+        self._driver = driver
         self._agent = agent
 
     async def run(self) -> None:
@@ -106,7 +107,7 @@ class Work:
 
     def cancel(self) -> None:
         """Stop the run as the user's interrupt."""
-        self.stream.cancel("user", "kernel interrupt")
+        self.stream.cancel("user", self._driver.stopped_by)
 
 
 class CellRun:
@@ -155,7 +156,7 @@ class CellRun:
         rebuilt = 0 if options.new else self.session.rebuild(conversation, self.cell)
         history = conversation.before(self.cell.key, fresh=options.new)
         notes = [*_rebuilt(rebuilt), *_notes(conversation.later(self.cell.key))]
-        if view_kind(options.view, cell) == "widgets" and can_click(self.session.shell, cell):
+        if view_kind(options.view, cell) == "widgets" and may_click(cell):
             self._clicks = Clicks()
         agent = self._agent(driver, options)
         wanted = mode("live" if options.live else options.rerun, self.cell)
@@ -180,13 +181,16 @@ class CellRun:
         self._view = open_view(
             stream.log,
             kind=view_kind(self.options.view, self.cell),
-            actions={"stop": driver.interrupts.press, **(self._clicks.actions if self._clicks else {})},
+            actions={"stop": driver.stop, **(self._clicks.actions if self._clicks else {})},
             thoughts=self.options.thoughts,
-            can_click=self._clicks is not None,
+            can_click=self._can_click,
             publish=publish,
             badge=badge,
         )
-        return Work(stream, agent)
+        return Work(stream, agent, driver)
+
+    def _can_click(self) -> bool:
+        return self._clicks is not None and can_click(self.session.shell, self.cell)
 
     def _drifted(self) -> Resume | None:
         return self._stream.played.resume if isinstance(self._stream, Replay) else None
@@ -213,7 +217,8 @@ class CellRun:
             sys.stderr.write(f"agent_nb: {journal.warning}\n")
 
     def _asker(self, driver: Driver) -> Asker:
-        return self._clicks.ask if self._clicks else stdin_asker(driver.host, self.cell.stdin)
+        typed = stdin_asker(driver.host, self.cell.stdin)
+        return either_asker(self._clicks, typed, self._can_click) if self._clicks else typed
 
     def _agent(self, driver: Driver, options: Options) -> Agent:
         hidden = secrets()

@@ -48,7 +48,7 @@ class Layout:
 
     def _card(self, card: Card, context: Context) -> Node | None:
         moving = _tick(context) if isinstance(card, CallCard | NodeCard) and not card.done else None
-        mark = (card.version, moving, context.editing, context.pressed, len(context.notes), context.thoughts)
+        mark = (card.version, moving, context.editing, context.pressed, len(context.notes), context.thoughts, context.can_click)
         found = self._drawn.get(card.key)
         if found is not None and found[0] == mark:
             return found[1]

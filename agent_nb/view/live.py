@@ -103,7 +103,7 @@ class Presses:
 class WidgetPainter:
     """Paints a view as widgets."""
 
-    def __init__(self, actions: Actions, thoughts: Thoughts, can_click: bool) -> None:
+    def __init__(self, actions: Actions, thoughts: Thoughts, can_click: Callable[[], bool]) -> None:
         from .widgets import Board
 
         self.presses = Presses(actions, self._typed, lambda: self.nudge())  # noqa: PLW0108  (it is set later)
@@ -120,7 +120,7 @@ class WidgetPainter:
         """Return how the cards are looked at now."""
         p = self.presses
         return Context(
-            now=now, live=True, thoughts=self._thoughts, can_click=self._can_click,
+            now=now, live=True, thoughts=self._thoughts, can_click=self._can_click(),
             pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes),
         )  # fmt: skip
 
@@ -201,7 +201,7 @@ def open_view(
     kind: str = "widgets",
     actions: Actions = lambda action, payload: None,
     thoughts: str = "collapse",
-    can_click: bool = False,
+    can_click: bool | Callable[[], bool] = False,
     publish: Publish | None = None,
     badge: str = "",
     hz: float = HERTZ,
@@ -211,8 +211,9 @@ def open_view(
 
     `kind`: `widgets`, `html` or `text` (`choose_view`). `actions(id, payload)` is called for `stop` (None), `approve`
     (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function does as well. `can_click`: whether clicks
-    arrive while the cell runs. `publish` sends bundles (default: the notebook's); `write` takes the text of the kind `text`.
-    `badge` is a remark on the whole run. Raises ImportError when the kind is `widgets` and ipywidgets is not installed.
+    arrive while the cell runs, or a function that tells (it may become so). `publish` sends bundles (default: the notebook's); `write`
+    takes the text of the kind `text`. `badge` is a remark on the whole run. Raises ImportError when the kind is `widgets` and ipywidgets
+    is not installed.
     """
     view = RunView(badge=badge)
     shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
@@ -220,7 +221,8 @@ def open_view(
         return _text(log, view, shown, write or _stdout, hz)
     send = publish or _notebook_publish()
     display = {"display_id": f"agent-nb-{uuid.uuid4().hex[:16]}"}
-    painter = WidgetPainter(actions, shown, can_click) if kind == "widgets" else HtmlPainter(send, display, shown)
+    clickable = can_click if callable(can_click) else lambda: bool(can_click)
+    painter = WidgetPainter(actions, shown, clickable) if kind == "widgets" else HtmlPainter(send, display, shown)
     renderer = Renderer(log, painter, view=view, hz=hz)
     if isinstance(painter, WidgetPainter):
         painter.nudge = renderer.nudge

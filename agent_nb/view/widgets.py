@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import ipywidgets as w
@@ -329,6 +330,8 @@ class Buttons(Slot):
             made = w.Button(description=node.label, disabled=not node.enabled, tooltip=node.hint, layout=self.kit.layout)
             made.button_style = styles.get(node.tone, "")
             made.on_click(lambda _: self.kit.press(self._nodes[node.key]))
+            if node.action == "stop":
+                _past_busy_thread(made)
         self.kit.set(made, "description", node.label)
         self.kit.set(made, "disabled", not node.enabled)
         return made
@@ -362,7 +365,9 @@ class Editor(Slot):
         if not self.widgets:
             self.kit.sent += 2
             rows = min(16, max(4, node.text.count("\n") + 2))
-            area = w.Textarea(value=node.text, rows=rows, layout=self.kit.layout, continuous_update=True)
+            # Sent when it loses the focus, so always before the press of a button that reads it.
+            area = w.Textarea(value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False)
+            area.observe(lambda _: _acknowledge(area), "value")
             self._note = self.kit.html("")
             self.widgets = [area, self._note]
             self.kit.editors[node.call_id] = area
@@ -392,6 +397,24 @@ def make(node: Node, kit: Kit) -> Slot:
 def has_formula(value: str) -> bool:
     """Return whether HTML of ours may hold TeX."""
     return bool(_FORMULA.search(value))
+
+
+def _past_busy_thread(widget: Any) -> None:
+    """Let a widget's messages go the way its front end chose (a subshell), so that they arrive while the main thread works.
+
+    ipykernel 7.4 sends them to the thread that made the widget instead; elsewhere this changes nothing.
+    """
+    with suppress(AttributeError):
+        widget.comm._reply_subshell_for = None  # noqa: SLF001  (there is no public way)
+
+
+def _acknowledge(widget: Any) -> None:
+    """Tell the front end that a change has arrived: it keeps the next one back until then.
+
+    ipykernel 7.4 does not say so itself while a cell runs.
+    """
+    with suppress(Exception):  # other kernels; without one the change was local
+        widget.comm.kernel._publish_status("idle", "shell")  # noqa: SLF001  (there is no public way)
 
 
 def moves(node: Node) -> bool:

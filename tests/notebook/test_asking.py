@@ -5,8 +5,9 @@ import builtins
 
 import pytest
 
-from agent_nb.notebook.asking import ANSWERS, Clicks, put, stdin_asker, wording
-from agent_nb.tools.base import Question
+from agent_nb.notebook import asking
+from agent_nb.notebook.asking import ANSWERS, Clicks, either_asker, put, stdin_asker, wording
+from agent_nb.tools.base import Decision, Question
 
 QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
 
@@ -118,3 +119,21 @@ def test_a_click_after_the_run_is_ignored():
 
     asyncio.run(abandoned())
     clicks.approve({"call_id": "c1"})
+
+
+@pytest.mark.parametrize(("heard", "by"), [([False, True], "click"), ([], "stdin")])
+def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by):
+    monkeypatch.setattr(asking, "PATIENCE", 0.2)
+    clicks, left = Clicks(), list(heard)
+
+    async def typed(question):
+        return Decision(True, by="stdin")
+
+    async def ask():
+        asked = asyncio.create_task(either_asker(clicks, typed, lambda: bool(left) and left.pop(0))(QUESTION))
+        while not asked.done():
+            clicks.approve({"call_id": QUESTION.call_id})
+            await asyncio.sleep(0.01)
+        return asked.result()
+
+    assert asyncio.run(ask()).by == by

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_nb.notebook.cell import Cell
-from agent_nb.notebook.frontend import can_click, headless, view_kind
+from agent_nb.notebook.frontend import can_click, headless, may_click, view_kind
 
 LAB = Cell(key="a", id="a", kernel=True, stdin=True)
 RUNNER = Cell(key="a", id="a", kernel=True, sent={"headless": True})
@@ -48,3 +48,10 @@ def test_no_click_can_come_where_nobody_looks_on():
 def test_a_kernel_without_the_names_looked_for_has_no_clicks(monkeypatch):
     monkeypatch.setattr("ipykernel.version_info", (7, 3, 0))
     assert not can_click(object(), LAB)
+
+
+def test_before_the_first_widget_of_a_kernel_clicks_may_come_later(monkeypatch):
+    monkeypatch.setattr("ipykernel.version_info", (7, 3, 0))
+    assert may_click(LAB)
+    monkeypatch.setattr("ipykernel.version_info", (6, 31, 0))
+    assert not may_click(LAB)

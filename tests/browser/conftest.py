@@ -1,0 +1,333 @@
+"""A real JupyterLab or Notebook 7 in a real Chromium: `opened(app, kernel, cells=…)` gives an open notebook.
+
+What is missing (Playwright, JupyterLab, a browser, a kernel) is a skip with its reason; with CI=true it is a failure.
+
+- `AGENT_NB_CHROMIUM` names the browser (else the first of PATH).
+- `AGENT_NB_TEST_KERNELS`: Pythons with other versions of ipykernel, separated as in PATH.
+- `AGENT_NB_SHOTS`: the folder for screenshots (else a temporary one).
+
+Every wait is for a condition. One server serves JupyterLab and Notebook 7. Playwright starts anew for each module: while it runs, its
+event loop counts as the one of this thread, and other tests could not run theirs.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+ROOT = Path(__file__).parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
+PRIVATE = ("KEY", "TOKEN", "SECRET", "PASSWORD", "_PROXY")
+CURRENT = "window.jupyterapp?.shell?.currentWidget"
+NUMBERS = itertools.count(1)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
+}
+START = f"""async index => {{
+    const cells = {CURRENT}.content;
+    cells.activeCellIndex = index;
+    cells.deselectAll();
+    await cells.scrollToItem(index);
+    window.ended = window.ended || {{}};
+    window.ended[index] = false;
+    window.jupyterapp.commands.execute('notebook:run-cell').finally(() => {{ window.ended[index] = true; }});
+}}"""
+READY = f"""() => {{
+    const context = {CURRENT}?.sessionContext;
+    return Boolean({CURRENT}?.content?.widgets?.length && context?.isReady && context.session?.kernel?.status === 'idle');
+}}"""
+POLL = 50  # ms; animation frames, the default, stand still in a tab behind another
+EVENTS = "[{'type': e.type, **{f: getattr(e, f) for f in e.__struct_fields__}} for e in _agent.log]"
+
+
+def browser_path() -> str:
+    """Return the browser to use ("" if there is none)."""
+    return os.environ.get("AGENT_NB_CHROMIUM") or next((found for name in BROWSERS if (found := shutil.which(name))), "")
+
+
+def missing() -> str:
+    """Return what is missing to drive a browser, or an empty string."""
+    for name in ("playwright", "jupyterlab"):
+        if importlib.util.find_spec(name) is None:
+            return f"{name} is not installed"
+    return "" if browser_path() else f"no browser: none of {', '.join(BROWSERS)} is installed"
+
+
+def lacking(reason: str) -> None:
+    """Skip, or fail where everything must be there."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def python_with(version: str) -> str:
+    """Return a Python of `AGENT_NB_TEST_KERNELS` whose ipykernel has this version, "" if there is none."""
+    ask = "import ipykernel; print(ipykernel.__version__)"
+    for python in OTHERS:
+        found = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False).stdout
+        if f"{found.strip()}.".startswith(f"{version}."):
+            return python
+    return ""
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Server:
+    """A Jupyter server for both front ends, with settings, kernels and runtime files of its own."""
+
+    def __init__(self, folder: Path, *, settings: dict[str, dict[str, Any]] | None = None) -> None:
+        self.folder, self.root, port = folder, folder / "root", free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.root.mkdir(parents=True)
+        for name, value in {**SETTINGS, **(settings or {})}.items():
+            self._json(folder / "settings" / f"{name}.jupyterlab-settings", value)
+        hook = {"ServerApp": {"jpserver_extensions": {"agent_nb.notebook.presave": True}}}
+        self._json(folder / "config" / "jupyter_server_config.json", hook)
+        self._log = (folder / "server.log").open("w")
+        options = [
+            "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0", "--IdentityProvider.token=",
+            "--ServerApp.password=", "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
+            "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.root}",
+        ]  # fmt: skip
+        command = [sys.executable, "-m", "jupyterlab", *options]
+        self._process = subprocess.Popen(
+            command, env=self._environment(), cwd=folder, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        self._wait()
+
+    def _environment(self) -> dict[str, str]:
+        own = {
+            "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "spaces", "JUPYTER_CONFIG_DIR": "config",
+            "JUPYTER_RUNTIME_DIR": "runtime", "JUPYTER_DATA_DIR": "data", "IPYTHONDIR": "ipython",
+            "XDG_CONFIG_HOME": "xdg-config", "XDG_STATE_HOME": "xdg-state", "XDG_DATA_HOME": "xdg-data", "XDG_CACHE_HOME": "xdg-cache",
+        }  # fmt: skip
+        kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(PRIVATE)}
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return {**kept, **{k: str(self.folder / v) for k, v in own.items()}, "PYTHONPATH": path, "PATH": programs}
+
+    def _json(self, path: Path, value: Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value))
+
+    def _wait(self) -> None:
+        for _ in range(240):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{self.url}/api", timeout=2).close()
+                return
+            time.sleep(0.25)
+        raise RuntimeError(f"the server did not start: {(self.folder / 'server.log').read_text()[-2000:]}")
+
+    def kernel(self, version: str) -> str:
+        """Return the name of a kernel: `this` Python's, or one with another version of ipykernel."""
+        if version == "this":
+            return "python3"
+        python = python_with(version)
+        if not python:
+            lacking(f"no other kernel: AGENT_NB_TEST_KERNELS names no Python with ipykernel {version}")
+        spec = {"argv": [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "display_name": version, "language": "python"}
+        name = f"ipykernel-{version}"
+        self._json(self.folder / "data" / "kernels" / name / "kernel.json", spec)
+        return name
+
+    def end_kernels(self) -> None:
+        """End every kernel."""
+        with urllib.request.urlopen(f"{self.url}/api/kernels", timeout=5) as answer:
+            kernels = json.load(answer)
+        for kernel in kernels:
+            request = urllib.request.Request(f"{self.url}/api/kernels/{kernel['id']}", method="DELETE")
+            urllib.request.urlopen(request, timeout=20).close()
+
+    def stop(self) -> None:
+        """End the kernels, then the server."""
+        with contextlib.suppress(OSError, ValueError):
+            self.end_kernels()
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+        self._log.close()
+
+
+class Notebook:
+    """A notebook of a server, open in the browser. Cells are known by their index."""
+
+    def __init__(self, context: Any, server: Server, app: str, name: str) -> None:
+        self.server, self.app, self.name = server, app, name
+        self.console: list[tuple[str, str]] = []
+        self._context = context
+        self.page: Any = None
+        self.open()
+
+    def open(self) -> None:
+        """Open the notebook in a new tab and wait for its kernel."""
+        self.page = self._context.new_page()
+        self.page.on("console", lambda message: self.console.append((message.type, message.text)))
+        self.page.on("dialog", lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()))
+        place = f"lab/tree/{self.name}?reset" if self.app == "lab" else f"notebooks/{self.name}"
+        self.page.goto(f"{self.server.url}/{place}")
+        self.page.wait_for_function(READY, timeout=90_000, polling=POLL)
+
+    def close(self) -> None:
+        """Close the tab."""
+        if not self.page.is_closed():
+            self.page.close()
+
+    def command(self, name: str) -> None:
+        """Run a command of the application."""
+        self.page.evaluate("n=>window.jupyterapp.commands.execute(n).then(()=>null)", name)
+
+    def add(self, code: str) -> int:
+        """Add a code cell at the end and return its index."""
+        insert = f"s=>{{const m={CURRENT}.content.model.sharedModel; m.insertCell(m.cells.length,{{cell_type:'code',source:s}});"
+        return int(self.page.evaluate(f"{insert} return m.cells.length-1}}", code))
+
+    def start(self, index: int) -> None:
+        """Run a cell without waiting for it, with its tab in front."""
+        self.page.bring_to_front()
+        self.page.evaluate(START, index)
+
+    def wait(self, index: int, seconds: float = 60) -> None:
+        """Wait until a started cell has ended."""
+        self.page.wait_for_function("index => window.ended[index]", arg=index, timeout=1000 * seconds, polling=POLL)
+
+    def begin(self, code: str) -> int:
+        """Add a cell and run it without waiting; return its index."""
+        index = self.add(code)
+        self.start(index)
+        return index
+
+    def run(self, code: str) -> int:
+        """Add a cell, run it to its end, and return its index."""
+        index = self.begin(code)
+        self.wait(index)
+        return index
+
+    def output(self, index: int) -> Any:
+        """Return the locator of a cell's output."""
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".jp-Cell-outputWrapper")
+
+    def sees(self, index: int, text: str, seconds: float = 30) -> None:
+        """Wait until a cell's output shows a text."""
+        shown = f"{CURRENT}.content.widgets[i].node.querySelector('.jp-Cell-outputWrapper')?.innerText"
+        self.page.wait_for_function(f"([i,t])=>({shown}||'').includes(t)", arg=[index, text], timeout=1000 * seconds, polling=POLL)
+
+    def button(self, index: int, label: str) -> Any:
+        """Return the locator of a button in a cell's output."""
+        return self.output(index).get_by_role("button", name=label, exact=True)
+
+    def value(self, expression: str) -> Any:
+        """Return the value of a Python expression in the kernel, as JSON."""
+        ask = {"v": f"__import__('json').dumps({expression}, default=str)"}
+        code = f"""async u=>{{const k={CURRENT}.sessionContext.session.kernel;
+            const f=k.requestExecute({{code:'',silent:true,store_history:false,user_expressions:u}}); return (await f.done).content}}"""
+        found = self.page.evaluate(code, ask)["user_expressions"]["v"]
+        assert found["status"] == "ok", found
+        return json.loads(ast.literal_eval(found["data"]["text/plain"]))
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the events of the latest run, every field of them."""
+        made: list[dict[str, Any]] = self.value(EVENTS)
+        return made
+
+    def save(self) -> Any:
+        """Save the notebook and return what is in the file then."""
+        self.command("docmanager:save")
+        self.page.wait_for_function(f"() => !{CURRENT}.context.model.dirty")
+        return nbformat.read(self.server.root / self.name, 4)
+
+    def shot(self, name: str, **options: Any) -> Path:
+        """Take a screenshot and return its path."""
+        folder = Path(os.environ.get("AGENT_NB_SHOTS") or self.server.folder / "shots")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=folder / f"{name}.png", **options)
+        return folder / f"{name}.png"
+
+    def errors(self) -> list[str]:
+        """Return the errors of the page's console so far."""
+        return [text for kind, text in self.console if kind == "error"]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One Jupyter server for all tests."""
+    reason = missing()
+    if reason:
+        lacking(reason)
+    made = Server(tmp_path_factory.mktemp("jupyter"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def browser_context() -> Iterator[Any]:
+    """A browser with a profile of its own."""
+    reason = missing()
+    if reason:
+        lacking(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=browser_path(), args=FLAGS)
+        context = browser.new_context(viewport={"width": 1200, "height": 1500})
+        yield context
+        context.close()
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def opened(browser_context: Any, server: Server) -> Iterator[Callable[..., Notebook]]:
+    """A function that opens a new notebook: `opened(app="lab", kernel="this", *, cells=(), name="", outputs=None)`.
+
+    `app` is `lab` or `notebook`, `kernel` a version of ipykernel or `this`; `outputs` gives the cells outputs by index. Tabs and
+    kernels end with the module.
+    """
+    notebooks: list[Notebook] = []
+
+    def make(
+        app: str = "lab", kernel: str = "this", *, cells: tuple[str, ...] = (), name: str = "", outputs: dict[int, Any] | None = None
+    ) -> Notebook:
+        if app == "notebook" and importlib.util.find_spec("notebook") is None:
+            lacking("notebook is not installed")
+        spec = server.kernel(kernel)
+        made = new_notebook(cells=[new_code_cell(c) for c in cells])
+        made.metadata.kernelspec = {"name": spec, "display_name": spec, "language": "python"}
+        for index, shown in (outputs or {}).items():
+            made.cells[index].outputs = shown
+        file = f"{name or 'notebook'}-{next(NUMBERS)}.ipynb"
+        nbformat.write(made, server.root / file)
+        notebooks.append(Notebook(browser_context, server, app, file))
+        return notebooks[-1]
+
+    yield make
+    for notebook in notebooks:
+        notebook.close()
+    server.end_kernels()

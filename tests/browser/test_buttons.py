@@ -1,0 +1,159 @@
+"""The buttons of the live view, clicked while their cell runs: each has its effect at once, and the kernel lives on."""
+
+import time
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+BOUND = 3.0  # s, generous for a busy machine; each test prints what it took (wanted: 1 s)
+FRONTS = [("lab", "this"), ("notebook", "this"), ("lab", "7.3")]
+PREPARE = """
+import asyncio, json, time
+from agent_nb import Scripted, tool
+%load_ext agent_nb
+
+def calling(name, *calls, then="That is all."):
+    return Scripted([*(f"<execute>{json.dumps([{'name': name, 'args': args}])}</execute>" for args in calls), then])
+
+kept = "still here"
+sent = []
+talk = Scripted([{"text": "<think>Where do I begin?</think>" + "I am still writing. " * 1000, "chunk": 5, "delay": 0.02}])
+digging = calling("dig", {"depth": 2000})
+awaiting = calling("idle", {})
+computing = calling("python", {"code": "print('begun')\\nawait asyncio.sleep(60)"})
+blocking = calling("python", {"code": "print('begun')\\ntime.sleep(60)"})
+
+@tool
+def dig(depth: int):
+    "Dig, metre by metre."
+    for metre in range(depth):
+        time.sleep(0.05)
+        yield (metre + 1) / depth
+        yield f"metre {metre}\\n"
+
+@tool
+async def idle() -> str:
+    "Wait for a long time."
+    await asyncio.sleep(60)
+
+@tool(side_effects=True)
+def send(text: str) -> str:
+    "Send a text."
+    sent.append(text)
+    return f"sent: {text}"
+"""
+
+
+@pytest.fixture(scope="module", params=FRONTS, ids=["lab", "notebook7", "lab-ipykernel7.3"])
+def front(request, opened):
+    """A notebook in a front end where clicks arrive."""
+    notebook = opened(*request.param)
+    notebook.run(PREPARE)
+    yield notebook
+    notebook.close()
+
+
+def timed(front, click, effect, what):
+    """Click, wait for the effect, and check how long that took."""
+    start = time.monotonic()
+    click()
+    effect()
+    took = time.monotonic() - start
+    print(f"{front.app}: {what} after {1000 * took:.0f} ms")
+    assert took < BOUND
+
+
+def stop(front, cell, what):
+    button = front.button(cell, "■ Stop")
+    button.wait_for()
+    timed(front, button.click, lambda: front.wait(cell, 15), f"{what} stopped")
+    events = front.events()
+    assert [e["type"] for e in events[-2:]] == ["interrupt", "end"]
+    assert events[-1]["status"] == "interrupted"
+    front.sees(cell, "stopped")
+    assert front.value("kept") == "still here"
+    return events
+
+
+def test_stop_while_the_model_writes_keeps_what_it_wrote(front):
+    cell = front.begin("%%agent -m talk --live\nWrite.")
+    front.sees(cell, "I am still writing")
+    events = stop(front, cell, "the model")
+    [answer] = [e for e in events if e["type"] == "respond"]
+    assert answer["incomplete"]
+    assert answer["content"].startswith("I am still writing")
+    assert events[-2]["detail"] == "stop button"
+
+
+@pytest.mark.parametrize(
+    ("model", "tools", "seen"),
+    [
+        ("digging", "dig", "metre"),
+        ("awaiting", "idle", "running idle"),
+        ("computing", "python --approve auto", "begun"),
+        ("blocking", "python --approve auto", "begun"),
+    ],
+)
+def test_stop_while_a_tool_runs_cancels_it(front, model, tools, seen):
+    cell = front.begin(f"%%agent -m {model} -t {tools} --live\nWork.")
+    front.sees(cell, seen)
+    events = stop(front, cell, model)
+    assert [e["status"] for e in events if e["type"] == "result"] == ["cancelled"]
+    assert front.value("1 + 1") == 2
+
+
+def ask(front, *texts):
+    """Begin a run that asks whether it may send the texts, and wait for its question."""
+    front.value(f"globals().update(sent=[], sending=calling('send', *({{'text': t}} for t in {texts!r})))")
+    cell = front.begin("%%agent -m sending -t send --live\nSend.")
+    front.button(cell, "Approve").wait_for()
+    return cell
+
+
+def decisions(front):
+    return [(e["decision"], e["by"], e["scope"]) for e in front.events() if e["type"] == "approval" and e["stage"] == "decided"]
+
+
+def test_approve_runs_the_call(front):
+    cell = ask(front, "hello")
+    timed(front, front.button(cell, "Approve").click, lambda: front.wait(cell, 15), "approved")
+    assert front.value("sent") == ["hello"]
+    assert decisions(front) == [("allow", "click", "once")]
+
+
+def test_deny_does_not_run_it_and_tells_the_model(front):
+    cell = ask(front, "hello")
+    timed(front, front.button(cell, "Deny").click, lambda: front.wait(cell, 15), "denied")
+    assert front.value("sent") == []
+    assert decisions(front) == [("deny", "click", "once")]
+    assert [e["status"] for e in front.events() if e["type"] == "result"] == ["denied"]
+
+
+def test_approve_all_asks_no_more_about_this_tool(front):
+    cell = ask(front, "one", "two", "three")
+    timed(front, front.button(cell, "Approve all send calls").click, lambda: front.wait(cell, 15), "all approved")
+    assert front.value("sent") == ["one", "two", "three"]
+    assert decisions(front)[0] == ("allow", "click", "tool")
+
+
+def test_edited_arguments_are_what_runs(front):
+    cell = ask(front, "hello")
+    editor = front.output(cell).locator("textarea")
+    timed(front, front.button(cell, "Edit…").click, editor.wait_for, "an editor")
+    assert '"hello"' in editor.input_value()
+    editor.fill('{"text": ')
+    front.button(cell, "Approve as edited").click()
+    front.sees(cell, "This is no JSON")
+    editor.fill('{"text": "good morning"}')
+    timed(front, front.button(cell, "Approve as edited").click, lambda: front.wait(cell, 15), "approved as edited")
+    assert front.value("sent") == ["good morning"]
+    [asked, decided] = [e for e in front.events() if e["type"] == "approval"]
+    assert (asked["args"], decided["args"]) == ({"text": "hello"}, {"text": "good morning"})
+
+
+def test_stop_while_a_question_is_open_runs_nothing(front):
+    cell = ask(front, "hello")
+    events = stop(front, cell, "the question")
+    assert front.value("sent") == []
+    assert [e["status"] for e in events if e["type"] == "result"] == ["cancelled"]
