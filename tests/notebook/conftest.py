@@ -150,3 +150,9 @@ def kernel(request, tmp_path_factory):
     kernel = Kernel(request.param, tmp_path_factory.mktemp("kernel"))
     yield kernel
     kernel.close()
+
+
+@pytest.fixture(scope="session")
+def kernel_type():
+    """The class of kernels, for tests that start and lose their own."""
+    return Kernel
