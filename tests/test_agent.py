@@ -393,3 +393,27 @@ def test_an_empty_batch_goes_back_to_the_model():
     done = run(["<execute>[]</execute>", "I meant to answer."])
     assert done.answer == "I meant to answer."
     assert [e.code for e in done.log.of("error")] == ["malformed_execute"]
+
+
+def test_a_server_that_refuses_tools_is_asked_again_in_text_and_it_is_said_once():
+    refuse = {"error": {"status": 400, "code": "no_tools", "message": "This server takes no tools."}}
+    done = run([refuse, CALL, "done"], dialect="native")
+    assert [e.code for e in done.log.of("error")] == ["no_tools"]
+    assert "xml" in done.log.of("error")[0].message
+    assert done.log.of("result")[0].content == "echo 1"
+    assert done.answer == "done"
+
+
+def test_near_its_last_turn_the_model_is_asked_to_finish():
+    sent = []
+
+    class Spy(Scripted):
+        def start(self):
+            return self
+
+        def stream(self, request):
+            sent.append(request.messages[-1].text)
+            return super().stream(request)
+
+    anyio.run(lambda: _await(Agent(Spy([CALL, CALL, "done"]), [echo], secrets={}, limits={"turns": 3})("go")))
+    assert ["last turn" in text for text in sent] == [False, False, True]

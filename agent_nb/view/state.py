@@ -82,6 +82,7 @@ class RunView(Plans):
         self.total = Counts()
         self.step = Counts()
         self.estimated = False
+        self.left_out = ""  # of the conversation, in words
         self.doing = ""  # what is going on before anything can stream, such as the loading of a model: live only
         self.streamed = 0  # characters from the model since the last metric: only while it streams
         self._previous = 0.0  # time of the event before the latest
@@ -240,6 +241,10 @@ class RunView(Plans):
         self._touch(last)
 
     def _state(self, event: State) -> None:
+        if event.kind == "window" and isinstance(event.payload, dict):
+            self.left_out = str(event.payload.get("note") or "")
+            if not event.payload.get("text"):
+                return
         before = self._states.get(event.kind, self._states.get("", MISSING))
         self._note("state", event.kind or "state", event.payload, before)
         self._states[event.kind] = self._states[""] = event.payload

@@ -209,3 +209,10 @@ def test_output_of_one_long_piece_is_bounded():
     output = Output(head=4, tail=6)
     output.append("0123456789abcdef")
     assert (output.head, output.omitted, output.tail) == ("0123", 6, "abcdef")
+
+
+def test_the_header_says_what_was_left_out_of_the_conversation():
+    note = "2 earlier turns left out (context window)"
+    found = RunView().extend([e.RunStart(model="m"), e.State(kind="window", payload={"left_out": 2, "note": note})])
+    assert found.left_out == note
+    assert found.cards == []
