@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .server.client import attach as attach
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
+    from .watching import watch as watch
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ _WHERE = {
     "decode": "convert",
     "encode": "convert",
     "attach": "server.client",
+    "watch": "watching",
 }
 
 __all__ = [*_WHERE, "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604  (names of the table above)

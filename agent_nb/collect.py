@@ -5,7 +5,8 @@
 Why plain JSON: reading records needs no Jupyter, and a broken notebook among a hundred must not stop the others.
 
 Rules
-- Records count wherever they stand, in the notebook's metadata or in an output; a run that stands in several places counts once.
+- Records count wherever they stand, in the notebook's metadata or in an output; a run that stands in several places counts once
+  (the ids of imported runs are somebody else's, so equal ids alone do not make a run the same).
 - Order: files by name, cells as in the notebook, runs by their start. Cells that are gone come after the others.
 - Nothing about a file raises: what could not be read is in `problems`, as `path: reason`.
 """
@@ -73,7 +74,7 @@ def runs(path: str | os.PathLike[str]) -> Runs:
     """Return every recorded run of `path`: a notebook, a folder (with all below it) or a glob (`**` for folders)."""
     found: list[Run] = []
     problems: list[str] = []
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     paths = notebooks(path)
     if not paths:
         problems.append(f"{path}: there is no notebook")
@@ -87,8 +88,8 @@ def runs(path: str | os.PathLike[str]) -> Runs:
             run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
             if not len(run.log):
                 problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
-            elif run.id not in seen:
-                seen.add(run.id)
+            elif (key := (run.id, str(item.record.get("hash", "")))) not in seen:
+                seen.add(key)
                 found.append(run)
     return Runs(found, problems)
 

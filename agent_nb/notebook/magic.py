@@ -19,7 +19,7 @@ from traitlets import Bool, Enum, Float, Integer, List, Unicode
 from . import options, transform
 
 if TYPE_CHECKING:
-    from .session import Session
+    from .session import CellRun, Session
 
 
 @magics_class
@@ -81,7 +81,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
         session = self.session
         cell = session.cells.current(self.shell, line, body)
-        return session.run(cell, lambda: self.read_options(line))
+        return session.run(cell, lambda: self.read_options(line), _kind(line))
 
     @no_var_expand  # type: ignore[untyped-decorator]
     @line_magic("agent")  # type: ignore[untyped-decorator]
@@ -90,6 +90,15 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         from .commands import command
 
         return command(self, line)
+
+
+def _kind(line: str) -> type[CellRun] | None:
+    """Return what runs a cell with this option line, if it is not an agent of ours."""
+    if "--from" not in line:
+        return None
+    from .foreign import ForeignRun, wanted
+
+    return ForeignRun if wanted(line) else None
 
 
 def load(shell: Any) -> None:

@@ -50,6 +50,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     attach: tuple[str, ...] = ()
     limits: dict[str, float] = {}
     settings: dict[str, Any] = {}
+    source: str = ""  # a file or address that another system's run is read from
+    codec: str = ""
+    follow: bool = False
 
 
 def _flag(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: A002  (argparse's word)
@@ -97,13 +100,16 @@ OPTIONS = (
     _value("--extra", type=_object, metavar="JSON", help="an object merged into the request as it is"),
     _value("--memory", choices=MEMORIES, help="a conversation too long for the model: leave the oldest turns out, or summarise them"),
     _value("--attach", action="append", metavar="IMAGE", help="an image file, or a variable that holds an image or a figure"),
+    _value("--from", dest="source", metavar="FILE|URL", help="show a run of another system instead; the cell's text is its prompt"),
+    _value("--codec", metavar="CODEC", help="with --from: the format, if its first lines do not tell"),
+    _flag("--follow", help="with --from: read on in a file that is being written, until the run has ended"),
 )  # fmt: skip
 
 LIMITS = {
     "max_turns": "turns", "max_calls": "tool_calls", "max_failures": "failures",
     "max_tokens": "tokens", "cost": "cost", "time": "seconds",
 }  # fmt: skip
-SAME = ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system", "memory")
+SAME = ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system", "memory", "source", "codec", "follow")
 SETTINGS = {
     "temperature": "temperature", "seed": "seed", "reasoning": "reasoning",
     "max_output": "max_tokens", "stop": "stop", "extra": "extra_body",
@@ -141,6 +147,8 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
     output = given.get("output", "_agent")
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
+    if not given.get("source") and (given.get("codec") or given.get("follow")):
+        raise UsageError("--codec and --follow belong to --from FILE|URL.")
     values = {k: given[k] for k in SAME if k in given}
     return Options(
         **values, model_source=model_source, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),

@@ -37,12 +37,13 @@ from ..signing import sign, user_key
 from ..tools.base import Asker
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
+from ..view.renderer import HERTZ
 from .asking import Clicks, either_asker, printable, stdin_asker
 from .cell import Cell, Cells, content_hash
 from .conversations import Conversation, Conversations, Turn
 from .driver import Driver
 from .failure import AgentCellError
-from .frontend import can_click, may_click, view_kind
+from .frontend import can_click, headless, may_click, view_kind
 from .interpolate import interpolate
 from .library import Library
 from .options import Options
@@ -52,6 +53,7 @@ from .summary import summary
 
 ABANDONED = "abandoned: the run did not stop when it was asked to"
 KEPT = 3
+UNSEEN = 1.0  # paints a second where nobody looks on; the last one counts
 DRIFT = 2000  # characters of each side of a drift that are told
 
 
@@ -68,9 +70,9 @@ class Session:
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.latest: Run | None = None
 
-    async def run(self, cell: Cell, options: Callable[[], Options]) -> None:
-        """Run one `%%agent` cell. `options` parses them. Raises AgentCellError when the cell has failed."""
-        await CellRun(self, cell, options).go()
+    async def run(self, cell: Cell, options: Callable[[], Options], kind: type[CellRun] | None = None) -> None:
+        """Run one `%%agent` cell. `options` parses them; `kind`: another way to go. Raises AgentCellError when the cell has failed."""
+        await (kind or CellRun)(self, cell, options).go()
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
         """Remember a run and leave it in the user's namespace."""
@@ -186,6 +188,7 @@ class CellRun:
             can_click=self._can_click,
             publish=publish,
             badge=badge,
+            hz=UNSEEN if headless(self.cell) else HERTZ,
         )
         return Work(stream, agent, driver)
 

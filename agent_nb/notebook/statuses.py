@@ -62,7 +62,7 @@ def standings(
             if options.new:
                 history.clear()
             prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), namespace)
-            status = str(match(records, make(options).inputs(prompt, history=history)))
+            status = "imported" if options.source else str(match(records, make(options).inputs(prompt, history=history)))
         except AgentError as fault:
             status = f"unknown: {fault}"
         if records:

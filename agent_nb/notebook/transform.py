@@ -6,6 +6,7 @@ cell is an async cell, so that messages (clicks) arrive while it runs and tools 
 Rules
 - Pure: a list of lines in, a list of lines out; anything that is not our cell magic comes back as the same list.
 - The body reaches the magic exactly as it was typed, whatever quotes, backslashes, braces or line ends it holds.
+- IPython refuses a cell magic without a body; `%%agent --from …` needs none and gets an empty line.
 - `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is somebody else's magic.
 - It is installed twice, before and after IPython's clean-up: before, so that a `>>>` at the start of a prompt's line
   is not taken for a pasted prompt; after, so that an indented cell or a pasted `In [1]: %%agent` works too. A rewritten
@@ -28,7 +29,9 @@ def rewrite(lines: list[str]) -> list[str]:
     found = _OURS.match(text)
     if found is None:
         return lines
-    return [f"await get_ipython().run_cell_magic({MAGIC!r}, {found[1].strip()!r}, {text[found.end() :]!r})\n"]
+    line, body = found[1].strip(), text[found.end() :]
+    body = body or ("\n" if "--from" in line else "")
+    return [f"await get_ipython().run_cell_magic({MAGIC!r}, {line!r}, {body!r})\n"]
 
 
 def agent_cell(source: str) -> tuple[str, str] | None:

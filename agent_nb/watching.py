@@ -1,0 +1,391 @@
+"""Follow a run that another system does, as it goes on: a file, an address, a stream of objects, of lines or of bytes.
+
+    run = await agent_nb.watch("run.ndjson")                       # in a notebook cell the cards are shown meanwhile
+    async for event in agent_nb.watch(somebody.stream()): …
+
+Why: the cards, the record and the frame need only events; an agent that runs elsewhere is then as good to look at as one of ours.
+
+Rules
+- The source is read once, however many iterate or await; who comes late gets what there was.
+- A source that cannot be opened, or is of no known format, is an AgentError. One that breaks off later is an error in the log of the
+  run, which is closed as interrupted; an exception of the caller's own iterator is raised as well.
+- Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from .errors import AgentError, UsageError
+from .events import Event
+from .imported import Imported
+from .log import EventLog
+from .models import keys
+from .redact import environment_secrets, redact_text
+from .run import Run
+
+CHUNK = 64 * 1024
+PAUSE = 0.2  # seconds between two looks at a file that is being written
+_TEXT = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
+
+
+class Watch:
+    """A run that is followed: iterate it for events (deltas included), await it for the Run. See `watch`."""
+
+    def __init__(
+        self, source: Any, codec: str | None, *, prompt: str, follow: bool, show: bool | None, secrets: Mapping[str, str] | None
+    ) -> None:
+        self.name = name_of(source)
+        self.fault: Exception | None = None
+        self._source, self._follow, self._show = source, follow, show
+        self.on_run: Callable[[EventLog], None] = lambda _: None
+        hidden = own_secrets() if secrets is None else secrets
+        self._imported = Imported(codec, prompt=prompt, live=is_live(source, follow), on_run=self._opened, secrets=hidden)
+        self._seen: list[Event] = []
+        self._queues: list[asyncio.Queue[Event | None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped = self._over = False
+
+    @property
+    def logs(self) -> list[EventLog]:
+        """The logs of the runs so far, in order of appearance."""
+        return self._imported.logs
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs so far, in order of appearance."""
+        return [Run(log) for log in self.logs]
+
+    @property
+    def run(self) -> Run:
+        """The latest run, as far as it has come."""
+        return Run(self.logs[-1]) if self.logs else Run(EventLog())
+
+    @property
+    def codec(self) -> str:
+        """The name of the format, "" while it is not known."""
+        return self._imported.codec.name if self._imported.codec else ""
+
+    @property
+    def title(self) -> str:
+        """Where the run comes from, in words."""
+        kind = f" ({self._imported.codec.title})" if self._imported.codec else ""
+        return f"imported from {self.name}{kind}"
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """What of the source could not be read: what -> how often."""
+        return self._imported.losses.counts()
+
+    def _opened(self, log: EventLog) -> None:
+        self.on_run(log)
+
+    def start(self) -> Watch:
+        """Begin to read on the running event loop, once; return the watch."""
+        if self._task is None:
+            self._loop = asyncio.get_running_loop()
+            self._task = self._loop.create_task(self._drive(), name=f"agent_nb watch {self.name}")
+        return self
+
+    def stop(self) -> None:
+        """Stop reading, from any thread; the run is closed as interrupted."""
+        self._stopped = True
+        if self._task is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+    async def aclose(self) -> None:
+        """Stop and wait until the logs have ended."""
+        if self._task is not None and not self._task.done():
+            self.stop()
+            await asyncio.wait([self._task])
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return self._wait().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """Yield the events so far, then each as it comes, until the source ends. Raises what `await` raises."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self.start()
+        for event in list(self._seen):
+            queue.put_nowait(event)
+        self._queues.append(queue)
+        if self._over:
+            queue.put_nowait(None)
+        while (found := await queue.get()) is not None:
+            yield found
+        self._raise()
+
+    async def _wait(self) -> Run:
+        screen = _screen(self, self._show)
+        try:
+            self.start()
+            assert self._task is not None
+            await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            await self.aclose()
+            raise
+        finally:
+            quiet = screen.close() if screen is not None else None
+        self._raise()
+        return self.run if quiet is None else Watched(self.run.log, quiet)
+
+    def _raise(self) -> None:
+        """Raise what kept the source from being read at all, or what the caller's own iterator raised."""
+        if self.fault is not None and (not self.logs or not isinstance(self.fault, AgentError | OSError)):
+            raise self.fault
+
+    async def _drive(self) -> None:
+        fault = ""
+        try:
+            await self._read()
+        except asyncio.CancelledError:
+            if not self._stopped:
+                self._stopped = True
+                raise
+        except Exception as error:
+            self.fault = error
+            fault = redact_text(str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}")
+        finally:
+            self._finish(fault)
+
+    async def _read(self) -> None:
+        async with aclosing(items_of(self._source, self._done if self._follow else None)) as items:
+            async for item in items:
+                self._tell(self._imported.feed(item))
+
+    def _finish(self, fault: str) -> None:
+        """End every run, and tell who waits."""
+        try:
+            self._tell(self._imported.close(fault, stopped=self._stopped))
+            if not self.logs and self.fault is None and not self._stopped:
+                self.fault = UsageError(f"There is no event in {self.name}. Is it the right source, and the right codec?")
+        except AgentError as error:
+            self.fault = self.fault or error
+        finally:
+            self._over = True
+            for queue in self._queues:
+                queue.put_nowait(None)
+
+    def _tell(self, events: list[Event]) -> None:
+        self._seen += [e for e in events if e.type != "delta"]
+        for queue in self._queues:
+            for event in events:
+                queue.put_nowait(event)
+
+    def _done(self) -> bool:
+        """Return whether a file that is being written need not be looked at again."""
+        return bool(self.logs) and all(log.ended for log in self.logs)
+
+    def __repr__(self) -> str:
+        return f"<Watch of {self.name}: {len(self.logs)} run{'' if len(self.logs) == 1 else 's'}{'' if self._over else ', open'}>"
+
+
+class Watched(Run):
+    """A run whose cards the cell shows already; `quiet` says whether that cell still runs."""
+
+    def __init__(self, log: EventLog, quiet: Callable[[], bool]) -> None:
+        super().__init__(log)
+        self._quiet = quiet
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self)} if self._quiet() else super()._repr_mimebundle_(include, exclude)
+
+
+def watch(
+    source: Any,
+    codec: str | None = None,
+    *,
+    prompt: str = "",
+    follow: bool = False,
+    show: bool | None = None,
+    secrets: Mapping[str, str] | None = None,
+) -> Watch:
+    """Follow a run of another system; iterate or await the result.
+
+    `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async or not, of bytes, lines, dicts, objects
+    or events. `codec`: the name of its format (None: detected); `prompt`: what the user asked, for formats that do not tell; `follow`:
+    read on in a file that is being written, until its run has ended; `show`: show the cards when awaited (None: in a notebook);
+    `secrets`: values to hide, by name (None: those of the environment). Raises UsageError on an unknown codec.
+    """
+    return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)
+
+
+def own_secrets() -> dict[str, str]:
+    """Return what must not be seen: secret variables of the environment and the keys this process knows, by name."""
+    return environment_secrets(os.environ) | {f"key {number}": value for number, value in enumerate(sorted(keys.secrets()), 1)}
+
+
+# Sources.
+
+
+def is_url(source: Any) -> bool:
+    """Return whether a source is an address of the web."""
+    return isinstance(source, str) and source.lower().startswith(("http://", "https://"))
+
+
+def is_text(source: Any) -> bool:
+    """Return whether a `str` is the stream itself, not the name of one."""
+    if not isinstance(source, str) or is_url(source):
+        return False
+    return not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT)
+
+
+def is_live(source: Any, follow: bool) -> bool:
+    """Return whether what a source gives is news: what stands in a file or a list is not."""
+    if follow or is_url(source):
+        return True
+    if isinstance(source, str | os.PathLike) and not is_text(source):
+        return _is_pipe(Path(source).expanduser())
+    return not isinstance(source, str | bytes | bytearray | list | tuple) and not _is_regular(source)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _is_regular(source: Any) -> bool:
+    """Return whether a source is an open file on disk or a buffer in memory."""
+    if not hasattr(source, "read"):
+        return False
+    try:
+        return stat.S_ISREG(os.fstat(source.fileno()).st_mode)
+    except (OSError, AttributeError, TypeError, ValueError):
+        return hasattr(source, "getvalue")
+
+
+def name_of(source: Any) -> str:
+    """Return a short name of a source: no folder, no password, no query."""
+    if is_url(source):
+        parts = urlsplit(source)
+        return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if isinstance(source, str | os.PathLike) and not is_text(source):
+        return Path(source).name
+    return "a text" if isinstance(source, str | bytes | bytearray) else "a file" if hasattr(source, "read") else "a stream"
+
+
+async def items_of(source: Any, done: Callable[[], bool] | None = None) -> AsyncGenerator[Any, None]:
+    """Yield the items of a source; with `done`, read on at the end of a file until it says so. Raises UsageError, ModelError."""
+    if is_url(source):
+        found: AsyncIterable[Any] = _get(source)
+    elif is_text(source) or isinstance(source, bytes | bytearray | memoryview):
+        found = _each([source])
+    elif isinstance(source, str | os.PathLike):
+        found = _file(Path(source).expanduser(), done)
+    elif hasattr(source, "aiter_bytes"):
+        found = source.aiter_bytes()
+    elif hasattr(source, "__aiter__"):
+        found = source
+    elif hasattr(source, "read"):
+        found = _reading(source)
+    elif isinstance(source, Iterable):
+        found = _each(source)
+    else:
+        raise UsageError(f"A {type(source).__name__} cannot be watched. Give an address, a path, an open file or an iterator.")
+    try:
+        async for item in found:
+            yield item
+    finally:
+        close = getattr(found, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _get(url: str) -> AsyncGenerator[bytes, None]:
+    from .server.client import read
+
+    async with aclosing(read(url)) as chunks:
+        async for chunk in chunks:
+            yield chunk
+
+
+async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[bytes, None]:
+    door = _Door(path)
+    with door:
+        try:
+            file = await _elsewhere(door.open)
+        except OSError as fault:
+            raise UsageError(f"{path}: {fault.strerror or fault}.") from None
+        while True:
+            async for chunk in _reading(file):
+                yield chunk
+            if done is None or done():
+                return
+            await anyio.sleep(PAUSE)
+
+
+class _Door:
+    """A file that a thread opens, which may take as long as somebody else takes to open the other end; closed whoever comes last."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._file: Any = None
+        self._left = False
+
+    def open(self) -> Any:
+        """Open the file. Raises OSError."""
+        file = self._path.open("rb", buffering=0)
+        with self._lock:
+            self._file = file
+            if self._left:
+                file.close()
+        return file
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._left = True
+            if self._file is not None:
+                self._file.close()
+
+
+async def _reading(file: Any) -> AsyncGenerator[Any, None]:
+    read = getattr(file, "read1", None) or file.read
+    while chunk := await _elsewhere(lambda: read(CHUNK)):
+        yield chunk
+
+
+async def _each(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
+    """Yield the items of a list at once, those of a generator as a thread gets them."""
+    if isinstance(items, list | tuple):
+        for item in items:
+            yield item
+        return
+    iterator = iter(items)
+    while (item := await _elsewhere(lambda: next(iterator, _END))) is not _END:
+        yield item
+
+
+_END: Any = object()
+
+
+async def _elsewhere(work: Callable[[], Any]) -> Any:
+    """Do blocking work in a thread; a cancellation leaves it behind."""
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+def _screen(followed: Watch, show: bool | None) -> Any:
+    """Return what shows the runs in the notebook cell that awaits, or None."""
+    import sys
+
+    if show is False or (show is None and "IPython" not in sys.modules):
+        return None
+    from .notebook.foreign import screen
+
+    return screen(followed, insist=bool(show))
