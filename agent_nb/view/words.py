@@ -85,7 +85,7 @@ def clip(text: str, limit: int) -> str:
 
 def gist(text: str, limit: int = 90) -> str:
     """Return the first sentence of a markdown text in plain words, at most `limit` characters long."""
-    plain = re.sub(r"```.*|[*`]+|^\s*(?:#+|>|[-+])\s+", "", text[:2000], flags=re.MULTILINE)
+    plain = re.sub(r"```.*|[*`]+|(?<!\w)_+|_+(?!\w)|^\s*(?:#+|>|[-+])\s+", "", text[:2000], flags=re.MULTILINE)
     lines = [line for line in plain.splitlines() if line.strip()]
     first = re.split(r"(?<=[.!?:])\s", lines[0].strip(), maxsplit=1)[0] if lines else ""
     return clip(first.rstrip(":."), limit)

@@ -27,7 +27,7 @@ def acts() -> Acts:
 
 @pytest.fixture
 def painter(acts):
-    made = WidgetPainter(acts, "collapse", True)
+    made = WidgetPainter(acts, "collapse", lambda: True)
     yield made
     made.close()
 
@@ -62,7 +62,7 @@ def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
 def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
     shapes = []
     for every in (1, 7, 10_000):
-        painter = WidgetPainter(acts, "collapse", True)
+        painter = WidgetPainter(acts, "collapse", lambda: True)
         play(painter, rich.seen, every=every)
         shapes.append([(type(x).__name__, x.value) for x in below(painter.board.root) if isinstance(x, w.HTML | w.Button)])
         painter.close()
@@ -95,7 +95,7 @@ def test_a_thought_that_a_reader_opened_stays_open(painter, begun):
 @pytest.mark.parametrize(("thoughts", "count", "opened"), [("show", 1, 0), ("collapse", 1, None), ("hide", 0, None)])
 def test_thoughts_are_shown_as_asked(acts, begun, thoughts, count, opened):
     begun.think("One.", "t")
-    painter = WidgetPainter(acts, thoughts, True)
+    painter = WidgetPainter(acts, thoughts, lambda: True)
     painter.paint(RunView().extend(begun.seen), None)
     found = find(painter, w.Accordion)
     assert len(found) == count
@@ -206,8 +206,19 @@ def test_stop_can_be_pressed_once(painter, begun, acts):
     assert (stop.description, stop.disabled) == ("stopping…", True)
 
 
+def test_the_buttons_come_alive_once_clicks_arrive(acts, begun):
+    arrive = [False]
+    painter, view = WidgetPainter(acts, "collapse", lambda: arrive[0]), asked(begun)
+    painter.paint(view, 0.0)
+    assert labels(painter) == ["use ■ to stop"]
+    arrive[0] = True
+    painter.paint(view, 0.0)
+    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Approve all write calls", "Edit…"]
+    painter.close()
+
+
 def test_without_clicks_the_button_says_what_to_use(acts, begun):
-    painter = WidgetPainter(acts, "collapse", False)
+    painter = WidgetPainter(acts, "collapse", lambda: False)
     painter.paint(RunView().extend(begun.seen), 0.0)
     (stop,) = find(painter, w.Button)
     assert (stop.description, stop.disabled) == ("use ■ to stop", True)
@@ -277,7 +288,7 @@ def test_after_the_decision_there_is_nothing_to_press(painter, begun):
 
 def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_run, hazards):
     for hurt in hostile[::4]:
-        painter = WidgetPainter(acts, "show", True)
+        painter = WidgetPainter(acts, "show", lambda: True)
         view = RunView()
         for event in hostile_run(hurt):
             view.apply(event)
@@ -289,7 +300,7 @@ def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_r
 
 def test_everything_is_closed_in_the_end(acts, rich):
     before = set(w.widgets.widget._instances)
-    painter = WidgetPainter(acts, "collapse", True)
+    painter = WidgetPainter(acts, "collapse", lambda: True)
     play(painter, rich.seen)
     painter.close()
     left = set(w.widgets.widget._instances) - before
