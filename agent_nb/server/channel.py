@@ -1,7 +1,8 @@
 """One published run: a bounded buffer of its events with ids by which a reader can resume.
 
 Rules
-- An entry's id is never used again: `seq` for a stored event, `seq.n` for the n-th delta after it.
+- An entry's id is never used again: `seq` for a stored event; `seq.epoch.n` for the n-th delta after it, where the epoch is the hub's,
+  so that a restarted server counts its deltas apart. Ids of one run are in order as the numbers in them are.
 - The buffer holds `keep` entries, deltas included; stored events that left it are read from the run's log where there is one.
 - What cannot be given any more, or an id that this run never had, is said with a `Gap`, never passed over.
 - All state is guarded by the hub's lock.
@@ -18,31 +19,32 @@ import msgspec
 from ..events import Delta, End, Event, RunStart, User
 from ..log import EventLog
 
-Position = tuple[int, int]
-START: Position = (0, 0)
+Position = tuple[int, int, int]  # seq, epoch, n; a stored event has no epoch and no n
+START: Position = (0, 0, 0)
 
 
 class Entry:
     """One event of a run and its place. `texts` keeps what stateless encoders made of it, for all subscribers."""
 
-    __slots__ = ("event", "n", "order", "seq", "texts")
+    __slots__ = ("epoch", "event", "n", "order", "seq", "texts")
 
-    def __init__(self, event: Event, seq: int, n: int = 0, order: int = 0) -> None:
+    def __init__(self, event: Event, seq: int, *, epoch: int = 0, n: int = 0, order: int = 0) -> None:
         self.event = event
         self.seq = seq
+        self.epoch = epoch
         self.n = n
         self.order = order
         self.texts: dict[str, bytes] = {}
 
     @property
     def id(self) -> str:
-        """The id: `seq`, or `seq.n` for a delta."""
-        return f"{self.seq}.{self.n}" if self.n else str(self.seq)
+        """The id: `seq`, or `seq.epoch.n` for a delta."""
+        return f"{self.seq}.{self.epoch}.{self.n}" if self.n else str(self.seq)
 
     @property
     def position(self) -> Position:
         """The place as numbers."""
-        return self.seq, self.n
+        return (self.seq, self.epoch, self.n) if self.n else (self.seq, 0, 0)
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -73,9 +75,10 @@ class Info(msgspec.Struct, frozen=True):
 class Shared:
     """What the channels of one hub share. `wake` is called, without the lock, when a channel has something new."""
 
-    def __init__(self, keep: int, wake: Callable[[Channel], None]) -> None:
+    def __init__(self, keep: int, epoch: int, wake: Callable[[Channel], None]) -> None:
         self.lock = threading.RLock()
         self.keep = keep
+        self.epoch = epoch
         self.wake = wake
         self._order = 0
 
@@ -136,7 +139,8 @@ class Channel:
             self.seq, self._n = self.seq + 1, 0
             event = event if event.seq == self.seq else msgspec.structs.replace(event, seq=self.seq)
             self._note(event)
-        self._entries.append(Entry(event, self.seq, self._n, self._shared.next_order()))
+        shared = self._shared
+        self._entries.append(Entry(event, self.seq, epoch=shared.epoch, n=self._n, order=shared.next_order()))
         if len(self._entries) > self._shared.keep * 5 // 4:
             cut = len(self._entries) - self._shared.keep
             del self._entries[:cut]
@@ -157,8 +161,8 @@ class Channel:
         """Return the place that an id names; an id that this run never had is the beginning, with a Gap."""
         if not after:
             return START, None
-        place = _parse(after)
-        if place is None or place > (self.seq, self._n):
+        place = parse_id(after)
+        if place is None or place > (self.seq, self._shared.epoch, self._n):
             return START, Gap(self.run, "unknown", after[:100])
         return place, None
 
@@ -186,7 +190,7 @@ class Channel:
         if self.log is not None:
             older = self.log[place[0] : place[0] + min(lost, limit)]
             return [Entry(event, event.seq) for event in older], None
-        gap = Gap(self.run, "evicted", f"{place[0]}.{place[1]}" if place[1] else str(place[0]), lost)
+        gap = Gap(self.run, "evicted", str(place[0]), lost)
         return self._entries[:limit], gap
 
     def _index(self, place: Position) -> int:
@@ -201,7 +205,10 @@ class Channel:
         return low
 
 
-def _parse(text: str) -> Position | None:
-    seq, dot, n = text.partition(".")
-    sound = seq.isdecimal() and seq.isascii() and len(seq) < 16 and (not dot or (n.isdecimal() and n.isascii() and len(n) < 16))
-    return (int(seq), int(n or 0)) if sound else None
+def parse_id(text: str) -> Position | None:
+    """Return the place that an id names, None if it is no id."""
+    parts = text.split(".")
+    if len(parts) not in (1, 3) or not all(p.isdecimal() and p.isascii() and len(p) < 16 for p in parts):
+        return None
+    numbers = [int(p) for p in parts]
+    return (numbers[0], 0, 0) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])

@@ -11,8 +11,8 @@ after 7, and never twice.
 Rules
 - A stored event's `seq` decides: the next one is passed on, an older one is dropped, a later one waits for those before it.
 - While something waits, `torn` is true: after a moment the caller reconnects from `last_id`, and what is missing comes.
-- A delta has no `seq`: its frame id (`seq.n`) decides the same way. It is passed on only in its place; a lost one is made good by the
-  complete event of its block.
+- A delta has no `seq`: its frame id decides the same way (see channel). It is passed on only in its place; a lost one is made good by
+  the complete event of its block.
 - What the server says it no longer has (`gap`) is told to the log as an error event, and counting goes on with what there is.
 """
 
@@ -22,6 +22,7 @@ import msgspec
 
 from ..events import Delta, End, Error, Event, decode_event
 from ..wire.sse import Frame
+from .channel import parse_id
 
 WAITING = 4096
 
@@ -36,7 +37,7 @@ class Follower:
         self.gaps = 0
         self.malformed = 0
         self._seq = 0  # of the remote run
-        self._n = 0
+        self._delta_place = (0, 0)  # epoch and number of the newest delta after it
         self._offset = 0  # what to add to a remote number to get ours, after events that nobody has
         self._run = ""
         self._waiting: dict[int, Event] = {}
@@ -77,22 +78,23 @@ class Follower:
         return out
 
     def _pass(self, event: Event) -> Event:
-        self._seq, self._n, self._run = event.seq, 0, event.run
+        self._seq, self._delta_place, self._run = event.seq, (0, 0), event.run
         self.last_id = str(event.seq)
         self.over = isinstance(event, End) and not event.span
         return msgspec.structs.replace(event, seq=event.seq + self._offset) if self._offset else event
 
     def _delta(self, event: Delta, number: str) -> list[Event]:
-        seq, _, n = number.partition(".")
-        if not (seq.isdecimal() and n.isdecimal()):
+        found = parse_id(number)
+        if found is None:
             return []  # without a place it cannot be told from a repeat; its block comes complete
-        place = int(seq), int(n)
-        if place <= (self._seq, self._n):
+        seq, epoch, n = found
+        if found <= (self._seq, *self._delta_place):
             self.duplicates += 1
             return []
-        if place != (self._seq, self._n + 1):
+        same, count = epoch == self._delta_place[0], self._delta_place[1]
+        if seq != self._seq or n != (count + 1 if same else 1):
             return []
-        self._n = place[1]
+        self._delta_place = (epoch, n)
         self.last_id = number
         return [event]
 
@@ -110,7 +112,7 @@ class Follower:
         error = Error(seq=self._seq + self._offset + 1, run=self._run, code="gap", message=words, origin="imported")
         self._seq += told.missed
         self._offset -= told.missed - 1
-        self._n = 0
+        self._delta_place = (0, 0)
         self.last_id = str(self._seq)
         return [error]
 

@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,11 +25,12 @@ RUNS = 200
 class Hub:
     """All runs that are published and all who listen.
 
-    `keep`: entries that each run's buffer holds; `runs`: ended runs that are kept, the oldest go first.
+    `keep`: entries that each run's buffer holds; `runs`: ended runs that are kept, the oldest go first. `epoch` tells the deltas of
+    this hub from those of another that published the same run before; by default the time, in milliseconds.
     """
 
-    def __init__(self, *, keep: int = KEEP, runs: int = RUNS) -> None:
-        self.shared = Shared(keep, self._wake)
+    def __init__(self, *, keep: int = KEEP, runs: int = RUNS, epoch: int | None = None) -> None:
+        self.shared = Shared(keep, int(time.time() * 1000) if epoch is None else epoch, self._wake)
         self.closed = False
         self._runs = runs
         self._channels: dict[str, Channel] = {}

@@ -136,7 +136,7 @@ class Everything(Subscription):
             place = self._places.get(channel.run, START)
             entries, gap = channel.read(place, limit)
             if gap is not None:
-                self._places[channel.run] = (place[0] + gap.missed, 0)
+                self._places[channel.run] = (place[0] + gap.missed, 0, 0)
                 return [], gap
             found += [(e.order, channel.run, e) for e in entries]
         found = sorted(found, key=lambda entry: entry[0])[:limit]

@@ -45,7 +45,7 @@ class Rig:
 
     def __init__(self, **options: Any) -> None:
         self.started: list[tuple[str, str, Driven]] = []
-        self.hub = Hub(keep=options.pop("keep", 20_000))
+        self.hub = Hub(keep=options.pop("keep", 20_000), epoch=7)
         settings = options.pop("settings", Settings(keepalive=0))
         starts = options.pop("starts", True)
         self.server = Server(self.hub, self._start if starts else None, token=TOKEN, settings=settings, **options).start()

@@ -71,8 +71,8 @@ def test_a_stream_resumes_between_deltas(rig):
     server = rig()
     run = server.publish("r", ev.User(content="hi"))
     run.feed(*(ev.Delta(of="respond", block="b", text=t) for t in "abc"), ev.Respond(content="abc", block="b"), ev.End())
-    found = frames(server.client.get("/runs/r/events", headers={"Last-Event-ID": "1.2"}).text)
-    assert [f.id for f in found] == ["1.3", "2", "3"]
+    found = frames(server.client.get("/runs/r/events", headers={"Last-Event-ID": "1.7.2"}).text)
+    assert [f.id for f in found] == ["1.7.3", "2", "3"]
 
 
 def test_an_event_source_that_comes_back_after_the_end_is_told_to_stop(rig):

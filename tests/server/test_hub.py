@@ -16,7 +16,7 @@ ALL = Filter(internal=True)
 
 def published(count=5, *, keep=20_000, ended=True, deltas=0):
     """Return a hub and the log of a run `r` with `count` thoughts."""
-    hub, log = Hub(keep=keep), EventLog("r")
+    hub, log = Hub(keep=keep, epoch=7), EventLog("r")
     hub.attach(log)
     for i in range(count):
         for piece in range(deltas):
@@ -55,7 +55,7 @@ def test_events_come_as_they_happen():
     assert ids(subscription.take()) == ["1"]
     log.append(ev.Delta(of="think", block="x", text="a"))
     log.append(ev.Think(content="a", block="x"))
-    assert ids(subscription.take()) == ["1.1", "2"]
+    assert ids(subscription.take()) == ["1.7.1", "2"]
 
 
 @pytest.mark.parametrize("deltas", [0, 3])
@@ -66,7 +66,7 @@ def test_resuming_after_any_id_gives_exactly_what_came_after_it(deltas):
         assert ids(drain(hub.subscribe("r", after=last))) == everything[number:]
 
 
-@pytest.mark.parametrize("bad", ["99", "3.7", "x", "-1", "1e3", "²", "9" * 400, "r-3", "1.", ".5", "1.2.3"])
+@pytest.mark.parametrize("bad", ["99", "3.7.1", "3.9.1", "x", "-1", "1e3", "²", "9" * 400, "r-3", "1.", ".5", "1.2.3.4", "1.2"])
 def test_an_id_that_the_run_never_had_is_said_and_everything_follows(bad):
     hub, _ = published(2)
     taken = drain(hub.subscribe("r", after=bad))
@@ -105,8 +105,8 @@ def test_a_reader_may_ask_to_be_disconnected_instead():
 def test_a_reader_further_behind_than_its_limit_is_told_what_it_missed():
     hub, _ = published(20, ended=False, deltas=1)
     taken = hub.subscribe("r", lag=10).take()
-    assert taken[0] == Gap("r", "lag", "0.1", 15)
-    assert ids(taken) == ["15.1", "16", "16.1", "17", "17.1", "18", "18.1", "19", "19.1", "20"]
+    assert taken[0] == Gap("r", "lag", "0.7.1", 15)
+    assert ids(taken) == ["15.7.1", "16", "16.7.1", "17", "17.7.1", "18", "18.7.1", "19", "19.7.1", "20"]
 
 
 def test_buffers_are_bounded():
