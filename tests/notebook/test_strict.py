@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pandas as pd
@@ -140,7 +141,8 @@ class TestReplaying:
     def test_pytest_collects_notebooks(self, notebook, pytester, monkeypatch):
         monkeypatch.setenv("PYTHONPATH", str(Path(agent_nb.__file__).parents[1]))
         edit(notebook, 1, "base = 40", "base = 41")
-        plugin = ("-p", "agent_nb.pytest_plugin", "-p", "no:cacheprovider")
+        installed = entry_points(group="pytest11", name="agent_nb")
+        plugin = (*(() if installed else ("-p", "agent_nb.pytest_plugin")), "-p", "no:cacheprovider")
         done = pytester.runpytest_subprocess(*plugin, "--agent-nb", str(notebook))
         done.assert_outcomes(failed=1)
         assert "+43" in done.stdout.str()
