@@ -36,6 +36,7 @@ from .redact import environment_secrets, redact_text
 from .run import Run
 
 CHUNK = 64 * 1024
+TICK = 0.05  # seconds; in a cell that waits without end an interrupt would be seen only when something else happens
 PAUSE = 0.2  # seconds between two looks at a file that is being written
 _TEXT = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
@@ -132,7 +133,8 @@ class Watch:
         try:
             self.start()
             assert self._task is not None
-            await asyncio.wait([self._task])
+            while not self._task.done():
+                await asyncio.wait([self._task], timeout=TICK)
         except asyncio.CancelledError:
             await self.aclose()
             raise
