@@ -10,7 +10,7 @@ Why apart from `frame`: these lists need no pandas, and the command line prints 
 Rules
 - A column has a name, a kind and, per type of row, where its value comes from: an attribute's name or a function.
 - A row of a type that a column does not name has no value there. The rows of one frame are of one table.
-- Getters look only at the row; what needs more (`dt`, `cell`) is `derived` by the frame.
+- Getters look only at the row; what needs more (`dt`, `cell`), or is needed more than once, is `derived` by the frame.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def _tokens(field: str) -> dict[type, Getter]:
 ANY = e.Event  # a getter for every event
 
 ALL: tuple[Column, ...] = (
-    Column("run", "category", {ANY: "run"}),
+    Column("run", "category", derived=True),
     Column("cell", "category", derived=True),
     Column("notebook", "category", derived=True),
     Column("turn", "int", {ANY: "turn"}),
     Column("seq", "int", {ANY: "seq"}),
-    Column("ts", "time", {ANY: "ts"}),
+    Column("ts", "time", derived=True),
     Column("dt", "duration", derived=True),
     Column("type", "category", derived=True),
     Column("span", "category", {ANY: "span"}),

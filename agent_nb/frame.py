@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import compress
 from operator import attrgetter
 from typing import Any
 
@@ -112,9 +111,13 @@ class _Build:
 
     def group(self, kind: type) -> tuple[Any, list[Any]]:
         """Return the positions and the rows of one type."""
-        if kind not in self._groups:
-            chosen = self.codes == self.types.index(kind)
-            self._groups[kind] = (np.flatnonzero(chosen), list(compress(self.rows, chosen.tolist())))
+        if not self._groups:
+            order = np.argsort(self.codes, kind="stable")
+            by_type = np.fromiter(self.rows, object, len(self.rows))[order]
+            ends = np.cumsum(np.bincount(self.codes, minlength=len(self.types)))
+            starts = [0, *ends[:-1].tolist()]
+            for other, start, end in zip(self.types, starts, ends.tolist(), strict=True):
+                self._groups[other] = (order[start:end], by_type[start:end].tolist())
         return self._groups[kind]
 
     def filled(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
@@ -125,6 +128,11 @@ class _Build:
         return array
 
     @cached_property
+    def seconds(self) -> Any:
+        """The time of each row in epoch seconds."""
+        return np.array([row.ts for row in self.rows], np.float64)
+
+    @cached_property
     def runs(self) -> tuple[Any, list[Any]]:
         """The number of each row's run, and the run ids."""
         return _numbered([row.run for row in self.rows])
@@ -132,7 +140,7 @@ class _Build:
     @cached_property
     def times(self) -> Any:
         """The time of each row as datetime64[ms]."""
-        return _milliseconds([row.ts for row in self.rows], zero=False).view("M8[ms]")
+        return _milliseconds(self.seconds, zero=False).view("M8[ms]")
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
         """Return a categorical of `values`; those that are empty texts are missing."""
@@ -203,7 +211,7 @@ def _duration(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
     return pd.array(array.view("m8[ms]"))
 
 
-def _milliseconds(seconds: list[Any], *, zero: bool) -> Any:
+def _milliseconds(seconds: Any, *, zero: bool) -> Any:
     """Return seconds as whole milliseconds; NaT for None, for what is out of range, and (unless `zero`) for 0."""
     ms = np.array(seconds, np.float64) * 1000.0
     with np.errstate(invalid="ignore"):
@@ -248,12 +256,18 @@ def _dt(build: _Build) -> Any:
     """Return the time since the first event of the same run."""
     codes, runs = build.runs
     times = build.times
+    known = np.flatnonzero(~np.isnat(times))[::-1]
     first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
-    for number in range(len(runs)):
-        own = times[codes == number]
-        known = own[~np.isnat(own)]
-        first[number] = known[0] if len(known) else np.datetime64("NaT")
+    first[codes[known]] = times[known]  # of several the last one stays, which is each run's first
     return pd.array(times - first[codes])
+
+
+def _run(build: _Build) -> Any:
+    return build.categories(*build.runs)
+
+
+def _ts(build: _Build) -> Any:
+    return _utc(build.times)
 
 
 def _where(field: str) -> Callable[[_Build], Any]:
@@ -264,4 +278,6 @@ def _where(field: str) -> Callable[[_Build], Any]:
     return column
 
 
-_DERIVED: dict[str, Callable[[_Build], Any]] = {"type": _type, "dt": _dt, "cell": _where("cell"), "notebook": _where("notebook")}
+_DERIVED: dict[str, Callable[[_Build], Any]] = {
+    "run": _run, "cell": _where("cell"), "notebook": _where("notebook"), "ts": _ts, "dt": _dt, "type": _type,
+}  # fmt: skip
