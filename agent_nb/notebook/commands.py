@@ -185,11 +185,12 @@ def _lost(magics: AgentMagics) -> str:
     return f"{count} run{' was' if count == 1 else 's were'} lost: %agent recover" if count else ""
 
 
-def _offered(magics: AgentMagics) -> list[Found]:
+def _offered(magics: AgentMagics, *, unsaved: bool = False) -> list[Found]:
+    """Return the lost runs, with `unsaved` also those that only this kernel knows."""
     from .recovery import offered
 
     session = magics.session
-    known = {run.id for listed in session.runs.values() for run in listed}
+    known = {run.id for listed in session.runs.values() for run in listed if not unsaved}
     known |= {str(r.get("id", "")) for listed in session.library.file().runs.values() for r in listed}
     return offered(known, str(session.library.path() or ""))
 
@@ -203,12 +204,15 @@ def recover(magics: AgentMagics, arguments: list[str]) -> None:
     from .recovery import recover as bring_back
     from .summary import summary
 
-    found = _offered(magics)
-    if not found:
+    found, unsaved = _offered(magics), _offered(magics, unsaved=True)
+    if not found and arguments in ([], ["all"]):
         say("Nothing was lost: every run of this user is in a notebook, or its journal is gone.")
     elif not arguments:
         say(f"{table(rows(found))}\nBring one back with %agent recover RUN, or all.")
-    for one in chosen(found, arguments[0]) if found and arguments else ():
+    here = [f for f in unsaved if f.header.run not in {g.header.run for g in found}]
+    if here and not arguments:
+        say(f"Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):\n{table(rows(here))}")
+    for one in chosen(found if arguments[0] == "all" else unsaved, arguments[0]) if arguments else ():
         log, record = bring_back(one, magics.session.library)
         run = Run(log)
         cell = magics.session.cells.current(magics.shell, "recover", run.id)

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ..errors import UsageError
-from ..record import KEY, MIME, VERSION, attach, detach, payload_keys
+from ..record import KEY, LIVE, MIME, VERSION, attach, detach, payload_keys
 
 KEPT = 3
 FORGET = "forget"
+WIDGET = "application/vnd.jupyter.widget-view+json"
 Runs = dict[str, list[dict[str, Any]]]
 
 
@@ -51,6 +52,16 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, mine)
     _refer(nb, runs)
     return True
+
+
+def settle(nb: dict[str, Any]) -> int:
+    """Take the widgets of runs that go on out of what is saved: they end with the run, their static form does not. Return how many."""
+    count = 0
+    for _, output in _outputs(nb):
+        data, numbers = output.get("data"), (output.get("metadata") or {}).get(KEY)
+        if isinstance(data, dict) and isinstance(numbers, dict) and LIVE in numbers and "text/html" in data:
+            count += int(data.pop(WIDGET, None) is not None)
+    return count
 
 
 def records(nb: dict[str, Any]) -> Runs:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..record import KEY
-from .metadata import lift
+from .metadata import lift, settle
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -34,10 +34,11 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
 
 def before_save(model: Any, path: str, manager: Any) -> bool:
-    """Lift the records of a contents model that is about to be saved; return whether it held any."""
+    """Lift the records of a contents model that is about to be saved, and settle what is live; return whether it held anything of ours."""
     if not isinstance(model, dict) or model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
         return False
-    return lift(model["content"], on_disk(manager, path))
+    settled = settle(model["content"])
+    return lift(model["content"], on_disk(manager, path)) or settled > 0
 
 
 def on_disk(manager: Any, path: str) -> Any:

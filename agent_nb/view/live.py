@@ -20,11 +20,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..log import EventLog
+from ..record import KEY, LIVE
 from . import html as static
 from .bundle import forms
 from .cards.base import Context, Thoughts
 from .layout import Layout
-from .nodes import Button
+from .nodes import Button, Page, Row, Section, T
 from .renderer import HERTZ, Renderer
 from .state import RunView
 from .stream import TextPainter
@@ -128,10 +129,12 @@ class WidgetPainter:
         """Show the view; returns the messages it took."""
         return self.board.draw(self._layout.page(view, self.context(now)))
 
-    def bundle(self, view: RunView) -> dict[str, Any]:
-        """Return the widget with the static forms beside it."""
+    def bundle(self, view: RunView, run: str) -> dict[str, Any]:
+        """Return the widget with the static forms beside it, which are what is saved while the run goes on."""
         mime = {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.board.root.model_id}}
-        return {**mime, **forms(self._layout.page(view, Context(thoughts=self._thoughts)))}
+        page = self._layout.page(view, Context(thoughts=self._thoughts))
+        note = Row((T("Saved while the run went on. To bring it back: "), T(f"%agent recover {run}", mono=True)), wrap=True)
+        return {**mime, **forms(Page(page.label, (*page.sections, Section("unfinished", note))))}
 
     def close(self) -> None:
         """Close the widgets."""
@@ -156,7 +159,7 @@ class HtmlPainter:
         self._publish({"text/html": text, "text/plain": page.label}, {}, self._display, True)
         return 1 + len(text) // PAGE_PER_MESSAGE
 
-    def bundle(self, view: RunView) -> dict[str, Any]:
+    def bundle(self, view: RunView, run: str) -> dict[str, Any]:
         """Return the first page."""
         return forms(self._layout.page(view, Context(thoughts=self._thoughts)))
 
@@ -227,7 +230,7 @@ def open_view(
     if isinstance(painter, WidgetPainter):
         painter.nudge = renderer.nudge
         painter.paint(view, None)
-    send(painter.bundle(view), {}, display, False)
+    send(painter.bundle(view, log.run), {KEY: {LIVE: log.run}}, display, False)
     renderer.start()
     return LiveView(log, renderer, send, display, painter)
 

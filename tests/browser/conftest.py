@@ -156,11 +156,22 @@ class Server:
         self._json(self.folder / "data" / "kernels" / name / "kernel.json", spec)
         return name
 
+    def kernels(self) -> list[dict[str, Any]]:
+        """Return the kernels that run, as the server describes them."""
+        with urllib.request.urlopen(f"{self.url}/api/kernels", timeout=20) as answer:
+            found: list[dict[str, Any]] = json.load(answer)
+        return found
+
+    def idle(self, seconds: float = 60) -> None:
+        """Wait until no kernel is at work."""
+        end = time.monotonic() + seconds
+        while any(kernel["execution_state"] != "idle" for kernel in self.kernels()):
+            assert time.monotonic() < end, "a kernel is still at work"
+            time.sleep(0.1)
+
     def end_kernels(self) -> None:
         """End every kernel."""
-        with urllib.request.urlopen(f"{self.url}/api/kernels", timeout=5) as answer:
-            kernels = json.load(answer)
-        for kernel in kernels:
+        for kernel in self.kernels():
             request = urllib.request.Request(f"{self.url}/api/kernels/{kernel['id']}", method="DELETE")
             urllib.request.urlopen(request, timeout=20).close()
 
@@ -187,14 +198,14 @@ class Notebook:
         self.page: Any = None
         self.open()
 
-    def open(self) -> None:
-        """Open the notebook in a new tab and wait for its kernel."""
+    def open(self, *, busy: bool = False) -> None:
+        """Open the notebook in a new tab and wait for its kernel; `busy`: which may still be at work."""
         self.page = self._context.new_page()
         self.page.on("console", lambda message: self.console.append((message.type, message.text)))
         self.page.on("dialog", lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()))
         place = f"lab/tree/{self.name}?reset" if self.app == "lab" else f"notebooks/{self.name}"
         self.page.goto(f"{self.server.url}/{place}")
-        self.page.wait_for_function(READY, timeout=90_000, polling=POLL)
+        self.page.wait_for_function(READY.replace("=== 'idle'", "") if busy else READY, timeout=90_000, polling=POLL)
 
     def close(self) -> None:
         """Close the tab."""

@@ -248,3 +248,14 @@ def test_a_manager_without_files_or_with_a_broken_file_has_no_former_records(man
     (tmp_path / "n.ipynb").write_text('{"agent_nb"')
     assert presave.on_disk(manager, "n.ipynb") is None
     assert presave.on_disk(object(), "n.ipynb") is None
+
+
+def test_a_run_that_goes_on_is_saved_without_its_widget():
+    view = "application/vnd.jupyter.widget-view+json"
+    data = {view: {"model_id": "m"}, "text/html": "static"}
+    live = {"output_type": "display_data", "data": dict(data), "metadata": {"agent_nb": {"live": "r1"}}}
+    other = {"output_type": "display_data", "data": dict(data), "metadata": {}}
+    content = {"cells": [{"cell_type": "code", "id": "c", "source": "", "metadata": {}, "outputs": [live, other]}], "metadata": {}}
+    assert presave.before_save({"type": "notebook", "content": content}, "n.ipynb", None)
+    assert live["data"] == {"text/html": "static"}
+    assert other["data"] == data
