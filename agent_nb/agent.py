@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .tools.runner import ToolRunner
 
 FALLBACK = "xml"
+THOUGHT_TAGS = ("think", "thinking")
 SCRIPTED = "scripted/"  # models of this provider are text files beside the notebook
 
 
@@ -51,6 +52,8 @@ class Agent:
     seconds`. `settings`: sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where file tools
     may look. `secrets`: values by name that must not appear anywhere (default: those of the environment). `late`: the model is looked up
     when it is first needed, so that a replay needs neither the model nor a key; what is wrong with its name is then said only there.
+    `memory`: what becomes of a conversation too long for the model, `window` or `summary`. `thought_tags`: further names of tags
+    that hold thoughts, beside think and thinking.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Agent:
         namespace: Mapping[str, Any] | None = None,
         late: bool = False,
         memory: str = "window",
+        thought_tags: Sequence[str] = (),
     ) -> None:
         from .tools.toolset import resolve
 
@@ -91,6 +95,7 @@ class Agent:
         if memory not in STRATEGIES:
             raise UsageError(f"There is no memory strategy {memory!r}. Known: {', '.join(STRATEGIES)}.")
         self.memory = memory
+        self.thought_tags = tuple(thought_tags)
         self.name = name
         self.host = host
         self.ask = ask
@@ -151,6 +156,11 @@ class Agent:
         runner = self._runner(TapeApprover(tape, policy.load(self.approve, self.folder), self.ask), log)
         return Replay(log, lambda scope: Player(tape, log, runner, redaction, scope))
 
+    def _thinking(self, dialect: Dialect) -> Dialect:
+        """Return `dialect` with the thought tags around it: the usual ones and those of the user."""
+        filtered: Dialect = plugins.load("dialects", "thinking").over(dialect, (*THOUGHT_TAGS, *self.thought_tags))
+        return filtered
+
     def _redaction(self) -> Redaction:
         return Redaction(partial(Redactor, self.secrets), partial(redact_value, secrets=self.secrets))
 
@@ -183,9 +193,9 @@ class Agent:
         from .tools.approval import approver
 
         start = getattr(self.model, "start", None)
-        thinking = plugins.load("dialects", "thinking").over
         return Plan(
-            model=start() if start else self.model, dialect=thinking(self.dialect), fallback=thinking(plugins.load("dialects", FALLBACK)),
+            model=start() if start else self.model,
+            dialect=self._thinking(self.dialect), fallback=self._thinking(plugins.load("dialects", FALLBACK)),
             tools=self.tools.specs, runner=self._runner(approver(self.approve, self.ask, self.folder), log), limits=self.limits,
             redaction=redaction, retry_delay=delays, system=self.system, memory=self.memory, settings=self.settings,
             start=self._start(redaction, user, history), notes=tuple(notes),

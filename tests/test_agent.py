@@ -417,3 +417,10 @@ def test_near_its_last_turn_the_model_is_asked_to_finish():
 
     anyio.run(lambda: _await(Agent(Spy([CALL, CALL, "done"]), [echo], secrets={}, limits={"turns": 3})("go")))
     assert ["last turn" in text for text in sent] == [False, False, True]
+
+
+def test_further_thought_tags_are_a_matter_of_configuration():
+    text = "<analysis>hm</analysis>yes"
+    assert run([text]).answer == text
+    done = run([text], thought_tags=["analysis"])
+    assert ([e.content for e in done.log.of("think")], done.answer) == (["hm"], "yes")

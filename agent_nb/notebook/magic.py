@@ -30,6 +30,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     tools = List(Unicode(), help="Tools by name, for every cell.").tag(config=True)
     dialect = Unicode("", help="How the model writes its turns; empty: as its provider suggests.").tag(config=True)
     system = Unicode("", help="Instructions for the model.").tag(config=True)
+    thought_tags = List(Unicode(), help="Further names of tags that hold thoughts.").tag(config=True)
     approve = Unicode("", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask.").tag(config=True)
     view = Enum(options.VIEWS, "auto", help="How runs are shown.").tag(config=True)
     thoughts = Enum(options.THOUGHTS, "collapse", help="How thoughts are shown.").tag(config=True)

@@ -47,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     thoughts: Thoughts = "collapse"
     system: str | None = None
     memory: str = "window"
+    thought_tags: tuple[str, ...] = ()
     attach: tuple[str, ...] = ()
     limits: dict[str, float] = {}
     settings: dict[str, Any] = {}
@@ -99,6 +100,7 @@ OPTIONS = (
     _value("--stop", action="append", metavar="TEXT", help="a text at which the model stops"),
     _value("--extra", type=_object, metavar="JSON", help="an object merged into the request as it is"),
     _value("--memory", choices=MEMORIES, help="a conversation too long for the model: leave the oldest turns out, or summarise them"),
+    _value("--thought-tags", metavar="NAMES", help="further names of tags that hold thoughts, beside think and thinking"),
     _value("--attach", action="append", metavar="IMAGE", help="an image file, or a variable that holds an image or a figure"),
     _value("--from", dest="source", metavar="FILE|URL", help="show a run of another system instead; the cell's text is its prompt"),
     _value("--codec", metavar="CODEC", help="with --from: the format, if its first lines do not tell"),
@@ -154,6 +156,7 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
         **values, model_source=model_source, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
         record=not given.get("no_record", False), limits={to: given[k] for k, to in LIMITS.items() if k in given},
         settings={to: _setting(given[k]) for k, to in SETTINGS.items() if k in given}, attach=tuple(given.get("attach", ())),
+        thought_tags=names(given.get("thought_tags", ())),
     )  # fmt: skip
 
 

@@ -236,6 +236,7 @@ class CellRun:
             settings=options.settings,
             folder=os.curdir,
             memory=options.memory,
+            thought_tags=options.thought_tags,
             secrets=hidden,
             host=driver.host,
             ask=self._asker(driver),

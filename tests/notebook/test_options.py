@@ -48,6 +48,7 @@ def test_an_empty_line_leaves_everything_to_the_defaults(options):
         ("--budget 2", "limits", {"cost": 2.0}),
         ("--max-output 90 --stop END --stop '# '", "settings", {"max_tokens": 90, "stop": ["END", "# "]}),
         ("--extra '{\"top_k\": 5}'", "settings", {"extra_body": {"top_k": 5}}),
+        ("--thought-tags analysis,plan", "thought_tags", ("analysis", "plan")),
         ("--memory summary", "memory", "summary"),
         ("--attach a.png --attach fig", "attach", ("a.png", "fig")),
         ("--reasoning high", "settings", {"reasoning": "high"}),
