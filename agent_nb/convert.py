@@ -26,6 +26,7 @@ from .codecs.losses import Losses
 from .codecs.settle import Numberer, Settler
 from .errors import UsageError
 from .events import Event
+from .log import EventLog
 
 CHUNK = 64 * 1024
 Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]
@@ -47,6 +48,22 @@ def decode(source: Source, codec: str | None = None, *, strict: bool = False, lo
     if losses is not None:
         losses.update(decoder.losses)
     return events
+
+
+def logs(source: Source, codec: str | None = None, *, losses: Losses | None = None) -> list[EventLog]:
+    """Return one log for each run in `source`, in order of appearance; a run that broke off is ended. Parameters as of `decode`."""
+    chunks = _whole(_chunks(source))
+    reader, chunks = _codec(codec, chunks)
+    decoder, settler = reader.decoder(), Settler(reader.name, interleaves=reader.interleaves)
+    runs: dict[str, list[Event]] = {}
+    for event in _events(decoder, chunks):
+        for settled in settler.feed(event):
+            runs.setdefault(settled.run, []).append(settled)
+    for event in settler.close():
+        runs.setdefault(event.run, []).append(event)
+    if losses is not None:
+        losses.update(decoder.losses)
+    return [EventLog.of_events(e for e in events if e.type != "delta") for events in runs.values()]
 
 
 def encode(

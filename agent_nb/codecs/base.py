@@ -38,6 +38,7 @@ REASONS = {
     "nested": "the format knows no runs inside a run; what a sub-agent did is left out, its result is there",
     "extra": "unknown fields of another format",
     "object": "it is no JSON object",
+    "deep": "its values are nested too deeply",
 }
 
 
@@ -173,10 +174,13 @@ class StreamDecoder:
     def _read(self, items: Iterable[Item]) -> list[Event]:
         out: list[Event] = []
         for item in items:
-            if isinstance(item.obj, dict):
-                out += self._reader.read(item)
-            else:
+            if not isinstance(item.obj, dict):
                 self.losses.add("malformed line", REASONS["object"], raw=dumps(item.obj))
+                continue
+            try:
+                out += self._reader.read(item)
+            except RecursionError:
+                self.losses.add("malformed line", REASONS["deep"])
         return out
 
 
@@ -207,7 +211,11 @@ class StreamEncoder:
             return []
         if type(event) is not Delta and not is_derived(event, self._codec.name):
             self._count(event)
-        return self._writer.write(event)
+        try:
+            return self._writer.write(event)
+        except RecursionError:
+            self.losses.add(event.type, REASONS["deep"])
+            return []
 
     def _count(self, event: Event) -> None:
         codec, kind = self._codec, event.type

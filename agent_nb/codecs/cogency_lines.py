@@ -6,7 +6,6 @@ Rules: pure functions of one event or value; no timestamp here, the reader and t
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 
 from ..events import Call, Counts, End, Error, Event, Execute, Extension, Interrupt, Metric, Respond, Result, ResultStatus, Think, User
 from .framing import loads
+from .times import epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
@@ -109,8 +109,7 @@ def draw(event: Event, form: str = "") -> Obj:
 def time_of(obj: Mapping[str, Any]) -> float:
     """Return the timestamp in whole milliseconds, 0 if there is none that is a time."""
     value = obj.get("timestamp")
-    sound = isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    return round(float(value), 3) if sound else 0.0  # type: ignore[arg-type]  # sound: a number
+    return epoch(value * 1000) if isinstance(value, float | int) and not isinstance(value, bool) else 0.0
 
 
 def read_counts(value: Any) -> Counts:

@@ -30,7 +30,8 @@ def _sound(seconds: float) -> float:
 
 
 def iso(seconds: float) -> str:
-    """Return epoch seconds as `2026-01-31T12:00:00.000Z`."""
+    """Return epoch seconds as `2026-01-31T12:00:00.000Z`; what is no time is the nearest that is one."""
+    seconds = min(max(seconds, 0.0), _LATEST) if math.isfinite(seconds) else 0.0
     return datetime.fromtimestamp(round(seconds, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -129,6 +129,19 @@ def test_garbage_between_lines_is_counted_and_survived(name, garbage, tool):
         with_codec.read(line + garbage + "\n", strict=True)
 
 
+def test_values_nested_as_deep_as_can_be_read_never_raise(name, tool):
+    shapes = {
+        "cogency": '{"type":"result","payload":{"outcome":"o","content":%s,"error":false}}', "loom": '{"Values":%s}',
+        "agent-event": '{"type":"tool_progress","toolName":"x","data":%s}',
+        "looopy": '{"kind":"tool-complete","toolCallId":"c","result":%s}',
+    }  # fmt: skip
+    line = shapes.get(name, '{"type":"state","payload":%s}')
+    for depth in (*range(100, 900, 100), *range(900, 1010, 2)):
+        events = tool(name).read(line % ("[" * depth + "]" * depth) + "\n")
+        for target in ("canonical", "cogency", "loom", "agent-event", "looopy"):
+            tool(target).write(events)
+
+
 def test_bytes_that_are_no_utf8_are_survived(name, tool):
     with_codec = tool(name)
     events = with_codec.read(b'{"type":"zz","kind":"zz","x":"\xff\xfe"}\n{"type":"zz","kind":"zz"}\n')
@@ -152,6 +165,25 @@ def test_objects_of_any_shape_are_survived(foreign, tool):
         if with_codec.decoder.losses:
             continue
         assert with_codec.lines(stored(events)) == [obj]
+
+
+def test_streams_of_anything_end_their_runs_once_and_can_be_written_in_any_format(foreign, tool):
+    rng = random.Random(5)
+    keys, kinds = _kinds_of("keys"), _kinds_of(foreign)
+    values = [None, True, 0, 1.5, 1e300, 10**30, "", "x", "c1", [], ["agent:a"], {"a": 1}, {"state": "failed"}, {"error": "e"}]
+    for _ in range(150):
+        objs = [{k: rng.choice(values) for k in rng.sample(keys, rng.randint(0, 7))} for _ in range(10)]
+        for obj in objs:
+            obj["kind" if foreign == "looopy" else "type"] = rng.choice(kinds)
+        events = tool(foreign).read("".join(json.dumps(o) + "\n" for o in objs))
+        ended = set()
+        for event in events:
+            assert event.run not in ended or event.type == "delta"
+            if event.type == "end" and not event.span:
+                ended.add(event.run)
+        for target in ("canonical", "cogency", "loom", "loom:export", "agent-event", "looopy"):
+            for some in (events, stored(events)):
+                tool(target).write(some)
 
 
 def _kinds_of(name):

@@ -10,7 +10,7 @@ import pytest
 
 from agent_nb import events as ev
 from agent_nb.codecs.losses import Losses
-from agent_nb.convert import command, convert, decode, encode
+from agent_nb.convert import command, convert, decode, encode, logs
 from agent_nb.errors import UsageError, WireError
 from agent_nb.log import EventLog
 
@@ -76,6 +76,13 @@ def test_deltas_are_folded_into_their_block():
     log = EventLog.of_events(events)
     assert kinds(events) == ["respond"]
     assert [d.text for d in log.deltas()] == ["a", "bc"]
+
+
+def test_each_run_of_a_source_becomes_a_log_that_has_ended(stem, corpus):
+    found = logs(corpus(stem), stem.removesuffix("-export"))
+    assert len({log.run for log in found}) == len(found) > 0
+    assert all(log.ended for log in found)
+    assert all(log[0].seq == 1 for log in found)
 
 
 def test_losses_of_reading_are_reported():
