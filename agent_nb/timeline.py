@@ -81,8 +81,8 @@ class Timeline:
 def timeline(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as HTML."""
     found, total = rows(log), _total(log)
-    if not found:
-        return "<p>No time to show: the run has no model request and no tool call.</p>"
+    if why := _nothing(log, found):
+        return f"<p>{why}</p>"
     shown = "".join(_html_row(row, total) for row in found[:ROWS])
     more = f"<p>… and {len(found) - ROWS} more</p>" if len(found) > ROWS else ""
     legend = " ".join(f'<span style="color:{colour}">{char}</span> {word}' for char, colour, word in LOOK.values())
@@ -95,8 +95,8 @@ def timeline(log: Sequence[Event]) -> str:
 def text(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as plain text."""
     found, total = rows(log), _total(log)
-    if not found:
-        return "No time to show: the run has no model request and no tool call."
+    if why := _nothing(log, found):
+        return why
     lines = [f"{total:.1f} s in all: {_sums(found)}"]
     for row in found[:ROWS]:
         bar = "".join(LOOK[kind][0] if kind else " " for kind in _cells(row, total))
@@ -104,6 +104,13 @@ def text(log: Sequence[Event]) -> str:
     if len(found) > ROWS:
         lines.append(f"… and {len(found) - ROWS} more")
     return "\n".join(lines)
+
+
+def _nothing(log: Sequence[Event], found: Sequence[Row]) -> str:
+    """Return why there is nothing to show, or ""."""
+    if log and not any(event.ts for event in log):
+        return "No time to show: the run was imported, and its source told no times."
+    return "" if found else "No time to show: the run has no model request and no tool call."
 
 
 def rows(log: Sequence[Event]) -> list[Row]:
@@ -122,6 +129,7 @@ class _Fold:
         self._last = log[-1].ts - self._start if log else 0.0
         self._rows: list[Row] = []
         self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
+        self._turns: dict[str, int] = {}  # of requests, as their words tell it
         self._open: str = ""
         self._retry: float | None = None
         self._loose: dict[tuple[str, int], list[Segment]] = {}
@@ -188,7 +196,7 @@ class _Fold:
             blocks.append(block)
             reached = max(reached, block.end)
         attempt = (node.data or {}).get("attempt", 1)
-        label = f"model, turn {node.turn}" + (f", attempt {attempt}" if attempt != 1 else "")
+        label = f"model, turn {self._turns.get(span, node.turn)}" + (f", attempt {attempt}" if attempt != 1 else "")
         kept = tuple(b for b in blocks if b.kind) or (segments[0],)
         self._rows.append(Row(label, kept, span.count("/"), "" if result == "ok" else result))
 
@@ -198,6 +206,7 @@ class _Fold:
         owner = f"{event.span}/{self._open.rsplit('/', 1)[-1]}" if event.span else self._open
         if owner in self._requests:
             self._requests[owner][1].append(segment)
+            self._turns[owner] = event.turn
         else:
             self._loose.setdefault((event.span, event.turn), []).append(segment)
 

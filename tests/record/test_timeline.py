@@ -132,3 +132,7 @@ def test_nodes_of_a_graph_are_spans():
     assert [(r.label, r.start, r.seconds, r.note) for r in found] == [
         ("think", 0.0, 2.0, ""), ("n1", 2.0, 1.0, "error: lost"), ("act", 3.0, 1.0, "running"),
     ]  # fmt: skip
+
+
+def test_a_run_whose_source_told_no_times_says_so():
+    assert "told no times" in text([e.RunStart(), e.Started(call_id="c", name="x"), e.End()])

@@ -255,3 +255,15 @@ def test_a_node_that_went_well_and_holds_nothing_is_no_card():
     assert "think" not in bundle(node)["text/plain"]
     failed = [node[0], e.Node(name="think", span="s", phase="exit", result="error: lost")]
     assert "think" in bundle(failed)["text/plain"]
+
+
+def test_a_snapshot_alone_is_one_line_with_what_tells_it_from_others():
+    status = e.State(kind="status", payload={"status": {"state": "working"}})
+    assert bundle([status])["text/plain"].splitlines()[2] == "⟳ status · working"
+
+
+def test_an_error_of_one_line_is_its_message_not_a_traceback():
+    failed = e.Result(call_id="c", name="read", status="error", content="", display={"text/plain": "no such file"})
+    made = bundle([e.Call(call_id="c", name="read"), failed])["text/plain"]
+    assert "no such file" in made
+    assert "Traceback" not in made

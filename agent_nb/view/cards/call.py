@@ -136,10 +136,11 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 def _failure(state: CallCard) -> tuple[Node, ...]:
     said = state.content if isinstance(state.content, str) else ""
-    message = said or state.error
+    found = (state.display or {}).get("text/plain")
+    trace = found.strip() if isinstance(found, str) else ""
+    message = said or state.error or trace.rpartition("\n")[2]
     shown = [Row((T(clip(message, 2000), tone="bad" if state.status in FAILED else "muted"),), wrap=True)] if message else []
-    trace = (state.display or {}).get("text/plain")
-    more: tuple[Node, ...] = values.traceback(trace)[1:] if isinstance(trace, str) and trace.strip() else ()
+    more: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
     extra = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
     return (*shown, *extra, *more)
 

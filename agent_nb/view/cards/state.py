@@ -20,25 +20,29 @@ TELLING = ("step", "id", "checkpoint_id", "status", "state")  # fields that say 
 
 def card(state: NoteCard, context: Context) -> Node:
     """Return the snapshots in a row as one fold."""
-    names = list(dict.fromkeys(title for title, _ in state.items))
+    pairs = list(zip(state.items, state.before, strict=False))[:SHOWN]
+    if len(pairs) == 1:
+        ((title, payload), before) = pairs[0]
+        return _snapshot(title, payload, before, alone=True)
+    names = list(dict.fromkeys(_named(title, payload) for title, payload in state.items[:SHOWN]))
     said = plural(len(state.items), "state event")
     left = (T(f"⟳ {said}", tone="muted"), T(f"  {clip(', '.join(names), 100)}", tone="muted"))
-    pairs = list(zip(state.items, state.before, strict=False))[:SHOWN]
     body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
     return Fold((Row(left),), (*body, *_more(state)), title=f"{said}: {', '.join(names)}")
 
 
-def _snapshot(title: str, payload: Any, before: Any) -> Node:
-    """Return one snapshot: a line with what changed, the changes and the whole below it."""
-    whole = Json(payload)
+def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:
+    """Return one snapshot: a line with what changed, the changes and the whole below it. `alone`: it is a quiet line of its own."""
+    whole, name = Json(payload), _named(title, payload)
+    left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
-        return Fold((Row((T(_named(title, payload)),), (T("the first", tone="muted"),)),), (whole,), title=title)
+        return Fold((Row(left),), (whole,), title=name)
     found = changes(inner(before), inner(payload))
     listed = (Diff("\n".join(_line(c) for c in found[:LINES])),) if found else ()
     more = (Row((T(f"… {plural(len(found) - LINES, 'more change')}", tone="muted"),)),) if len(found) > LINES else ()
-    row = Row((T(_named(title, payload)),), (T(_counted(found), tone="muted"),))
+    row = Row(left, (T(_counted(found), tone="muted"),))
     full = Fold((Row((T("whole", tone="muted"),)),), (whole,), title="whole")
-    return Fold((row,), (*listed, *more, full), open=0 < len(found) <= FEW, title=title)
+    return Fold((row,), (*listed, *more, full), open=not alone and 0 < len(found) <= FEW, title=name)
 
 
 def inner(payload: Any) -> Any:
@@ -50,6 +54,9 @@ def inner(payload: Any) -> Any:
 def _named(title: str, payload: Any) -> str:
     """Return the kind of a snapshot with what tells it from others."""
     fields = payload if isinstance(payload, dict) else {}
+    status = fields.get("status")
+    if isinstance(status, dict) and isinstance(status.get("state"), str):
+        return clip(join(title, status["state"]), 100)
     told = [f"{k} {fields[k]}" for k in TELLING if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)]
     return clip(join(title, *told), 100)
 
