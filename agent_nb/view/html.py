@@ -220,7 +220,7 @@ def _figure(node: nodes.Branch) -> str:
     width = f"width:{node.share * 100:.0f}%"
     inner = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, look.fill(node.tone))}></span>"
     figure = f"<span{style(look.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
-    return f' <span{style(look.METER)}>{inner}</span>{figure}'
+    return f" <span{style(look.METER)}>{inner}</span>{figure}"
 
 
 def table(node: nodes.Table) -> str:

@@ -37,7 +37,7 @@ STYLES = {
 }
 SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
 CODE_INLINE = "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em"
-PRE = f"padding:8px 10px;background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto"
+PRE = f"background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto"
 _DOLLARS = re.compile(r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)")
 _FENCES = {"$$": "$$", "\\[": "\\]"}
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
@@ -102,17 +102,22 @@ def selectors() -> dict[str, str]:
     cells = {tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")}
     heads = {f"h{n}": heading(f"h{n}") for n in range(1, 7)}
     code = {f".an-{family[:3]}": look.syntax(family) for family in look.SYNTAX}
-    return {**{tag: STYLES[name] for tag, name in tags.items()}, **cells, **heads, "code": CODE_INLINE, "a": look.link(), **code}
+    block = {"pre": pre_style()}
+    return {**{tag: STYLES[name] for tag, name in tags.items()}, **cells, **heads, "code": CODE_INLINE, "a": look.link(), **block, **code}
 
 
 def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> str:
     """Return a block of code. A long one comes in pages: only the first has round corners and space above, only the last below."""
+    text = code.rstrip("\n") if last else code.removesuffix("\n")
+    return f'<pre style="{pre_style(first=first, last=last)}">{highlight(text, language)}</pre>\n'
+
+
+def pre_style(*, first: bool = True, last: bool = True) -> str:
+    """Return the style of a block of code, or of a page of one."""
     top, bottom = "5px" if first else "0", "5px" if last else "0"
     shape = f"margin:0 0 {'8px' if last else '0'};border-radius:{top} {top} {bottom} {bottom}"
-    padding = "" if first and last else f";padding:{'8px' if first else '0'} 10px {'8px' if last else '0'} 10px"
-    return (
-        f'<pre style="{PRE};{shape}{padding}">{highlight(code.rstrip(chr(10)) if last else code.removesuffix(chr(10)), language)}</pre>\n'
-    )
+    padding = "8px 10px" if first and last else f"{'8px' if first else '0'} 10px {'8px' if last else '0'} 10px"
+    return f"padding:{padding};{PRE};{shape}"
 
 
 def language_of(info: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from . import look
 from .mdhtml import selectors
 
 _TAG = re.compile(r'<([a-z][a-z0-9]*) style="([^"]*)"')
@@ -18,7 +19,7 @@ ROOT = ".agent-nb-prose"
 
 def compact(html: str) -> str:
     """Return rendered markdown without the styles that `css` says."""
-    return _TAG.sub(_shortened, html)
+    return _TAG.sub(_shortened, html).replace(f' style="{look.link()}"', "")
 
 
 @cache

@@ -25,8 +25,8 @@ from .nodes import Node
 from .sheet import compact, css
 
 RECENT = 3_000  # characters of finished HTML that are sent again with the open end
-CHUNK = 9_000  # characters of finished HTML in one widget, for answers up to CHUNKS times that
-CHUNKS = 28
+CHUNK = 10_000  # characters of finished HTML in one widget, for answers up to CHUNKS times that
+CHUNKS = 64
 _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\[(\[]")
 Press = Callable[[nodes.Button], None]
 

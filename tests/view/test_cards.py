@@ -286,3 +286,8 @@ def test_code_has_aa_contrast_on_its_ground(theme, family):
     ground, text, _ = THEMES[theme]
     colour, share = look.SYNTAX[family]
     assert contrast(mix(rgb(colour), share / 100, text), mix((128, 128, 128), 0.09, ground)) >= 4.5
+
+
+@pytest.mark.parametrize(("text", "gist"), [("_use_ my_tool", "use my_tool"), ("a > b here", "a > b here"), ("> quoted", "quoted")])
+def test_a_gist_keeps_names_and_comparisons(text, gist):
+    assert words.gist(text) == gist

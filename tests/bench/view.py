@@ -1,0 +1,196 @@
+"""Benchmark of the live view in a real JupyterLab: a long markdown answer streamed, beside the usual ways to show one.
+
+    python tests/bench/view.py [--tokens 20000] [--seconds 12] [--only NAME]
+
+Prints one line a way: bytes from server to browser, kernel CPU, main-thread time of the browser, lag at the end, widgets.
+`ours` is run for twice the text as well. The rows share the machine but not the moment: each is one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HARNESS = Path(__file__).parents[1] / "browser" / "conftest.py"
+SETUP = """
+import asyncio, time, threading
+import ipywidgets as w
+from IPython.display import display
+from ipywidgets.widgets import widget as registry
+PART = '''## Section {i}
+
+The **median** of part {i} is `{i}.5`, and the rest of this paragraph says in plain words what that means for the reader of it.
+
+- first point of the list, with some words
+- second point, with *emphasis* and a [link](https://example.com/{i})
+
+```python
+value_{i} = compute(part={i}, robust=True)  # a comment
+```
+
+| a | b |
+|---|---|
+| {i} | text of a cell |
+
+'''
+def made(size):
+    text, i = "", 0
+    while len(text) < size:
+        i += 1
+        text += PART.replace("{i}", str(i))
+    return text[:size]
+async def paced(pieces, seconds, do):
+    start = time.perf_counter()
+    for number, piece in enumerate(pieces):
+        do(piece)
+        ahead = start + seconds * (number + 1) / len(pieces) - time.perf_counter()
+        if ahead > 0.004: await asyncio.sleep(ahead)
+def cut(text, tokens):
+    size = max(1, len(text) // tokens)
+    return [text[i:i + size] for i in range(0, len(text), size)]
+"""
+OURS = """
+from agent_nb import events as e
+from agent_nb.log import EventLog
+from agent_nb.notebook.publish import publish
+from agent_nb.view.live import open_view
+log = EventLog()
+view = open_view(log, kind="widgets", publish=publish)
+log.append(e.RunStart(model="bench"))
+cpu = time.process_time()
+await paced(cut(made({size}), {tokens}), {seconds}, lambda t: log.append(e.Delta(block="r", of="respond", text=t)))
+log.append(e.Delta(block="r", of="respond", text="\\n\\nTHE-END"))
+sent_at = time.time()
+await asyncio.sleep(1.0)
+cpu = time.process_time() - cpu
+def count(x): return 1 + sum(count(c) for c in getattr(x, "children", ()))
+widgets = count(view._painter.board.root)
+"""
+HTML = """
+box = w.HTML(); display(box); shown = [""]
+cpu = time.process_time(); done = [False]
+def add(t): shown[0] += t
+async def paint():
+    while not done[0]:
+        box.value = "<pre>" + shown[0] + "</pre>"; await asyncio.sleep(1 / {hz})
+task = asyncio.ensure_future(paint())
+await paced(cut(made({size}), {tokens}), {seconds}, add)
+done[0] = True; await task
+box.value = "<pre>" + shown[0] + "THE-END</pre>"
+sent_at = time.time()
+await asyncio.sleep(1.0)
+cpu = time.process_time() - cpu; widgets = 1
+"""
+ANY = """
+import anywidget
+class Deltas(anywidget.AnyWidget):
+    _esm = '''export default {{ render({{model, el}}) {{ const p = document.createElement("pre"); el.append(p);
+        model.on("msg:custom", m => p.append(m.t)); }} }}'''
+box = Deltas(); display(box); await asyncio.sleep(1.0); held = [""]; done = [False]
+cpu = time.process_time()
+def add(t): held[0] += t
+async def paint():
+    while not done[0]:
+        if held[0]: box.send({{"t": held[0]}}); held[0] = ""
+        await asyncio.sleep(1 / {hz})
+task = asyncio.ensure_future(paint())
+await paced(cut(made({size}), {tokens}), {seconds}, add)
+done[0] = True; await task
+box.send({{"t": held[0] + "THE-END"}})
+sent_at = time.time()
+await asyncio.sleep(1.0)
+cpu = time.process_time() - cpu; widgets = 1
+"""
+WAYS = {
+    "ours": (OURS, 0, 1),
+    "ours, twice the text": (OURS, 0, 2),
+    "HTML.value 20 Hz": (HTML, 20, 1),
+    "HTML.value 100 Hz": (HTML, 100, 1),
+    "anywidget deltas 20 Hz": (ANY, 20, 1),
+}
+WATCH = """i => { window.__seen = 0; const look = () => {
+    const o = window.jupyterapp.shell.currentWidget.content.widgets[i].node.querySelector('.jp-Cell-outputWrapper');
+    if (o && o.textContent.includes('THE-END')) window.__seen = Date.now(); else setTimeout(look, 10); }; look(); }"""
+
+
+def harness() -> Any:
+    """Return the module with the Jupyter server and the browser."""
+    spec = importlib.util.spec_from_file_location("browser_harness", HARNESS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tasks(session: Any) -> tuple[float, float]:
+    """Return the seconds of main-thread work of the page so far, and of layout."""
+    found = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
+    return found["TaskDuration"], found["LayoutDuration"]
+
+
+def measure(module: Any, context: Any, server: Any, code: str, seconds: float) -> dict[str, float]:
+    """Run one way in a notebook of its own."""
+    import nbformat
+
+    name = f"bench-{time.monotonic_ns()}.ipynb"
+    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SETUP)], metadata={"kernelspec": spec})
+    nbformat.write(made, server.root / name)
+    notebook = module.Notebook(context, server, "lab", name)
+    session = context.new_cdp_session(notebook.page)
+    session.send("Performance.enable")
+    session.send("Network.enable")
+    received = [0]
+    session.on("Network.webSocketFrameReceived", lambda f: received.__setitem__(0, received[0] + len(f["response"]["payloadData"])))
+    notebook.start(0)
+    notebook.wait(0)
+    cell = notebook.add(code)
+    notebook.page.evaluate(WATCH, cell)
+    before, bytes_before = tasks(session), received[0]
+    notebook.start(cell)
+    notebook.wait(cell, seconds + 90)
+    notebook.page.wait_for_function("()=>window.__seen", timeout=60_000, polling=50)
+    after = tasks(session)
+    lag = notebook.page.evaluate("()=>window.__seen") / 1000 - notebook.value("sent_at")
+    row = {
+        "MB": (received[0] - bytes_before) / 1e6, "kernel s": notebook.value("cpu"), "task s": after[0] - before[0],
+        "layout s": after[1] - before[1], "lag ms": 1000 * lag, "widgets": notebook.value("widgets"),
+    }  # fmt: skip
+    notebook.close()
+    server.end_kernels()
+    return row
+
+
+def main() -> None:
+    """Measure every way and print a table."""
+    from playwright.sync_api import sync_playwright
+
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--tokens", type=int, default=20_000)
+    options.add_argument("--seconds", type=float, default=12.0)
+    options.add_argument("--only", default="")
+    asked = options.parse_args()
+    module = harness()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
+        server = module.Server(Path(folder) / "lab")
+        browser = play.chromium.launch(executable_path=module.browser_path(), args=module.FLAGS)
+        context = browser.new_context(viewport={"width": 1200, "height": 1500})
+        try:
+            for name, (code, hz, times) in WAYS.items():
+                if asked.only in name:
+                    filled = code.format(size=5 * asked.tokens * times, tokens=asked.tokens * times, seconds=asked.seconds * times, hz=hz)
+                    row = measure(module, context, server, filled, asked.seconds * times)
+                    print(f"{name:24}", "  ".join(f"{k} {v:8.2f}" for k, v in row.items()), flush=True)
+        finally:
+            context.close()
+            browser.close()
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
