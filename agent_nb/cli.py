@@ -201,6 +201,30 @@ def verify(arguments: Arguments) -> int:
     return FAILED if problems else OK
 
 
+def git_setup(arguments: Arguments) -> int:
+    """let git show and merge notebooks with records in this repository"""
+    from .notebook.git import setup
+
+    print("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))
+    return OK
+
+
+def git_text(arguments: Arguments) -> int:
+    """print a notebook as git's diff shows it (what git-setup installs)"""
+    from .notebook.git import text
+    from .notebook.metadata import load
+
+    sys.stdout.write(text(load(arguments.notebook)))
+    return OK
+
+
+def git_merge(arguments: Arguments) -> int:
+    """merge three versions of a notebook into the second (what git-setup installs)"""
+    from .notebook.git import merge
+
+    return OK if merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs)) else FAILED
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = argparse.ArgumentParser(prog="jupyter agent-nb", description="Run and inspect notebooks with %%agent cells.")
@@ -222,6 +246,9 @@ COMMANDS: dict[str, tuple[Callable[[Arguments], int], Callable[[argparse.Argumen
     "convert": (convert, options.convert_options),
     "diff": (diff, options.diff_options),
     "verify": (verify, options.verify_options),
+    "git-setup": (git_setup, options.git_setup_options),
+    "git-text": (git_text, options.git_text_options),
+    "git-merge": (git_merge, options.git_merge_options),
     "pack": (pack, options.file_options),
     "strip": (strip, options.strip_options),
 }

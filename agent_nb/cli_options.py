@@ -94,6 +94,23 @@ def verify_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
+def git_setup_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `git-setup`."""
+    sub.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="a folder of the repository (default: this one)")
+    sub.add_argument("--strip", action="store_true", help="also keep records out of what is committed")
+
+
+def git_text_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `git-text`."""
+    sub.add_argument("notebook", metavar="NOTEBOOK")
+
+
+def git_merge_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `git-merge`."""
+    for name in ("base", "ours", "theirs"):
+        sub.add_argument(name, metavar=name.upper())
+
+
 def _seconds(text: str) -> float:
     value = float(text)
     if not value > 0:
