@@ -57,7 +57,7 @@ class LoomWriter:
         """Return the frames of one event."""
         run = self._runs.get(event.run)
         if run is None:
-            run = self._runs[event.run] = _Run(self._losses, event.run, self._session, envelope=self._form != "bare")
+            run = self._runs[event.run] = _Run(self._losses, event.run, self._session, envelope=self._form == "frames")
         frames = run.write(event)
         if type(event) is End and not event.span:
             del self._runs[event.run]

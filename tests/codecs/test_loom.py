@@ -316,3 +316,10 @@ def test_a_sub_agent_of_ours_is_a_node_of_its_own(tool):
     ]  # fmt: skip
     back = stored(loom.read("".join(json.dumps(f) + "\n" for f in loom.lines(run))))
     assert [(e.content, bool(e.span)) for e in back if e.type == "respond"] == [("inner", True), ("outer", False)]
+
+
+def test_a_run_of_ours_in_the_single_key_form_comes_back_as_one_run_with_one_answer(our_run, tool):
+    exported = tool("loom:export")
+    back = exported.read("".join(line + "\n" for line in exported.write(our_run)))
+    assert len({e.run for e in back}) == 1
+    assert [e.content for e in back if e.type == "respond"] == ["There is a."]
