@@ -66,7 +66,10 @@ class Run:
 
     def to_frame(self, columns: Any = None) -> pd.DataFrame:
         """Return one row per event; see `agent_nb.frame`."""
-        return self.log.to_frame(columns)
+        from .frame import to_frame
+        from .rows import Place
+
+        return to_frame(list(self.log), columns, places={self.id: Place(self.cell, self.notebook)})
 
     def timeline(self) -> Timeline:
         """Return the waterfall of model, tools and waiting; it shows itself in a notebook, and `print` shows it as text."""

@@ -142,7 +142,7 @@ class CellRun:
                 return
             except AgentError as fault:
                 raise AgentCellError(self._refuse(fault)) from None
-            run = Run(self._log(driver))
+            run = Run(self._log(driver), cell=self.cell.id)
             self._finish(run)
         if run.status == "error":
             raise AgentCellError(run.error or "the run ended in an error")
