@@ -81,6 +81,7 @@ class Loop:
         self._scope = scope
         self._dialect = plan.dialect
         self._meter = Meter(plan.limits)
+        plan.runner.remaining = self._meter.left  # what a sub-agent may use at most
         self._ids = CallIds()
         self._why = Cancelled("user")
         self._requests = 0

@@ -173,6 +173,8 @@ class _Fold:
     def _span(self, event: e.Node | e.Extension, at: float) -> None:
         """Take the beginning or end of a sub-agent, of a foreign graph's node, or of a node of a graph of thought."""
         key, name, phase, result = _phase(event)
+        if isinstance(event, e.Node) and "call_id" in (event.data or {}):
+            return  # a sub-agent: its call has a line
         if phase == "enter":
             self._spans[key] = (name, at, event.span.count("/"))
         elif phase == "exit" and key in self._spans:

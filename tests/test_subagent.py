@@ -10,6 +10,15 @@ ASK = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
 CALL = '<execute>[{"name":"trace","args":{}}]</execute>'
 
 
+def tracing():
+    @tool
+    def trace() -> str:
+        """Do nothing."""
+        return "x"
+
+    return trace
+
+
 def child(turns, tools=(), **options):
     return Agent(Scripted(turns), tools, name="helper", secrets={}, **options)
 
@@ -67,6 +76,20 @@ def test_a_child_that_uses_up_the_parents_tokens_ends_the_run():
     done = run(parent([ASK, "never"], helper, limits={"tokens": 500}))
     assert done.status == "limit"
     assert [e.type for e in done.log].count("result") == 1
+
+
+def test_a_child_may_call_no_more_tools_than_the_parent_has_left():
+    helper = child([CALL, CALL, CALL, CALL, "found"], [tracing()])
+    done = run(parent([ASK, "ok"], helper, limits={"tool_calls": 3}))
+    assert [e.status for e in done.log.of("result") if e.name == "trace"].count("ok") == 2
+    assert next(e for e in done.log.of("end") if e.span).status == "limit"
+    assert "limit" in next(e for e in done.log.of("result") if e.name == "helper").content
+
+
+def test_a_childs_own_limits_count_where_they_are_tighter():
+    helper = child([CALL, CALL, "found"], [tracing()], limits={"turns": 1})
+    done = run(parent([ASK, "ok"], helper))
+    assert next(e for e in done.log.of("end") if e.span).status == "limit"
 
 
 def test_cancelling_the_parent_ends_the_child_properly():
