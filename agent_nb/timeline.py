@@ -130,7 +130,7 @@ class _Fold:
         self._rows: list[Row] = []
         self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
         self._turns: dict[str, int] = {}  # of requests, as their words tell it
-        self._open: str = ""
+        self._open: dict[str, str] = {}  # the latest request of each run, by the span of the run
         self._retry: float | None = None
         self._loose: dict[tuple[str, int], list[Segment]] = {}
         self._calls: dict[str, tuple[str, list[Segment]]] = {}
@@ -185,7 +185,7 @@ class _Fold:
         if event.phase == "enter":
             begin, self._retry = at if self._retry is None else self._retry, None
             self._requests[event.span] = (event, [Segment("wait", begin, at)])
-            self._open = event.span
+            self._open[event.parent] = event.span
         elif event.span in self._requests:
             node, segments = self._requests.pop(event.span)
             self._request(event.span, node, segments, at, event.result)
@@ -205,7 +205,7 @@ class _Fold:
     def _block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
         begin = self._begin(event, at)
         segment = Segment(event.type, min(begin, at), at)
-        owner = f"{event.span}/{self._open.rsplit('/', 1)[-1]}" if event.span else self._open
+        owner = event.span if event.span in self._requests else self._open.get(event.span, "")
         if owner in self._requests:
             self._requests[owner][1].append(segment)
             self._turns[owner] = event.turn
@@ -278,7 +278,8 @@ def _html_row(row: Row, total: float) -> str:
         f'<span style="color:{LOOK[kind][1]}">{LOOK[kind][0] * n}</span>' if kind else "&nbsp;" * n for kind, n in pieces
     )
     cell = '<td style="text-align:left;padding:0 8px;white-space:nowrap">'
-    return f"<tr>{cell}{escape(_label(row))}</td>{cell}<code>{bar}</code></td>{cell}{escape(_seconds(row))}</td></tr>"
+    label = escape(_label(row)).replace("  ", "&nbsp;&nbsp;")
+    return f"<tr>{cell}{label}</td>{cell}<code>{bar}</code></td>{cell}{escape(_seconds(row))}</td></tr>"
 
 
 def _label(row: Row) -> str:

@@ -134,5 +134,24 @@ def test_nodes_of_a_graph_are_spans():
     ]  # fmt: skip
 
 
+def test_words_of_sub_agents_that_run_at_the_same_time_belong_to_their_own_requests():
+    def child(second, event, name):
+        return at(second, type(event)(**{**{f: getattr(event, f) for f in event.__struct_fields__}, "span": name}))
+
+    found = rows(
+        [
+            at(0, e.RunStart()),
+            at(0, e.Node(name="llm", phase="enter", span="a/llm-1", parent="a", turn=1)),
+            at(0, e.Node(name="llm", phase="enter", span="b/llm-7", parent="b", turn=1)),
+            child(2, e.Respond(content="x", turn=1), "a"),
+            child(3, e.Respond(content="y", turn=1), "b"),
+            at(4, e.Node(name="llm", phase="exit", span="a/llm-1", parent="a", result="ok")),
+            at(4, e.Node(name="llm", phase="exit", span="b/llm-7", parent="b", result="ok")),
+            at(4, e.End()),
+        ]
+    )
+    assert [(r.label, r.level) for r in found] == [("model, turn 1", 1), ("model, turn 1", 1)]
+
+
 def test_a_run_whose_source_told_no_times_says_so():
     assert "told no times" in text([e.RunStart(), e.Started(call_id="c", name="x"), e.End()])
