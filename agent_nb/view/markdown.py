@@ -44,7 +44,7 @@ class MarkdownStream:
         for index, segment in self._linked.items() if labels else ():
             upper = segment.source.upper()
             if any(label in upper for label in labels):
-                self.frozen[index] = self._html(Segment(segment.source, segment.first, segment.last, segment.number))
+                self.frozen[index] = self._html(segment)
 
     def tail(self, *, caret: bool = False) -> str:
         """Return the HTML of the open end; `caret` marks where the text will go on."""
@@ -61,7 +61,7 @@ class MarkdownStream:
     def _freeze(self, *, final: bool) -> None:
         for segment in self._splitter.finished(final=final):
             if "[" in segment.source:
-                self._linked[len(self.frozen)] = segment
+                self._linked[len(self.frozen)] = Segment(segment.source, segment.first, segment.last, segment.number)
             self.frozen.append(self._html(segment))
 
     def _html(self, segment: Segment) -> str:

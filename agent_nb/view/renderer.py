@@ -24,7 +24,7 @@ from ..events import Approval, End, Error, Event, Interrupt
 from ..log import EventLog
 from .state import RunView
 
-HERTZ = 12.0
+HERTZ = 10.0
 MESSAGES = 180.0  # a second, by all renderers together
 DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
 PATIENCE = 3  # failed paints in a row before a painter is given up

@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+MERGE = 256  # pieces that become one: an object for each token would take many times the memory of its letters
+
 
 class Text:
     """An append-only text. `len()` is in code points. `memo` is for whoever renders it as it grows."""
 
-    __slots__ = ("_length", "_pieces", "memo")
+    __slots__ = ("_length", "_pieces", "_small", "memo")
 
     def __init__(self, text: str = "") -> None:
         self._pieces = [text] if text else []
         self._length = len(text)
+        self._small = 0  # pieces at the end that were not merged yet
         self.memo: Any = None
 
     def append(self, piece: str) -> None:
@@ -28,10 +31,15 @@ class Text:
         if piece:
             self._pieces.append(piece)
             self._length += len(piece)
+            self._small += 1
+            if self._small == MERGE:
+                self._pieces[-MERGE:] = ["".join(self._pieces[-MERGE:])]
+                self._small = 0
 
     def __str__(self) -> str:
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
+            self._small = 0
         return self._pieces[0] if self._pieces else ""
 
     def tail(self, limit: int) -> str:

@@ -25,8 +25,8 @@ from .nodes import Node
 from .sheet import compact, css
 
 RECENT = 3_000  # characters of finished HTML that are sent again with the open end
-CHUNK = 10_000  # characters of finished HTML in one widget, for answers up to CHUNKS times that
-CHUNKS = 64
+SHORT = 300  # characters of an open end that is no more than a line or two
+CHUNKS = 32  # in long answers more of them, so that their widgets are not many more than that
 _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\[(\[]")
 Press = Callable[[nodes.Button], None]
 
@@ -226,27 +226,37 @@ class Thought(Slot):
 
 
 class Prose(Slot):
-    """A growing markdown text: widgets of finished parts, then one with what is recent and open."""
+    """A growing markdown text: widgets of finished parts, then one with what is recent and open.
+
+    When there is much of it, the last widget keeps what is finished and a new one goes on: were text moved from one to the other, it
+    would be seen twice, or not at all, for a moment.
+    """
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._chunks: list[str] = []  # the finished parts in each widget but the last
         self._placed = 0  # finished parts in them
-        self._total = 0
 
     def update(self, node: Any) -> None:
-        """Show what is new: finished parts move out of the last widget when they are many."""
+        """Show what is new."""
         stream = stream_of(node.text, closed=not node.open)
         tail = compact(stream.tail(caret=True)) if node.open else ""
         if not self.widgets:
             self._begin(node)
         recent = compact("".join(stream.frozen[self._placed :]))
-        if recent and (len(recent) > RECENT or not node.open):
-            self._move(recent)
+        if self._enough(recent, tail) or (not node.open and has_formula(recent)):
+            self._chunks.append(recent)
             self._placed, recent = len(stream.frozen), ""
-        if not node.open and "".join(self._chunks) != (whole := compact("".join(stream.frozen))):
-            self._again(whole)
-        self.kit.set(self._end, "value", self._wrapped(recent + tail))
+            self._go_on(tail)
+        if not node.open and "".join(self._chunks) + recent != (whole := compact("".join(stream.frozen))):
+            self._again(whole)  # a link was defined below a part that refers to it
+        else:
+            self.kit.set(self._end, "value", self._wrapped(recent + tail))
+
+    def _enough(self, recent: str, tail: str) -> bool:
+        """Return whether to go on in a new widget: there is much, and little that is open, for that is seen twice for a moment."""
+        much = max(RECENT, sum(map(len, self._chunks)) // CHUNKS)
+        return len(recent) > (much if len(tail) < SHORT else 2 * much)
 
     def _begin(self, node: nodes.Prose) -> None:
         self._css = look.THOUGHT + ";" + look.ink("muted") if node.dim else look.ANSWER.replace("8px 0 2px", "0")
@@ -256,37 +266,23 @@ class Prose(Slot):
     def _wrapped(self, inner: str) -> str:
         return f'<div style="{self._css}">{inner}</div>' if inner else ""
 
-    def _move(self, recent: str) -> None:
-        """Put finished parts into the last widget that has room for them, or into a new one."""
-        self._total += len(recent)
-        if self._chunks and len(self._chunks[-1]) + len(recent) <= max(CHUNK, self._total // CHUNKS):
-            self._chunks[-1] += recent
+    def _go_on(self, tail: str) -> None:
+        """Leave the newest chunk to the last widget (or to one that typesets its formulas) and open a new one with `tail`."""
+        box, done, value = self.widgets[0], self._end, self._wrapped(self._chunks[-1])
+        self._end = self.kit.html(self._wrapped(tail))
+        kept = self.kit.html(value) if has_formula(value) else done
+        self.kit.set(box, "children", (*box.children[:-1], kept, self._end))
+        if kept is done:
+            self.kit.set(done, "value", value)
         else:
-            self._chunks.append(recent)
-        if len(self._chunks) > CHUNKS:
-            pairs = [self._chunks[i : i + 2] for i in range(0, len(self._chunks), 2)]
-            self._chunks = ["".join(pair) for pair in pairs]
-        self._place()
+            self.kit.retire([done])
 
     def _again(self, whole: str) -> None:
-        """Show finished parts anew: some changed, because a link was defined below them."""
-        self._chunks = [whole]
-        self._place()
-
-    def _place(self) -> None:
-        """Give each chunk its widget, keeping those there are (but formulas need a widget of another kind)."""
-        have = list(self.widgets[0].children[:-1])
-        made = []
-        for number, chunk in enumerate(self._chunks):
-            value = self._wrapped(chunk)
-            old = have[number] if number < len(have) else None
-            if old is not None and isinstance(old, w.HTMLMath) == has_formula(value):
-                self.kit.set(old, "value", value)
-                made.append(old)
-            else:
-                made.append(self.kit.html(value))
-        self.kit.set(self.widgets[0], "children", (*made, self._end))
-        self.kit.retire([x for x in have if x not in made])
+        """Show a closed text anew in one widget."""
+        old = list(self.widgets[0].children)
+        self._end = self.kit.html(self._wrapped(whole))
+        self.kit.set(self.widgets[0], "children", (self._end,))
+        self.kit.retire(old)
 
 
 class Bar(Slot):

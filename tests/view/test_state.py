@@ -216,3 +216,14 @@ def test_the_header_says_what_was_left_out_of_the_conversation():
     found = RunView().extend([e.RunStart(model="m"), e.State(kind="window", payload={"left_out": 2, "note": note})])
     assert found.left_out == note
     assert found.cards == []
+
+
+def test_a_text_of_many_small_pieces_is_few_objects():
+    text = Text()
+    for number in range(100_000):
+        text.append(str(number % 10))
+    assert len(text._pieces) < 1000
+    assert text.tail(12) == "890123456789"
+    assert str(text) == "0123456789" * 10_000
+    text.append("x")
+    assert text.tail(2) == "9x"

@@ -70,11 +70,17 @@ def _figures(state: RunView, context: Context) -> str:
     spent = max(0.0, end - state.started) if state.started else 0.0
     time = clock(spent) if state.status in {"", "running"} else duration(spent) if state.started else ""
     total, about = state.total, "≈ " if state.estimated else ""
-    fresh = state.streamed // LETTERS_PER_TOKEN
+    fresh = rounded(state.streamed // LETTERS_PER_TOKEN)
     read = f"{about}{count(total.input)} in" if total.input else ""
     wrote = f"{'≈ ' if fresh and not about else about}{count(total.output + fresh)} out" if total.output or fresh else ""
     cost = money(total.cost) if total.cost is not None else ""
     return join(time, read, wrote, cost)
+
+
+def rounded(tokens: int) -> int:
+    """Return an estimate in steps of about a tenth: a figure that moves with every frame would be a message with every frame."""
+    step = 10 if tokens < 100 else 50 if tokens < 1000 else 500
+    return tokens // step * step
 
 
 def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
