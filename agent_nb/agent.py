@@ -29,8 +29,9 @@ from .log import EventLog
 from .loop import Loop, Plan
 from .memory import STRATEGIES
 from .redact import Redactor, environment_secrets, redact_value
-from .replay import Played, Player, Resume, Tape, TapeApprover
+from .replay import Played, Player, Resume
 from .run import Run
+from .tape import Tape, TapeApprover
 
 if TYPE_CHECKING:
     from .dialects.base import Dialect

@@ -21,8 +21,8 @@ import msgspec
 
 from .. import collect
 from ..record import events_of
-from ..replay import candidates
 from ..run import Run
+from ..tape import candidates
 from .cell import Cell, content_hash
 from .conversations import Turn
 from .whereis import notebook_path

@@ -20,8 +20,8 @@ import msgspec
 
 from ..agent import Agent
 from ..errors import UsageError
-from ..replay import TRUST, Match, Tape, match
 from ..signing import user_key
+from ..tape import TRUST, Match, Tape, match
 from .cell import Cell
 
 MODES = ("auto", "live", "replay")

@@ -31,9 +31,10 @@ from ..log import EventLog
 from ..models import keys
 from ..record import KEY, MIME, closed, run_record
 from ..redact import environment_secrets, redact_value
-from ..replay import Match, Resume
+from ..replay import Resume
 from ..run import Run
 from ..signing import sign, user_key
+from ..tape import Match
 from ..tools.base import Asker
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view

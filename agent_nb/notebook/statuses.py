@@ -20,7 +20,7 @@ from ..agent import Agent
 from ..errors import AgentError
 from ..events import Event
 from ..record import events_of
-from ..replay import match
+from ..tape import match
 from .cell import Cell
 from .interpolate import interpolate
 from .library import Library

@@ -9,8 +9,8 @@ from agent_nb import Scripted, journal
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.notebook.metadata import lift
 from agent_nb.record import KEY, MIME, events_of
-from agent_nb.replay import TRUST
 from agent_nb.signing import sign, signed_by, user_key
+from agent_nb.tape import TRUST
 
 CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
 

@@ -13,8 +13,9 @@ from agent_nb.errors import UsageError
 from agent_nb.inputs import changed, inputs_hash, inputs_of
 from agent_nb.normal import normal
 from agent_nb.record import events_of, run_record
-from agent_nb.replay import Tape, candidates, match, replay
+from agent_nb.replay import replay
 from agent_nb.signing import sign
+from agent_nb.tape import Tape, candidates, match
 from agent_nb.tools.base import Decision
 
 KEY = b"this user's secret"

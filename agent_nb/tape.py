@@ -1,0 +1,179 @@
+"""The tape: a recorded run found again by what the user put in, and what of it may run again.
+
+Why apart from `replay`: finding a record and trusting its code are decisions; playing it is mechanics.
+
+Rules
+- A run is found by the digests of its inputs (`inputs`); a record whose content does not have the hash it names does not count.
+- Code in a record is foreign code unless this user signed the record or says to trust it: it runs again only after somebody allowed it.
+  A recorded approval counts only then, and for exactly its arguments; what the policy denies now is denied.
+- Calls that were denied, cancelled or timed out never run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from .errors import UsageError
+from .events import Approval, Call, Event, Result, Started
+from .inputs import INPUTS, changed, recorded_inputs
+from .portable import canonical
+from .record import attach, events_of
+from .signing import intact, signed_by
+from .tools.approval import Approver
+from .tools.base import Asker, Decision, Question, Report, Tool, ToolContext
+from .tools.policy import Policy
+from .tools.toolset import Toolset
+from .turn import clean_value
+
+Status = Literal["recorded", "stale", "unrecorded"]
+RERUN = ("ok", "error")  # a call that ended so may run again
+FOREIGN = "This code comes from a record that you have not signed"
+TRUST = f"{FOREIGN}, and there is nobody to ask. If you trust the notebook: --trust-record"
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a run is on record. `changed`: the inputs that differ from the newest record, `problem`: why a record was passed over."""
+
+    status: Status
+    record: Mapping[str, Any] | None = None
+    changed: tuple[str, ...] = ()
+    problem: str = ""
+
+    def __str__(self) -> str:
+        why = f" ({', '.join(self.changed)} changed)" if self.changed else ""
+        return f"{self.status}{why}{f': {self.problem}' if self.problem else ''}"
+
+
+def match(records: Iterable[Mapping[str, Any]], inputs: Mapping[str, str], *, statuses: Sequence[str] | None = ("ok",)) -> Match:
+    """Find the run with these `inputs` (see `inputs.inputs_of`) among `records`, whole and newest first.
+
+    `statuses`: how the run may have ended (None: any way). A record whose content does not have the hash it names does not count.
+    """
+    newest: tuple[str, ...] | None = None
+    problem = ""
+    for record in records:
+        known = recorded_inputs(events_of({**record, "events": list(record.get("events") or [])[:1]}))
+        differs = changed(known, inputs) if known is not None else INPUTS
+        newest = differs if newest is None else newest
+        if differs:
+            continue
+        if not intact(record):
+            problem = problem or "the record was changed after it was made: its hash does not fit"
+        elif statuses is not None and record.get("status") not in statuses:
+            problem = problem or f"the recorded run ended with status {record.get('status')}"
+        else:
+            return Match(status="recorded", record=record)
+    if newest is None:
+        return Match(status="unrecorded")
+    return Match(status="stale", changed=newest, problem=problem)
+
+
+def candidates(
+    runs: Mapping[str, Sequence[Mapping[str, Any]]], *, cell: str = "", source: str = "", occurrence: int = 1, order: Sequence[str] = ()
+) -> list[Mapping[str, Any]]:
+    """Return the records of one cell, newest first: by its id, else by the hash of its text, the `occurrence`-th cell of that text.
+
+    `runs` are whole records by cell id, `order` the cell ids in the order of the notebook.
+    """
+    if runs.get(cell):
+        return list(runs[cell])
+    place = {name: n for n, name in enumerate(order)}
+    ordered = sorted(runs, key=lambda name: place.get(name, len(place)))
+    same = [listed for listed in ([r for r in runs[name] if source and r.get("source") == source] for name in ordered) if listed]
+    return same[occurrence - 1] if 0 < occurrence <= len(same) else []
+
+
+class Tape(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded run, ready to be played. `cut`: (seq, field) of what the size limit took; `live`: stop at a drift and go on live."""
+
+    events: Sequence[Event]
+    trusted: bool = False
+    live: bool = False
+    cut: frozenset[tuple[int, str]] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        record: Mapping[str, Any],
+        payloads: Mapping[str, Any] | None = None,
+        *,
+        key: bytes = b"",
+        trust: bool = False,
+        live: bool = False,
+        home: str | None = None,
+    ) -> Tape:
+        """Return the tape of a record; it is trusted when `key` signed it, or with `trust`.
+
+        Raises UsageError when the record's hash does not fit.
+        """
+        whole = attach(record, payloads) if payloads else record
+        if not intact(whole):
+            raise UsageError("The record was changed after it was made: its hash does not fit. Run the cell live to record it again.")
+        cuts = whole.get("cut")
+        places = {(c.get("seq", 0), c.get("field", "")) for c in cuts if isinstance(c, dict)} if isinstance(cuts, list) else set()
+        return cls(events=events_of(whole, home=home), trusted=trust or signed_by(whole, key), live=live, cut=frozenset(places))
+
+    @property
+    def run(self) -> str:
+        """The id of the recorded run."""
+        return self.events[0].run if self.events else ""
+
+    def again(self, toolset: Toolset) -> list[Call]:
+        """Return the calls that a replay with these tools runs again."""
+        results = {e.call_id: e.status for e in self.events if isinstance(e, Result)}
+        started = {e.call_id for e in self.events if isinstance(e, Started)}
+        calls = [e for e in self.events if isinstance(e, Call) and e.call_id in started and results.get(e.call_id) in RERUN]
+        return [c for c in calls if (tool := toolset.get(c.name)) is not None and tool.effect == "kernel"]
+
+    def arguments(self, call: Call) -> dict[str, Any]:
+        """Return the arguments a call ran with: as the model gave them, or as they were approved."""
+        decided = self.approval(call.call_id)
+        return decided.args if decided is not None and decided.args is not None else call.args
+
+    def approval(self, call_id: str) -> Approval | None:
+        """Return the recorded decision about a call, if there was one."""
+        found = [e for e in self.events if isinstance(e, Approval) and e.call_id == call_id and e.stage == "decided"]
+        return found[-1] if found else None
+
+
+class TapeApprover(Approver):
+    """The gate for calls of a tape: recorded approvals count if the tape is trusted, foreign code needs a fresh yes."""
+
+    def __init__(self, tape: Tape, policy: Policy | None = None, ask: Asker | None = None) -> None:
+        super().__init__(policy, ask)
+        self._tape = tape
+        self._given = policy or Policy()
+        self._allowed: set[str] = set()
+
+    async def decide(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
+        """Return the decision on calling `tool` with `args` again."""
+        verdict, reason = self._given.judge(tool, args)
+        if verdict == "deny":
+            return Decision(False, reason=reason or "the policy denies it now")
+        if not self._tape.trusted:
+            return await self._foreign(tool, args, context)
+        recorded = self._tape.approval(context.call_id)
+        if recorded is not None and recorded.decision == "allow" and _same(recorded.args, args):
+            return Decision(True, by="recording")
+        return await super().decide(tool, args, context, report)
+
+    async def _foreign(self, tool: Tool, args: dict[str, Any], context: ToolContext) -> Decision:
+        if {"run", tool.name} & self._allowed:
+            return Decision(True, by="recording", reason="allowed for this replay")
+        question = Question(context.call_id, tool.name, args, tool.effect, f"{FOREIGN}.")
+        answer = await self.ask(question) if self.ask is not None else None
+        if answer is None:
+            return Decision(False, reason=TRUST)
+        if answer.allow and answer.scope != "once":
+            self._allowed.add("run" if answer.scope == "run" else tool.name)
+        return answer
+
+
+def _same(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
+    try:
+        return recorded is not None and canonical(recorded) == canonical(clean_value(args))
+    except ValueError:
+        return False
