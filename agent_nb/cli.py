@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from . import __version__
 from . import cli_options as options
@@ -55,17 +58,22 @@ def run(arguments: Arguments) -> int:
     from .notebook.reading import inject, parameters
 
     values = parameters(arguments.parameter)
+    streaming = _streaming(arguments)
 
     def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
         path, target = pair
-        outcome = execute(
-            path, model=arguments.model, rerun="live" if arguments.live else arguments.rerun, trust=arguments.trust_record,
-            timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell, prepare=lambda nb: inject(nb, values),
-        )  # fmt: skip
+        with streaming() as relay:
+            outcome = execute(
+                path, model=arguments.model, rerun="live" if arguments.live else arguments.rerun, trust=arguments.trust_record,
+                timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell, prepare=lambda nb: inject(nb, values),
+                stream=relay.path if relay else "",
+            )  # fmt: skip
         _written(lambda: write(outcome.notebook, target), target)
         report = _report(path, target, outcome)
+        if relay and relay.losses:
+            complain(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
         if not arguments.json:
-            _tell(report)
+            _tell(report, sys.stderr if relay else sys.stdout)
         return report
 
     reports = _in_parallel(one, [(pair[0].name, pair) for pair in _targets(arguments)], arguments.jobs)
@@ -324,6 +332,29 @@ def _written(write: Callable[[], Any], path: Path) -> None:
         raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from fault
 
 
+def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
+    """Return what makes the relay of one notebook, or nothing when no stream is asked for. Raises UsageError."""
+    if not arguments.stream:
+        return nullcontext
+    from .notebook.relay import Relay, overlapping
+
+    if arguments.json:
+        raise UsageError("--stream and --json both write to stdout. Choose one.")
+    if arguments.jobs > 1 and not overlapping(arguments.stream):
+        raise UsageError(f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs.")
+    lock = threading.Lock()
+
+    def write(text: str) -> None:
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has gone; what is left in the buffer must not fail when we end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise
+
+    return lambda: Relay(arguments.stream, write, lock)
+
+
 def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
     runs = [{"cell": number, **{k: v for k, v in numbers.items() if k != "version"}} for number, numbers in outcome.runs]
     return {
@@ -335,12 +366,12 @@ def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
     }
 
 
-def _tell(report: dict[str, Any]) -> None:
+def _tell(report: dict[str, Any], to: TextIO) -> None:
     from .notebook.summary import line
 
-    print(f"{report['output']}: {'ok' if report['ok'] else 'failed'}")
+    print(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", file=to)
     for numbers in report["runs"]:
-        print(f"  cell {numbers['cell']} · {line(numbers)}")
+        print(f"  cell {numbers['cell']} · {line(numbers)}", file=to)
     if not report["ok"]:
         complain(f"{report['notebook']}: {report['failure']}")
 

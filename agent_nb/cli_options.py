@@ -18,6 +18,7 @@ def run_options(sub: argparse.ArgumentParser) -> None:
     trust_option(sub)
     sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
     kernel_options(sub)
+    sub.add_argument("--stream", default="", metavar="CODEC", help="write the events of the runs to stdout as they happen, in this format")
     place = sub.add_mutually_exclusive_group()
     place.add_argument("-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)")
     place.add_argument("--inplace", action="store_true", help="write over the notebook itself")

@@ -30,6 +30,7 @@ from .cell import OURS
 from .frontend import HEADLESS
 from .library import SENT
 from .metadata import lift, load, records, summaries
+from .relay import STREAM
 
 DEFAULT_KERNEL = "python3"
 IDS = 5  # the minor version of notebook format 4 that has cell ids
@@ -91,12 +92,13 @@ def execute(
     kernel: str = "",
     on_cell: OnCell = lambda *_: None,
     prepare: Callable[[Any], None] = lambda _: None,
+    stream: str = "",
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
     `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
     again that this user has not signed; `timeout` is in seconds per cell (None: none); `on_cell` gets index, number of cells and source
-    before each code cell; `prepare` may change the notebook before it runs.
+    before each code cell; `prepare` may change the notebook before it runs; `stream` is a file to which the runs append their events.
     Raises UsageError when the file is no notebook or its kernel is not installed.
     """
     nb = _read(path)
@@ -104,7 +106,7 @@ def execute(
     where = path.resolve()
     client = Client(
         nb,
-        {HEADLESS: True, "notebook": str(where), "model": model, "rerun": rerun, "trust": trust},
+        {HEADLESS: True, "notebook": str(where), "model": model, "rerun": rerun, "trust": trust, STREAM: stream},
         on_cell,
         kernel_name=_kernel(nb, kernel),
         timeout=timeout,

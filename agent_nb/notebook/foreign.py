@@ -35,6 +35,7 @@ from .frontend import can_click, view_kind
 from .interpolate import interpolate
 from .options import Options, words
 from .publish import publish
+from .relay import send
 from .rerun import mode
 from .session import DRIFT, CellRun, secrets
 from .summary import summary
@@ -68,6 +69,7 @@ class Screen:
 
     def opened(self, log: EventLog) -> None:
         """A run begins."""
+        send(self._cell, log)
         view = open_view(
             log, kind=self._kind, actions={"stop": self._stop}, thoughts=self._options.thoughts, can_click=self._clicks,
             publish=publish, badge=self._title(),

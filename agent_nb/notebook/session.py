@@ -49,6 +49,7 @@ from .interpolate import interpolate
 from .library import Library
 from .options import Options
 from .publish import publish
+from .relay import send
 from .rerun import Choice, choose, mode, trusted
 from .summary import summary
 
@@ -181,6 +182,7 @@ class CellRun:
     def _open(self, driver: Driver, stream: Stream, agent: Agent, badge: str = "") -> Work:
         """Show a stream that is about to start."""
         self._stream = stream
+        send(self.cell, stream.log)
         self._view = open_view(
             stream.log,
             kind=view_kind(self.options.view, self.cell),
