@@ -107,7 +107,8 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     `carries` maps each kind it can write to the fields it carries; `lossy` gives reasons for kinds (and `kind.field`) it cannot carry.
     `adds` are kinds that appear when our own runs are read back (nodes and statuses that the format demands). `envelope` are the
     envelope fields it carries, `nests` says that events of sub-agents have a place in it, `interleaves` that runs of one stream may
-    overlap. `forms` are its variants, the first being the default, written `name:form`.
+    overlap. `headers` are HTTP headers that its receivers want. `forms` are its variants, the first being the default, written
+    `name:form`. `fast` is a decoder and an encoder that go other ways than the reader and writer.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     forms: tuple[str, ...] = ("",)
     nests: bool = False
     interleaves: bool = False
+    headers: Mapping[str, str] = {}
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
     @property
@@ -269,7 +271,10 @@ def _unknown_fields(note: Mapping[str, Any]) -> bool:
 
 
 #: What a reader may leave in a note, and the foreign envelope fields in it: their absence elsewhere is no loss.
-NOTE_KEYS = frozenset({"fields", "absent", "lines", "derived", "guess", "batch", "form", "held", "implicit"})
+NOTE_KEYS = frozenset(
+    {"fields", "absent", "lines", "derived", "guess", "batch", "form", "held", "implicit", "start", "end", "chunks", "block", "call",
+     "complete"}
+)
 KNOWN_FIELDS = frozenset({"session_id", "node_id", "event_id", "timestamp", "contextId", "taskId", "#id", "id", "run_id"})
 
 __all__ = ["Codec", "Decoder", "Encoder", "Item", "Losses", "Options", "Reader", "Writer", "dumps", "is_derived", "loads", "note_of"]

@@ -25,6 +25,7 @@ from .losses import Losses
 T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
+RAW = "#raw"  # in place of an event name: the data is text and no JSON (`[DONE]`)
 _SSE_START = re.compile(r"(data|event|id|retry)\s*:|:")
 _HEAD = 8  # characters that tell the framing
 _UNSAFE = re.compile(r"[\r\n\0]")
@@ -171,6 +172,8 @@ _CORES: dict[str, Callable[[Losses], _Core]] = {"ndjson": _Lines, "sse": _Frames
 
 def frame(item: Item, framing: Framing) -> str:
     """Write one item as text: a JSON line without its newline, or a complete SSE frame with its blank line."""
+    if item.event == RAW:
+        return sse(str(item.obj))
     if framing == "ndjson":
         return dumps(item.obj)
     return sse(dumps(item.obj), item.event, item.id)

@@ -38,7 +38,7 @@ def text_of(obj: Mapping[str, Any], key: str) -> str:
 class OpenBlock:
     """A block in progress."""
 
-    __slots__ = ("base", "first", "id", "key", "lengths", "lines", "name", "note", "of", "since", "texts", "ts", "turn", "where")
+    __slots__ = ("base", "first", "frame", "id", "key", "lengths", "lines", "name", "note", "of", "since", "texts", "ts", "turn", "where")
 
     def __init__(self, of: str, key: str, block_id: str, turn: int, where: Mapping[str, Any]) -> None:
         self.of = of
@@ -53,6 +53,7 @@ class OpenBlock:
         self.lines: dict[str, Any] = {}  # of lines whose note does not follow from the one before
         self.base = self.note  # the note that the coming lines follow from, and the number of its line
         self.first = 0
+        self.frame: dict[str, Any] = {}  # notes of the lines that open the block, where the protocol has such
         self.ts = 0.0
         self.since = 0
 
@@ -122,6 +123,29 @@ class Source:
         block.name = block.name or name
         return [*out, self._add(block, text, obj, drawn, ts)]
 
+    def open_block(self, of: str, key: str, frame: Mapping[str, Any], *, name: str = "", ts: float = 0.0,
+                   where: Mapping[str, Any] = _ROOT) -> Delta:  # fmt: skip
+        """Open a block that the protocol opens with a line of its own, whose note is in `frame`; an empty delta tells of it."""
+        block = self._calls[key] = self._new(of, key, where)
+        block.name, block.frame = name, dict(frame)
+        self._gap(block, ts)
+        return Delta(
+            run=self.run, turn=block.turn, ts=ts, origin="imported", extra={self.codec: block.frame},
+            block=block.id, of=of, name=name, **where,
+        )  # fmt: skip
+
+    def block_delta(self, block: OpenBlock, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], ts: float = 0.0) -> Delta:
+        """Take a delta of a block that was opened."""
+        return self._add(block, text, obj, drawn, ts)
+
+    def complete(self, block: OpenBlock, cls: type[E], note: Mapping[str, Any], **fields: Any) -> E:
+        """Return the event that a block adds up to."""
+        return self._complete(cls, block, {**block.frame, **note}, **fields)
+
+    def block(self, key: str) -> OpenBlock | None:
+        """Return the open block `key`."""
+        return self._calls.get(key)
+
     def take_call(self, key: str) -> OpenBlock | None:
         """Return the open call `key` and forget it."""
         return self._calls.pop(key, None)
@@ -150,7 +174,11 @@ class Source:
     def _complete(self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any) -> E:
         kept = {**block.note, **({"lines": block.lines} if block.lines else {}), **(note or {})}
         chunks = encode_chunks(block.lengths)
-        return self.make(cls, kept, block=block.id, chunks=chunks, turn=block.turn, ts=block.ts, **block.where, **fields)
+        if "chunks" in cls.__struct_fields__:
+            fields = {"block": block.id, "chunks": chunks, **fields}
+        else:
+            kept.update(chunks=chunks, block=block.id)
+        return self.make(cls, kept, turn=block.turn, ts=block.ts, **block.where, **fields)
 
     def _new(self, of: str, key: str, where: Mapping[str, Any]) -> OpenBlock:
         self._model_speaks()

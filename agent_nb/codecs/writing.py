@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ..chunks import decode_chunks
-from ..events import Call, Delta, Event, Respond, Think
+from ..events import Call, Delta, Event, Respond, Think, User
 from .residue import Shift, line_notes
 
 Block = Think | Respond | Call
@@ -51,6 +51,15 @@ def noted_pieces(event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shi
     return zip((text for text, _ in parts), line_notes(note, shifts, (gap for _, gap in parts)), strict=True)
 
 
+def line_texts(event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """As `noted_pieces`, for blocks that may have had no delta line at all."""
+    chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
+    if not chunks:
+        return
+    told = Respond(content=event.content, chunks=str(chunks)) if isinstance(event, User) else event
+    yield from noted_pieces(told, note, shifts)
+
+
 class Live:
     """The blocks whose deltas have been written and that are still open."""
 
@@ -64,9 +73,9 @@ class Live:
         self._blocks.add(key)
         return first
 
-    def take(self, event: Event) -> bool:
-        """True if the deltas of this block have been written; it is closed now."""
-        key = (event.run, getattr(event, "block", ""))
+    def take(self, event: Event, block: str = "") -> bool:
+        """True if the deltas of this block have been written; it is closed now. `block`: the id where the event has no field for it."""
+        key = (event.run, block or getattr(event, "block", ""))
         if key in self._blocks:
             self._blocks.discard(key)
             return True

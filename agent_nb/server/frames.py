@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..codecs.base import Codec, Encoder
-from ..codecs.framing import Framing, Item, dumps, sse, sse_safe
+from ..codecs.framing import RAW, Framing, Item, dumps, sse, sse_safe
 from ..events import Extension, encode_event
 from .channel import START, Entry, Gap, Position
 
@@ -74,6 +74,8 @@ class Frames:
 
 
 def _frame(item: Item, number: str | None) -> str:
+    if item.event == RAW:
+        return sse(str(item.obj))
     return sse(dumps(item.obj), item.event if sse_safe(item.event) else "", number)
 
 

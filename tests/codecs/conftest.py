@@ -26,7 +26,8 @@ def objects(text: str) -> list[tuple[str, Any, str | None]]:
         return [("", json.loads(line), None) for line in text.splitlines() if line.strip()]
     decoder, out, last = SSEDecoder(), [], None
     for frame in [*decoder.feed(text.encode()), *decoder.close()]:
-        out.append((frame.event, json.loads(frame.data), frame.id if frame.id != last else None))
+        if frame.data != "[DONE]":
+            out.append((frame.event, json.loads(frame.data), frame.id if frame.id != last else None))
         last = frame.id
     return out
 

@@ -104,7 +104,7 @@ def test_evicted_events_are_answered_with_a_gap(rig):
     assert (told["reason"], told["after"], int(found[1].id)) == ("evicted", "3", told["missed"] + 4)
 
 
-@pytest.mark.parametrize("name", ["cogency", "loom", "loom:export", "agent-event", "looopy", "looopy:document"])
+@pytest.mark.parametrize("name", ["cogency", "loom", "loom:export", "agent-event", "looopy", "looopy:document", "ag-ui", "ui-message"])
 def test_every_format_is_served_in_both_framings_and_decodes(name, rig):
     from agent_nb.convert import decode
 
@@ -113,6 +113,14 @@ def test_every_format_is_served_in_both_framings_and_decodes(name, rig):
     for accept in ("text/event-stream", "application/x-ndjson"):
         text = server.client.get("/runs/r/events", params={"format": name}, headers={"Accept": accept}).text
         assert "respond" in {e.type for e in decode(text, name.partition(":")[0])}
+
+
+def test_the_ui_message_stream_has_the_header_and_the_end_that_its_clients_want(rig):
+    server = rig()
+    server.publish("r", *RUN)
+    answer = server.client.get("/runs/r/events", params={"format": "ui-message"})
+    assert answer.headers["x-vercel-ai-ui-message-stream"] == "v1"
+    assert "data: [DONE]\n\n" in answer.text
 
 
 def test_a_format_with_state_resumes_as_if_it_had_never_stopped(rig):

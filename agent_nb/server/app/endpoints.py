@@ -192,7 +192,7 @@ class Endpoints:
         skip = place if stateful and gap is None else START
         frames = Frames(codec, form, framing, conversation=channel.conversation or channel.run, skip=skip)
         body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
         if framing == "ndjson":
             return StreamingResponse(body, media_type=MEDIA[framing], headers=headers)
         return EventSourceResponse(

@@ -1,0 +1,241 @@
+"""The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com): what CopilotKit and others show.
+
+Rules
+- A run is a run (`threadId` the conversation); messages, reasoning and tool calls are blocks with start, content and end, and may
+  interleave; the `…_CHUNK` forms open and close by themselves. A message of role `user` is the user's.
+- Steps and sub-agents are nodes; what carries a `subagentRunId` is a run inside the run. Snapshots and patches are states.
+- How a run finished tells its end: success, interrupt (awaiting), cancelled (interrupted); its `usage` is the total of a metric.
+- Everything else (activities, raw and custom events, encrypted reasoning) is an extension, as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from ..events import Call, Counts, End, Error, Event, Extension, Interrupt, Metric, Node, Result, RunStart, State
+from . import keyed
+from .ag_ui_write import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL, AgUiWriter
+from .base import Codec, Item
+from .correlate import Correlator
+from .keyed import Obj
+from .losses import Losses
+from .reading import Source, run_id, text_of
+from .residue import diff
+from .times import epoch
+
+_STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
+_KINDS = {kind: state for state, kind in STATES.items()}
+_SNAPSHOTS = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta", "MESSAGES_SNAPSHOT": "messages"}
+
+
+class AgUiReader:
+    """Events of the wire to ours."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._source = Source(NAME, losses)
+        self._calls = Correlator()
+        self._runs = 0
+        self._begun = False
+        self._over = False
+
+    def read(self, item: Item) -> list[Event]:
+        """Return the events of one object."""
+        obj = item.obj
+        kind = obj.get("type")
+        out: list[Event] = []
+        if not self._runs or self._over or (kind == "RUN_STARTED" and self._begun):
+            out += self._close_open()
+            self._begin(obj)
+        self._begun = True
+        if not isinstance(kind, str) or kind not in _CHUNKS:
+            out += self._source.close()
+        handler = self.HANDLERS.get(kind, AgUiReader._unknown) if isinstance(kind, str) else AgUiReader._unknown
+        return [*out, *handler(self, obj)]
+
+    def close(self) -> list[Event]:
+        """Close what the stream left open."""
+        return self._close_open()
+
+    def _begin(self, obj: Obj) -> None:
+        self._runs += 1
+        self._over = self._begun = False
+        self._source.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
+        self._calls.clear()
+
+    def _close_open(self) -> list[Event]:
+        cut = self._source.close(incomplete=True)
+        for block in self._source.open_calls():
+            self._source.take_call(block.key)
+            cut.append(self._call_of(block, {}, incomplete=True) if block.of == "call" else keyed.ended_as_cut(self._source, block))
+        return cut
+
+    def _make(self, cls: type[Any], obj: Obj, **fields: Any) -> Any:
+        event = self._source.make(cls, ts=epoch(obj.get("timestamp")), **{**self._where(obj), **fields})
+        return msgspec.structs.replace(event, extra={NAME: diff(obj, DRAW[cls](event))})
+
+    def _where(self, obj: Obj) -> Obj:
+        span = text_of(obj, "subagentRunId")
+        return {"span": span} if span else {}
+
+    # The run.
+
+    def _started(self, obj: Obj) -> list[Event]:
+        return [self._make(RunStart, obj)]
+
+    def _finished(self, obj: Obj) -> list[Event]:
+        out = [*self._close_open(), *self._usage(obj)]
+        outcome = obj.get("outcome")
+        kind = outcome.get("type") if isinstance(outcome, dict) else None
+        status = _STATUS.get(kind, "ok") if isinstance(kind, str) else "ok"
+        if status == "interrupted":
+            out.append(self._source.derived(Interrupt))
+        self._over = True
+        return [*out, self._make(End, obj, status=status)]
+
+    def _failed(self, obj: Obj) -> list[Event]:
+        out = [*self._close_open(), *self._usage(obj)]
+        self._over = True
+        error = self._make(Error, obj, message=text_of(obj, "message"), code=text_of(obj, "code"))
+        return [*out, error, self._source.derived(End, status="error")]
+
+    def _usage(self, obj: Obj) -> list[Event]:
+        """Return the usage that the end of a run tells, as a metric of its own."""
+        given = obj.get("usage")
+        totals = [u for u in given if isinstance(u, dict)] if isinstance(given, list) else []
+        if not totals:
+            return []
+        fields = {"input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens", "reasoning": "reasoningTokens"}
+        total = Counts(**{k: sum(_count(u, name) for u in totals) for k, name in fields.items()})
+        return [self._source.derived(Metric, step=total, total=total)]
+
+    # Blocks.
+
+    def _text_start(self, obj: Obj) -> list[Event]:
+        of = {"user": "user", "assistant": "respond"}.get(str(obj.get("role", "assistant")), "")
+        if not of:
+            return self._unknown(obj)
+        return self._open(TEXT, obj, of)
+
+    def _reasoning_start(self, obj: Obj) -> list[Event]:
+        return self._open(REASONING, obj, "think")
+
+    def _call_start(self, obj: Obj) -> list[Event]:
+        self._calls.call(text_of(obj, "toolCallName"), text_of(obj, "toolCallId"))
+        return self._open(TOOL, obj, "call", name=text_of(obj, "toolCallName"))
+
+    def _open(self, form: keyed.Form, obj: Obj, of: str, name: str = "") -> list[Event]:
+        return keyed.opened(self._source, form, obj, of=of, name=name, ts=epoch(obj.get("timestamp")), where=self._where(obj))
+
+    def _content(self, obj: Obj) -> list[Event]:
+        form = FORMS[obj["type"]]
+        known = self._source.block(f"{form.start}:{text_of(obj, form.id)}") is not None
+        if not isinstance(obj.get(form.text), str) or (form is TOOL and not known):
+            return self._unknown(obj)
+        return keyed.continued(self._source, form, obj, ts=epoch(obj.get("timestamp")), where=self._where(obj))
+
+    def _end(self, obj: Obj) -> list[Event]:
+        form = FORMS[obj["type"]]
+        block, note = keyed.taken(self._source, form, obj)
+        if block is None:
+            return self._unknown(obj)
+        return [self._call_of(block, note) if block.of == "call" else keyed.completed(self._source, block, note)]
+
+    def _call_of(self, block: Any, note: Obj, *, incomplete: bool = False) -> Event:
+        call_id = block.key.partition(":")[2]
+        return keyed.completed(self._source, block, note, incomplete=incomplete, call_id=call_id)
+
+    def _chunk(self, obj: Obj) -> list[Event]:
+        of = _CHUNKS[obj["type"]]
+        text, form = obj.get("delta"), TEXT if of == "respond" else REASONING
+        if not isinstance(text, str) or obj.get("role", "assistant") != "assistant":
+            return [*self._source.close(), *self._unknown(obj)]
+        drawn = {"type": form.delta, form.text: text}
+        key, ts = text_of(obj, "messageId"), epoch(obj.get("timestamp"))
+        return self._source.delta(of, text, obj, drawn, key=key or self._last_key(of), ts=ts, where=self._where(obj))
+
+    def _last_key(self, of: str) -> str:
+        block = self._source.open_text
+        return block.key if block is not None and block.of == of else ""
+
+    # The rest.
+
+    def _result(self, obj: Obj) -> list[Event]:
+        given = text_of(obj, "toolCallId")
+        name = self._calls.name(given)
+        out: list[Event] = []
+        for block in [self._source.take_call(f"{TOOL.start}:{given}")]:
+            out += [self._call_of(block, {})] if block is not None else []
+        match = self._calls.result(name, given)
+        if match.implicit:
+            out.append(self._source.derived(Call, call_id=match.call_id, synthetic=not given, **self._where(obj)))
+        return [*out, self._make(Result, obj, call_id=match.call_id, name=name, content=obj.get("content", ""))]
+
+    def _step(self, obj: Obj) -> list[Event]:
+        phase, name = ("enter" if obj["type"] == "STEP_STARTED" else "exit"), text_of(obj, "stepName")
+        fields: Obj = {"name": name, "phase": phase, "span": f"step-{name}", "result": "" if phase == "enter" else "ok"}
+        return [self._make(Node, obj, **fields)]
+
+    def _subagent(self, obj: Obj) -> list[Event]:
+        enter = obj["type"] == "SUBAGENT_STARTED"
+        words = text_of(obj, "message")
+        result = "" if enter else f"error: {words}" if obj["type"] == "SUBAGENT_ERROR" else "ok"
+        fields: Obj = {"name": text_of(obj, "name"), "phase": "enter" if enter else "exit", "result": result, "data": {"subagent": True}}
+        return [self._make(Node, obj, **fields)]
+
+    def _state(self, obj: Obj) -> list[Event]:
+        kind = _SNAPSHOTS[obj["type"]]
+        return [self._make(State, obj, kind=kind, payload=obj.get(_KINDS[kind]) if kind in _KINDS else None)]
+
+    def _unknown(self, obj: Obj) -> list[Event]:
+        payload = {k: v for k, v in obj.items() if k != "type"}
+        return [self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)]
+
+    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+        "RUN_STARTED": _started, "RUN_FINISHED": _finished, "RUN_ERROR": _failed,
+        "TEXT_MESSAGE_START": _text_start, "TEXT_MESSAGE_CONTENT": _content, "TEXT_MESSAGE_END": _end, "TEXT_MESSAGE_CHUNK": _chunk,
+        "REASONING_MESSAGE_START": _reasoning_start, "REASONING_MESSAGE_CONTENT": _content, "REASONING_MESSAGE_END": _end,
+        "REASONING_MESSAGE_CHUNK": _chunk, "TOOL_CALL_START": _call_start, "TOOL_CALL_ARGS": _content, "TOOL_CALL_END": _end,
+        "TOOL_CALL_RESULT": _result, "STEP_STARTED": _step, "STEP_FINISHED": _step, "SUBAGENT_STARTED": _subagent,
+        "SUBAGENT_FINISHED": _subagent, "SUBAGENT_ERROR": _subagent,
+        "STATE_SNAPSHOT": _state, "STATE_DELTA": _state, "MESSAGES_SNAPSHOT": _state,
+    }  # fmt: skip
+
+
+_CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
+
+
+def _count(usage: Obj, key: str) -> int:
+    value = usage.get(key)
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _score(item: Item) -> float:
+    kind = item.obj.get("type")
+    if not isinstance(kind, str):
+        return 0.0
+    if kind in AgUiReader.HANDLERS or kind in ("CUSTOM", "RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_START", "REASONING_END"):
+        return 1.0
+    return 0.3 if kind.isupper() and "_" in kind else 0.0
+
+
+codec = Codec(
+    name=NAME, title="AG-UI events", framing="sse", reader=AgUiReader, writer=AgUiWriter, score=_score, nests=True,
+    adds=frozenset({"extension", "metric"}),
+    carries={
+        "run_start": frozenset(), "user": frozenset({"content"}), "think": frozenset({"content"}), "respond": frozenset({"content"}),
+        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}), "result": frozenset({"call_id", "content", "name"}),
+        "node": frozenset({"name", "phase", "result"}), "state": frozenset({"kind", "payload"}),
+        "error": frozenset({"message", "code"}), "interrupt": frozenset(), "end": frozenset({"status"}),
+        "extension": frozenset({"namespace", "name", "payload"}),
+    },
+    envelope=frozenset({"run", "ts", "span"}),
+    lossy={
+        "approval": "a question ends the run there (outcome interrupt)", "execute": "a call is executed at once",
+        "started": "a call is executed at once", "progress": "a tool's output is told when it is done",
+        "metric": "only the total is told, when the run finishes", "extension": "it belongs to another format",
+        "user.attachments": "a message is text",
+    },
+)  # fmt: skip

@@ -1,0 +1,246 @@
+"""Our events to AG-UI's, and how its lines look.
+
+Rules
+- What was read from this wire goes back as it came; see residue and keyed.
+- A block of ours is a message of its own; reasoning is wrapped in REASONING_START and REASONING_END. Empty deltas are not written.
+- Of errors only the one that ended the run is written (RUN_ERROR is terminal); the newest total goes with the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ..events import (
+    Call,
+    Counts,
+    Delta,
+    End,
+    EndStatus,
+    Error,
+    Event,
+    Extension,
+    Metric,
+    Node,
+    Respond,
+    Result,
+    RunStart,
+    State,
+    Think,
+    User,
+)
+from . import keyed
+from .base import Item, Options, note_of
+from .framing import dumps
+from .keyed import Form, Obj
+from .losses import Losses
+from .residue import restore
+from .writing import Live, as_text, pieces
+
+NAME = "ag-ui"
+TEXT = Form("respond", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "messageId", "delta")
+REASONING = Form("think", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END", "messageId", "delta")
+TOOL = Form("call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId", "delta")
+FORMS = {name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)}
+OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
+OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cancelled"}
+#: The key of a state's payload, by its kind.
+STATES = {"snapshot": "snapshot", "delta": "delta", "messages": "messages"}
+_TYPES = {"snapshot": "STATE_SNAPSHOT", "delta": "STATE_DELTA", "messages": "MESSAGES_SNAPSHOT"}
+
+
+def _end(event: End) -> Obj:
+    outcome = OUTCOMES.get(event.status)
+    return {"type": "RUN_FINISHED", **({"outcome": {"type": outcome}} if outcome else {})}
+
+
+def _node(event: Node) -> Obj:
+    if event.data and event.data.get("subagent"):
+        if event.phase == "enter":
+            return {"type": "SUBAGENT_STARTED", "subagentRunId": event.span, "name": event.name}
+        failed = event.result.startswith("error: ")
+        words = {"message": event.result.removeprefix("error: ")} if failed else {}
+        return {"type": "SUBAGENT_ERROR" if failed else "SUBAGENT_FINISHED", "subagentRunId": event.span, **words}
+    return {"type": "STEP_STARTED" if event.phase == "enter" else "STEP_FINISHED", "stepName": event.name}
+
+
+DRAW: dict[type[Event], Callable[[Any], Obj]] = {
+    RunStart: lambda e: {"type": "RUN_STARTED", "runId": e.run},
+    End: _end,
+    Error: lambda e: {"type": "RUN_ERROR", "message": e.message, **({"code": e.code} if e.code else {})},
+    Result: lambda e: {"type": "TOOL_CALL_RESULT", "toolCallId": e.call_id, "content": as_text(e.content), "role": "tool"},
+    Node: _node,
+    State: lambda e: {"type": _TYPES[e.kind], STATES[e.kind]: e.payload} if e.kind in _TYPES else {"type": "STATE_SNAPSHOT"},
+    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+}
+
+
+class AgUiWriter:
+    """Events of any number of runs, one after the other, to AG-UI's."""
+
+    def __init__(self, losses: Losses, options: Options) -> None:
+        self._losses = losses
+        self._thread = options.conversation
+        self._live = Live()
+        self._blocks = 0
+        self._ids: dict[str, str] = {}
+        self._open_run = ""
+        self._agents: set[str] = set()
+        self._error: Error | None = None
+        self._total: Counts | None = None
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the objects of one event."""
+        note = note_of(event, NAME)
+        if note is not None:
+            return [Item(obj) for obj in self._imported(event, note)]
+        handler = self.HANDLERS.get(type(event))
+        return [Item(self._envelope(obj, event)) for obj in handler(self, event)] if handler else []
+
+    def close(self) -> list[Item]:
+        """Nothing is held back that has a place."""
+        return []
+
+    def _imported(self, event: Event, note: Obj) -> list[Obj]:
+        if note.get("derived"):
+            return []
+        if isinstance(event, Delta):
+            return keyed.imported_delta(event, OF[event.of], note, self._live) if event.of in OF else []
+        if isinstance(event, Think | Respond | Call | User):
+            return keyed.imported_block(event, OF[event.type], note, self._live, {})
+        draw = DRAW.get(type(event))
+        return [restore(draw(event), note)] if draw else []
+
+    # Runs of our own.
+
+    def _envelope(self, obj: Obj, event: Event) -> Obj:
+        span = {"subagentRunId": event.span} if event.span and event.span in self._agents and "subagentRunId" not in obj else {}
+        return {**obj, **span, **({"timestamp": round(event.ts * 1000)} if event.ts else {})}
+
+    def _run(self, event: Event) -> Obj:
+        return {"threadId": self._thread or event.run, "runId": event.run}
+
+    def _start(self, event: RunStart) -> list[Obj]:
+        if event.span:
+            return []
+        return [{"type": "RUN_STARTED", **self._run(event)}]
+
+    def _id(self, event: Any) -> str:
+        """Return the message id of a block, and forget it when the block closes."""
+        known = self._ids.pop(event.block, "") if not isinstance(event, Delta) else self._ids.get(event.block, "")
+        if not known:
+            self._blocks += 1
+            known = f"{event.run or 'run'}-{self._blocks}"
+            if isinstance(event, Delta):
+                self._ids[event.block] = known
+        return known
+
+    def _user(self, event: User) -> list[Obj]:
+        if event.span:
+            return []
+        self._blocks += 1
+        where = {"messageId": f"{event.run or 'run'}-{self._blocks}"}
+        content = [{"type": TEXT.delta, **where, "delta": event.content}] if event.content else []
+        return [{"type": TEXT.start, **where, "role": "user"}, *content, {"type": TEXT.end, **where}]
+
+    def _delta(self, event: Delta) -> list[Obj]:
+        form = OF.get(event.of)
+        if form is None or form is TOOL:  # a call's id is known when it is complete
+            return []
+        number = self._id(event)
+        start = self._opening(form, number) if self._live.add(event) else []
+        return [*start, *([{"type": form.delta, form.id: number, "delta": event.text}] if event.text else [])]
+
+    def _opening(self, form: Form, number: str) -> list[Obj]:
+        role = {"role": "assistant" if form is TEXT else "reasoning"}
+        wrap = [{"type": "REASONING_START", form.id: number}] if form is REASONING else []
+        return [*wrap, {"type": form.start, form.id: number, **role}]
+
+    def _block(self, event: Think | Respond) -> list[Obj]:
+        form, number = OF[event.type], self._id(event)
+        wrap = [{"type": "REASONING_END", form.id: number}] if form is REASONING else []
+        ending = [{"type": form.end, form.id: number}, *wrap]
+        if self._live.take(event):
+            return ending
+        content = [{"type": form.delta, form.id: number, "delta": text} for text, _ in pieces(event) if text]
+        return [*self._opening(form, number), *content, *ending]
+
+    def _call(self, event: Call) -> list[Obj]:
+        who = {"toolCallId": event.call_id}
+        sound = not event.args or keyed.parsed(event.raw_args) == event.args
+        texts = [text for text, _ in pieces(event)] if event.raw_args and sound else [dumps(event.args)]
+        args = [{"type": TOOL.delta, **who, "delta": text} for text in texts if text]
+        return [{"type": TOOL.start, **who, "toolCallName": event.name}, *args, {"type": TOOL.end, **who}]
+
+    def _result(self, event: Result) -> list[Obj]:
+        if event.status != "ok":
+            self._losses.add("result.status", "a result does not tell whether the tool failed")
+        if not isinstance(event.content, str):
+            self._losses.add("result.content", "a result is text: the value is written as JSON text")
+        drawn = DRAW[Result](event)
+        return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
+
+    def _on_node(self, event: Node) -> list[Obj]:
+        if event.name == "llm":
+            self._losses.add("node", "a model request has no event")
+            return []
+        agent = bool(event.data and "agent" in event.data) or event.span in self._agents
+        if not agent:
+            if event.result not in ("", "ok"):
+                self._losses.add("node.result", "a step does not tell how it ended")
+            return [_node(event)]
+        self._agents.add(event.span)
+        kind = {"subagentRunId": event.span}
+        if event.phase == "enter":
+            return [{"type": "SUBAGENT_STARTED", **kind, "name": event.name, "parentToolCallId": event.span}]
+        self._agents.discard(event.span)
+        failed = event.result not in ("", "ok")
+        return [{"type": "SUBAGENT_ERROR", **kind, "message": event.result} if failed else {"type": "SUBAGENT_FINISHED", **kind}]
+
+    def _state(self, event: State) -> list[Obj]:
+        if event.kind not in _TYPES:
+            self._losses.add("state", "only snapshots, patches and messages have events")
+            return []
+        return [DRAW[State](event)]
+
+    def _extension(self, event: Extension) -> list[Obj]:
+        return [DRAW[Extension](event)] if event.namespace == NAME else []
+
+    def _on_error(self, event: Error) -> list[Obj]:
+        if self._error is not None:
+            self._losses.add("error", "an error is terminal here; this one did not end the run")
+        self._error = event
+        return []
+
+    def _metric(self, event: Metric) -> list[Obj]:
+        self._total = event.total
+        return []
+
+    def _on_end(self, event: End) -> list[Obj]:
+        if event.span:
+            return []
+        error, self._error = self._error, None
+        total, self._total = self._total, None
+        usage = {"usage": [_usage(total)]} if total is not None else {}
+        if event.status == "error":
+            drawn = DRAW[Error](error) if error else {"type": "RUN_ERROR", "message": event.finish_reason or "the run failed"}
+            return [{**drawn, **usage}]
+        if error is not None:
+            self._losses.add("error", "an error is terminal here; this one did not end the run")
+        if event.status == "limit":
+            self._losses.add("end.status", "a run that met a limit is cancelled here")
+        outcome: Obj = {"type": "cancelled" if event.status == "limit" else OUTCOMES.get(event.status, "success")}
+        if outcome["type"] == "interrupt":
+            outcome["interrupts"] = []
+        return [{"type": "RUN_FINISHED", **self._run(event), "outcome": outcome, **usage}]
+
+    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+        RunStart: _start, User: _user, Delta: _delta, Think: _block, Respond: _block, Call: _call, Result: _result, Node: _on_node,
+        State: _state, Extension: _extension, Error: _on_error, Metric: _metric, End: _on_end,
+    }  # fmt: skip
+
+
+def _usage(total: Counts) -> Obj:
+    counts = {"inputTokens": total.input, "outputTokens": total.output, "totalTokens": total.input + total.output}
+    more = {"reasoningTokens": total.reasoning, "cachedInputTokens": total.cached}
+    return {**counts, **{k: v for k, v in more.items() if v}}

@@ -1,0 +1,240 @@
+"""Our events to the chunks of the UI message stream, and how its lines look.
+
+Rules
+- What was read from this wire goes back as it came; see residue and keyed.
+- A run of ours is one message: `start`, its turns as steps, `finish`; the stream ends with `[DONE]`. A block of ours has an id of its own.
+- Reports of a running tool are preliminary outputs; the last output is the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ..events import (
+    Approval,
+    Call,
+    Delta,
+    End,
+    Error,
+    Event,
+    Extension,
+    Interrupt,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    RunStart,
+    State,
+    Think,
+)
+from . import keyed
+from .base import Item, Options, note_of
+from .framing import RAW
+from .keyed import Form, Obj
+from .losses import Losses
+from .residue import restore
+from .writing import Live, as_text, pieces
+
+NAME = "ui-message"
+CUT = "the arguments broke off"
+CAUSES = ("user", "timeout", "limit")
+TEXT = Form("respond", "text-start", "text-delta", "text-end", "id", "delta")
+REASONING = Form("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id", "delta")
+TOOL = Form("call", "tool-input-start", "tool-input-delta", "tool-input-available", "toolCallId", "inputTextDelta")
+FORMS = {name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)}
+OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
+
+
+def _result(event: Result) -> Obj:
+    who = {"toolCallId": event.call_id}
+    if event.status == "denied":
+        return {"type": "tool-output-denied", **who}
+    if event.status == "ok":
+        return {"type": "tool-output-available", **who, "output": event.content}
+    return {"type": "tool-output-error", **who, "errorText": as_text(event.content)}
+
+
+def progress_output(event: Progress) -> Any:
+    """Return the preliminary output that a report of a tool becomes: text as it is, anything else as an object."""
+    if event.text and not event.message:
+        return event.text
+    told = {"text": event.text, "progress": event.fraction, "message": event.message, "data": event.data}
+    return {k: v for k, v in told.items() if v not in ("", None)}
+
+
+def read_output(output: Any) -> Obj:
+    """Return the fields of a report from a preliminary output."""
+    if isinstance(output, str):
+        return {"text": output}
+    if not isinstance(output, dict) or not output or not output.keys() <= {"text", "progress", "message", "data"}:
+        return {"data": output}
+    share = output.get("progress")
+    sound = share is None or (isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1)
+    words = [output.get(k, "") for k in ("text", "message")]
+    if not sound or not all(isinstance(w, str) for w in words):
+        return {"data": output}
+    return {"text": words[0], "message": words[1], "fraction": None if share is None else float(share), "data": output.get("data")}
+
+
+DRAW: dict[type[Event], Callable[[Any], Obj]] = {
+    RunStart: lambda _: {"type": "start"},
+    End: lambda e: {"type": "finish", **({"finishReason": e.finish_reason} if e.finish_reason else {})},
+    Error: lambda e: {"type": "error", "errorText": e.message},
+    Call: lambda e: {"type": TOOL.end, "toolCallId": e.call_id, "toolName": e.name, "input": e.args},
+    Approval: lambda e: {"type": "tool-approval-request", "toolCallId": e.call_id},
+    Progress: lambda e: {
+        "type": "tool-output-available",
+        "toolCallId": e.call_id,
+        "output": progress_output(e),
+        "preliminary": True,
+    },
+    Result: _result,
+    Node: lambda e: {"type": "start-step" if e.phase == "enter" else "finish-step"},
+    State: lambda e: {"type": "message-metadata", "messageMetadata": e.payload},
+    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+}
+
+
+class UiMessageWriter:
+    """Events of one run after the other to chunks."""
+
+    def __init__(self, losses: Losses, options: Options) -> None:
+        self._losses = losses
+        self._sse = options.framing == "sse"
+        self._live = Live()
+        self._blocks = 0
+        self._ids: dict[str, str] = {}
+        self._why = ""
+        self._any = False
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the chunks of one event."""
+        note = note_of(event, NAME)
+        if note is not None:
+            objects = self._imported(event, note)
+        else:
+            handler = self.HANDLERS.get(type(event))
+            objects = handler(self, event) if handler else []
+        self._any = self._any or bool(objects)
+        return [Item(obj) for obj in objects]
+
+    def close(self) -> list[Item]:
+        """Return the end of the stream."""
+        return [Item("[DONE]", RAW)] if self._sse and self._any else []
+
+    def _imported(self, event: Event, note: Obj) -> list[Obj]:
+        if note.get("derived"):
+            return []
+        if isinstance(event, Delta):
+            return keyed.imported_delta(event, OF[event.of], note, self._live) if event.of in OF else []
+        if isinstance(event, Call):
+            whole = note.get("call")
+            lines = keyed.imported_block(event, TOOL, {k: v for k, v in note.items() if k != "end"}, self._live, {})
+            return [*lines, restore(DRAW[Call](event), whole)] if isinstance(whole, dict) else lines
+        if isinstance(event, Think | Respond):
+            return keyed.imported_block(event, OF[event.type], note, self._live, {})
+        draw = DRAW.get(type(event))
+        return [restore(draw(event), note)] if draw else []
+
+    # Runs of our own.
+
+    def _start(self, event: RunStart) -> list[Obj]:
+        return [{"type": "start", **({"messageId": event.run} if event.run else {})}]
+
+    def _id(self, event: Any) -> str:
+        known = self._ids.pop(event.block, "") if not isinstance(event, Delta) else self._ids.get(event.block, "")
+        if not known:
+            self._blocks += 1
+            known = f"block-{self._blocks}"
+            if isinstance(event, Delta):
+                self._ids[event.block] = known
+        return known
+
+    def _delta(self, event: Delta) -> list[Obj]:
+        form = OF.get(event.of)
+        if form is None or form is TOOL:  # a call's id is known when it is complete
+            return []
+        number = self._id(event)
+        start = [{"type": form.start, "id": number}] if self._live.add(event) else []
+        return [*start, {"type": form.delta, "id": number, "delta": event.text}]
+
+    def _block(self, event: Think | Respond) -> list[Obj]:
+        form, number = OF[event.type], self._id(event)
+        end = {"type": form.end, "id": number}
+        if self._live.take(event):
+            return [end]
+        content = [{"type": form.delta, "id": number, "delta": text} for text, _ in pieces(event) if text]
+        return [{"type": form.start, "id": number}, *content, end]
+
+    def _call(self, event: Call) -> list[Obj]:
+        if event.incomplete:
+            who = {"toolCallId": event.call_id, "toolName": event.name}
+            return [{"type": "tool-input-error", **who, "input": event.raw_args, "errorText": CUT}]
+        who = {"toolCallId": event.call_id}
+        start = [{"type": TOOL.start, **who, "toolName": event.name}] if event.chunks else []
+        texts = [{"type": TOOL.delta, **who, TOOL.text: text} for text, _ in pieces(event)] if event.chunks else []
+        return [*start, *texts, DRAW[Call](event)]
+
+    def _approval(self, event: Approval) -> list[Obj]:
+        if event.stage != "requested":
+            self._losses.add("approval.decision", "only the question has a chunk")
+            return []
+        return [{"type": "tool-approval-request", "approvalId": event.call_id, "toolCallId": event.call_id}]
+
+    def _progress(self, event: Progress) -> list[Obj]:
+        told = {"text": event.text, "fraction": event.fraction, "message": event.message, "data": event.data}
+        back = {"text": "", "fraction": None, "message": "", "data": None, **read_output(progress_output(event))}
+        if back != told:
+            self._losses.add("progress.data", "this shape of output reads back as something else")
+        return [DRAW[Progress](event)]
+
+    def _on_result(self, event: Result) -> list[Obj]:
+        if event.status in ("cancelled", "timeout"):
+            self._losses.add("result.status", "only errors and denials are told apart")
+        if event.status not in ("ok", "denied") and not isinstance(event.content, str):
+            self._losses.add("result.content", "an error is text: the value is written as JSON text")
+        if event.status == "denied" and event.content:
+            self._losses.add("result.content", "a denial says nothing")
+        return [_result(event)]
+
+    def _node(self, event: Node) -> list[Obj]:
+        return [DRAW[Node](event)] if event.name == "llm" and not event.parent else []
+
+    def _state(self, event: State) -> list[Obj]:
+        if event.kind != "metadata":
+            self._losses.add("state", "only the metadata of the message has a chunk")
+            return []
+        return [DRAW[State](event)]
+
+    def _extension(self, event: Extension) -> list[Obj]:
+        return [DRAW[Extension](event)] if event.namespace == NAME else []
+
+    def _error(self, event: Error) -> list[Obj]:
+        return [DRAW[Error](event)]
+
+    def _interrupt(self, event: Interrupt) -> list[Obj]:
+        self._why = event.detail or event.reason
+        if event.detail and (event.reason != "user" or event.detail in CAUSES):
+            self._losses.add("interrupt.reason", "an abort has one text for reason and detail")
+        return []
+
+    def _end(self, event: End) -> list[Obj]:
+        why, self._why = self._why, ""
+        if event.status in ("interrupted", "limit"):
+            if event.status == "limit":
+                self._losses.add("end.status", "a run that met a limit is aborted here")
+            if event.finish_reason not in ("", why):
+                self._losses.add("end.finish_reason", "an abort tells its own reason")
+            return [{"type": "abort", **({"reason": why} if why else {})}]
+        if event.status == "error" and event.finish_reason not in ("", "error"):
+            self._losses.add("end.finish_reason", "that the run failed takes its place")
+        if event.status == "awaiting":
+            self._losses.add("end.status", "a message that waits for an answer just finishes")
+        reason = "error" if event.status == "error" else event.finish_reason
+        return [{"type": "finish", **({"finishReason": reason} if reason else {})}]
+
+    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+        RunStart: _start, Delta: _delta, Think: _block, Respond: _block, Call: _call, Approval: _approval, Progress: _progress,
+        Result: _on_result, Node: _node, State: _state, Extension: _extension, Error: _error, Interrupt: _interrupt, End: _end,
+    }  # fmt: skip

@@ -1,0 +1,117 @@
+"""The ag-ui codec against events written by hand from the AG-UI 1.0 event reference."""
+
+import json
+
+import pytest
+
+from agent_nb import events as ev
+
+M, C = {"messageId": "m"}, {"toolCallId": "c"}
+BLOCKS = [
+    ([{"type": "TEXT_MESSAGE_START", **M, "role": "assistant"}, {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "a"},
+      {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "b"}, {"type": "TEXT_MESSAGE_END", **M}], "respond", {"content": "ab"}),
+    ([{"type": "TEXT_MESSAGE_START", **M, "role": "user"}, {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "hi"},
+      {"type": "TEXT_MESSAGE_END", **M}], "user", {"content": "hi"}),
+    ([{"type": "REASONING_MESSAGE_START", **M, "role": "reasoning"}, {"type": "REASONING_MESSAGE_CONTENT", **M, "delta": "hm"},
+      {"type": "REASONING_MESSAGE_END", **M}], "think", {"content": "hm"}),
+    ([{"type": "TOOL_CALL_START", **C, "toolCallName": "sh"}, {"type": "TOOL_CALL_ARGS", **C, "delta": '{"a"'},
+      {"type": "TOOL_CALL_ARGS", **C, "delta": ":1}"}, {"type": "TOOL_CALL_END", **C}], "call",
+     {"call_id": "c", "name": "sh", "args": {"a": 1}, "raw_args": '{"a":1}'}),
+    ([{"type": "TOOL_CALL_START", **C, "toolCallName": "now"}, {"type": "TOOL_CALL_END", **C}], "call", {"name": "now", "args": {}}),
+    ([{"type": "TEXT_MESSAGE_CHUNK", **M, "delta": "a"}, {"type": "TEXT_MESSAGE_CHUNK", "delta": "b"}], "respond", {"content": "ab"}),
+    ([{"type": "TOOL_CALL_RESULT", "messageId": "t", **C, "content": "ok"}], "result", {"call_id": "c", "content": "ok", "status": "ok"}),
+    ([{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}], "run_start", {"run": "r"}),
+    ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}], "end", {"status": "ok"}),
+    ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "cancelled"}}], "end", {"status": "interrupted"}),
+    ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "interrupt", "interrupts": []}}], "end",
+     {"status": "awaiting"}),
+    ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "usage": [{"inputTokens": 3}, {"inputTokens": 2}]}], "metric",
+     {"total": ev.Counts(input=5)}),
+    ([{"type": "RUN_ERROR", "message": "no", "code": "429"}], "error", {"message": "no", "code": "429"}),
+    ([{"type": "RUN_ERROR", "message": "no"}], "end", {"status": "error"}),
+    ([{"type": "STEP_STARTED", "stepName": "plan"}], "node", {"name": "plan", "phase": "enter"}),
+    ([{"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "w"}], "node", {"name": "w", "phase": "enter", "span": "s"}),
+    ([{"type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "x"}], "node", {"phase": "exit", "result": "error: x"}),
+    ([{"type": "STATE_SNAPSHOT", "snapshot": [1]}], "state", {"kind": "snapshot", "payload": [1]}),
+    ([{"type": "STATE_DELTA", "delta": []}], "state", {"kind": "delta", "payload": []}),
+    ([{"type": "MESSAGES_SNAPSHOT", "messages": []}], "state", {"kind": "messages", "payload": []}),
+    ([{"type": "CUSTOM", "name": "n", "value": 1}], "extension", {"name": "CUSTOM", "payload": {"name": "n", "value": 1}}),
+    ([{"type": "RAW", "event": {}}], "extension", {"namespace": "ag-ui", "name": "RAW"}),
+]  # fmt: skip
+
+
+def text(objs):
+    return "".join(f"data: {json.dumps(o)}\n\n" for o in objs)
+
+
+@pytest.mark.parametrize(("objs", "kind", "fields"), BLOCKS)
+def test_each_event_is_read_and_written_back(objs, kind, fields, tool):
+    codec = tool("ag-ui")
+    events = codec.read(text(objs))
+    found = next(e for e in events if e.type == kind)
+    assert {k: getattr(found, k) for k in fields} == fields
+    assert codec.lines(events) == objs
+    assert codec.lines([e for e in events if e.type != "delta"]) == objs
+
+
+def test_our_run_is_written_as_messages_calls_and_results(tool, our_run):
+    def at(number, kind, **fields):
+        return {"type": kind, **fields, "timestamp": 1767225600000 + number * 100}
+
+    one, two = {"toolCallId": "call_1_1"}, {"toolCallId": "call_1_2"}
+    run = {"threadId": "talk", "runId": "run1"}
+    usage = [{"inputTokens": 60, "outputTokens": 14, "totalTokens": 74}]
+    assert tool("ag-ui").lines(our_run, conversation="talk") == [
+        at(1, "RUN_STARTED", **run),
+        at(2, "TEXT_MESSAGE_START", messageId="run1-1", role="user"),
+        at(2, "TEXT_MESSAGE_CONTENT", messageId="run1-1", delta="List a"),
+        at(2, "TEXT_MESSAGE_END", messageId="run1-1"),
+        at(4, "REASONING_START", messageId="run1-2"),
+        at(4, "REASONING_MESSAGE_START", messageId="run1-2", role="reasoning"),
+        at(4, "REASONING_MESSAGE_CONTENT", messageId="run1-2", delta="Look first."),
+        at(4, "REASONING_MESSAGE_END", messageId="run1-2"),
+        at(4, "REASONING_END", messageId="run1-2"),
+        at(5, "TOOL_CALL_START", **one, toolCallName="sh"),
+        at(5, "TOOL_CALL_ARGS", **one, delta='{"c": "ls"}'),
+        at(5, "TOOL_CALL_END", **one),
+        at(6, "TOOL_CALL_START", **two, toolCallName="sh"),
+        at(6, "TOOL_CALL_ARGS", **two, delta='{"c":"cat b"}'),
+        at(6, "TOOL_CALL_END", **two),
+        at(12, "TOOL_CALL_RESULT", messageId="call_1_1-result", **one, content="a", role="tool"),
+        at(13, "TOOL_CALL_RESULT", messageId="call_1_2-result", **two, content="no such file", role="tool"),
+        at(15, "TEXT_MESSAGE_START", messageId="run1-3", role="assistant"),
+        at(15, "TEXT_MESSAGE_CONTENT", messageId="run1-3", delta="There"),
+        at(15, "TEXT_MESSAGE_CONTENT", messageId="run1-3", delta=" is "),
+        at(15, "TEXT_MESSAGE_CONTENT", messageId="run1-3", delta="a."),
+        at(15, "TEXT_MESSAGE_END", messageId="run1-3"),
+        at(18, "RUN_FINISHED", **run, outcome={"type": "success"}, usage=usage),
+    ]
+
+
+def test_a_live_block_of_ours_is_opened_by_its_first_delta_and_closed_once(tool):
+    live = [ev.Delta(of="respond", block="b", text="a"), ev.Delta(of="respond", block="b", text="b"), ev.Respond(content="ab", block="b")]
+    assert [o["type"].removeprefix("TEXT_MESSAGE_") for o in tool("ag-ui").lines(live)] == ["START", "CONTENT", "CONTENT", "END"]
+
+
+def test_interleaved_messages_are_kept_apart_and_in_order(tool):
+    objs = [{"type": f"TEXT_MESSAGE_{what}", "messageId": m, **more} for what, m, more in (
+        ("START", "a", {"role": "assistant"}), ("START", "b", {"role": "assistant"}), ("CONTENT", "a", {"delta": "1"}),
+        ("CONTENT", "b", {"delta": "2"}), ("CONTENT", "a", {"delta": "3"}), ("END", "b", {}), ("END", "a", {}))]  # fmt: skip
+    codec = tool("ag-ui")
+    events = codec.read(text(objs))
+    assert [e.content for e in events if e.type == "respond"] == ["2", "13"]
+    assert codec.lines(events) == objs
+
+
+def test_a_sub_agent_of_ours_is_a_sub_agent(tool):
+    enter, leave = (ev.Node(name="w", span="c1", phase=phase, data={"agent": "w"}) for phase in ("enter", "exit"))
+    run = [enter, ev.Respond(content="x", span="c1"), leave]
+    shown = tool("ag-ui").lines(run)
+    assert [o["type"] for o in shown] == [
+        "SUBAGENT_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "SUBAGENT_FINISHED"]  # fmt: skip
+    assert {o["subagentRunId"] for o in shown} == {"c1"}
+
+
+def test_a_run_that_failed_ends_in_one_error(tool):
+    shown = tool("ag-ui").lines([ev.Error(code="retry", message="1"), ev.Error(code="provider", message="2"), ev.End(status="error")])
+    assert shown == [{"type": "RUN_ERROR", "message": "2", "code": "provider"}]
