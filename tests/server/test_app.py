@@ -1,6 +1,8 @@
 """The HTTP face of runs: what each route answers, and how streams begin, resume and end."""
 
 import json
+import subprocess
+import sys
 import threading
 
 import httpx
@@ -388,3 +390,9 @@ def test_the_looopy_stream_reads_back_as_the_run(rig):
     decoder = loom.decoder()
     events = [*decoder.feed(text), *decoder.close()]
     assert [e.content for e in events if e.type == "respond"] == ["yo"]
+
+
+def test_without_the_extra_the_install_line_is_told():
+    code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb.server.app"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "MissingExtra: The server is not installed. Install it with: pip install 'jupyter-agent-nb[serve]'" in done.stderr
