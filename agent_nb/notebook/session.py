@@ -50,7 +50,6 @@ from .library import Library
 from .options import Options
 from .publish import publish
 from .relay import send
-from .relay import send
 from .rerun import Choice, choose, mode, trusted
 from .summary import summary
 
@@ -183,7 +182,6 @@ class CellRun:
     def _open(self, driver: Driver, stream: Stream, agent: Agent, badge: str = "") -> Work:
         """Show a stream that is about to start."""
         self._stream = stream
-        send(self.cell, stream.log)
         send(self.cell, stream.log)
         self._view = open_view(
             stream.log,
