@@ -24,9 +24,9 @@ from .markdown import stream_of
 from .nodes import Node
 from .sheet import compact, css
 
-RECENT = 3_000  # characters of finished HTML that are sent again with the open end
+RECENT = 5_000  # characters of finished HTML that are sent again with the open end
 SHORT = 300  # characters of an open end that is no more than a line or two
-CHUNKS = 32  # in long answers more of them, so that their widgets are not many more than that
+CHUNKS = 48  # in long answers more of them, so that their widgets are not many more than that
 _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\[(\[]")
 Press = Callable[[nodes.Button], None]
 

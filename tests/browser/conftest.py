@@ -282,6 +282,12 @@ class Notebook:
         self.page.screenshot(path=folder / f"{name}.png", **options)
         return folder / f"{name}.png"
 
+    def theme(self, name: str) -> None:
+        """Change the colours of the front end: `JupyterLab Light` or `JupyterLab Dark`."""
+        self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
+        self.page.locator(f"body[data-jp-theme-name='{name}']").wait_for(state="attached")
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
+
     def errors(self) -> list[str]:
         """Return the errors of the page's console so far."""
         return [text for kind, text in self.console if kind == "error"]

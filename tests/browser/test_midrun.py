@@ -1,0 +1,192 @@
+"""A run while it goes on: the thought is open, the bar moves, the answer grows, Stop stands there, and nothing jumps."""
+
+import os
+from itertools import pairwise
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+PREPARE = """
+import time
+from pathlib import Path
+from agent_nb import Scripted, tool
+%load_ext agent_nb
+
+@tool
+def scan(column: str, rows: int = 400):
+    "Scan a column for values that stand out."
+    for row in range(rows):
+        if row % 50 == 13:
+            yield f"row {row}: {column} = 9999.0\\n"
+        if row % 10 == 0:
+            time.sleep(0.04)
+            yield (row + 1) / rows
+        while row == 200 and not Path("seen").exists():
+            time.sleep(0.02)
+    return {"found": 8, "column": column}
+
+answer = '''### Result
+
+Eight prices are **9999.0**, which looks like a placeholder.
+
+| row | price |
+|---|---|
+| 13 | 9999 |
+| 63 | 9999 |
+
+```python
+prices[prices < 9999].mean()
+```
+
+''' + "Without them the mean is plausible, and this sentence only makes the answer longer. " * 8
+thought = "The prices look odd. First I scan the column for values that stand out, and only then I compute a mean of what is left. " * 2
+work = Scripted([
+    {"text": f'<think>{thought}</think><execute>[{{"name": "scan", "args": {{"column": "price"}}}}]</execute>', "chunk": 6, "delay": 0.04},
+    {"text": f"<think>Eight values stand out.</think>{answer}", "chunk": 5, "delay": 0.02},
+])
+"""
+# Notes every frame whose picture differs: the output's height, where header and prompt are, the bar, and what is going on.
+WATCH = """index => {
+    const cell = window.jupyterapp.shell.currentWidget.content.widgets[index].node;
+    window.frames_seen = [];
+    let before = '';
+    const look = () => {
+        const output = cell.querySelector('.jp-Cell-outputArea');
+        const live = output?.querySelector('.jupyter-widgets.agent-nb');
+        if (output && !window.looking_away) {
+            const top = node => node ? Math.round(node.getBoundingClientRect().top - output.getBoundingClientRect().top) : null;
+            const head = live?.querySelector('.agent-nb-head');
+            const now = {
+                live: Boolean(live), height: Math.round(output.getBoundingClientRect().height), head: top(head),
+                prompt: top(head?.nextElementSibling), answering: Boolean(head?.innerText.includes('answering')),
+                thinking: Boolean(live?.querySelector('.jupyter-widget-Collapse-open')),
+                bar: parseFloat(live?.querySelector('.progress-bar')?.style.width ?? '-1'),
+            };
+            const text = JSON.stringify(now);
+            if (text !== before) { before = text; window.frames_seen.push(now); }
+        }
+        window.requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
+@pytest.fixture(scope="module")
+def seen(opened):
+    """Run a cell, look on at three moments of it, and return what was seen then and in all frames."""
+    front = opened("lab", name="midrun")
+    front.run(PREPARE)
+    front.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    before = len(front.errors())
+    cell = front.add("%%agent -m work -t scan --live\nWhich prices look wrong?")
+    output = front.output(cell)
+    front.page.evaluate(WATCH, cell)
+    front.start(cell)
+    moments = {}
+
+    def moment(name):
+        moments[name] = {
+            "text": output.inner_text(),
+            "stop": front.button(cell, "■ Stop").is_enabled(),
+            "open": output.locator(".jupyter-widget-Collapse-open").count(),
+        }
+        front.shot(f"midrun-{name}")
+
+    front.sees(cell, "for values that stand out")
+    moment("thought")
+    front.sees(cell, "row 163")
+    moment("tool")
+    if os.environ.get("AGENT_NB_SHOTS"):
+        front.page.evaluate("() => { window.looking_away = true; }")  # a change of the theme lays everything out anew
+        front.theme("JupyterLab Dark")
+        front.shot("midrun-tool-dark")
+        front.theme("JupyterLab Light")
+        front.page.evaluate("() => { window.looking_away = false; }")
+    (front.server.root / "seen").touch()
+    front.sees(cell, "Without them")
+    moment("answer")
+    front.wait(cell)
+    front.sees(cell, "_agent.to_frame()")
+    moments["end"] = {"text": output.inner_text(), "buttons": output.get_by_role("button").count()}
+    front.shot("midrun-end")
+    frames = front.page.evaluate("() => window.frames_seen")
+    yield {**moments, "frames": frames, "errors": front.errors()[before:]}
+    front.close()
+
+
+def test_the_thought_is_open_while_it_grows(seen):
+    assert seen["thought"]["open"] == 1
+    assert "Thinking…" in seen["thought"]["text"]
+    assert seen["tool"]["open"] == 0
+    assert "Thought for" in seen["tool"]["text"]
+
+
+def test_the_bar_moves_and_the_output_grows_below_it(seen):
+    bars = [frame["bar"] for frame in seen["frames"] if frame["bar"] >= 0]
+    print(f"{len(set(bars))} positions of the bar")
+    assert bars == sorted(bars)
+    assert len(set(bars)) >= 8
+    assert "row 163: price = 9999.0" in seen["tool"]["text"]
+    assert "%" in seen["tool"]["text"]
+
+
+def test_the_answer_is_there_before_it_is_whole(seen):
+    assert "Eight prices are 9999.0" in seen["answer"]["text"]
+    assert len(seen["answer"]["text"]) < len(seen["end"]["text"])
+
+
+def test_stop_stands_there_all_the_time_and_not_afterwards(seen):
+    assert [seen[name]["stop"] for name in ("thought", "tool", "answer")] == [True, True, True]
+    assert seen["end"]["buttons"] == 0
+
+
+def test_header_and_prompt_stay_where_they_are(seen):
+    live = [frame for frame in seen["frames"] if frame["live"] and frame["prompt"] is not None]
+    assert len({frame["head"] for frame in live}) == 1
+    assert max(f["prompt"] for f in live) - min(f["prompt"] for f in live) <= 2
+
+
+def test_the_answer_only_grows_and_the_end_moves_nothing(seen):
+    frames = [f for f in seen["frames"] if f["answering"] and not f["thinking"]]
+    shrunk = [(a["height"], b["height"]) for a, b in pairwise(frames) if b["height"] < a["height"] - 2]
+    print(f"{len(frames)} pictures of the answer, shrunk: {shrunk}")
+    assert len(frames) >= 8
+    assert shrunk == []
+    live, static = seen["frames"][-2:]
+    print(f"at the end {live['height']} px live, {static['height']} px static")
+    assert (live["live"], static["live"]) == (True, False)
+    assert abs(static["height"] - live["height"]) <= 16
+
+
+def test_nothing_shrinks_but_what_has_ended(seen):
+    live = [f for f in seen["frames"] if f["live"]]
+    shrunk = [a["height"] - b["height"] for a, b in pairwise(live) if b["height"] < a["height"] - 8]
+    print(f"shrunk: {shrunk}")
+    assert len(shrunk) <= 4  # two thoughts, the arguments of a call, and the call
+
+
+def test_a_long_answer_only_grows(opened):
+    """Finished text is left to its widget now and then, and at the end: nothing is seen twice or vanishes meanwhile."""
+    front = opened("lab", name="long")
+    front.run("""
+from agent_nb import Scripted
+%load_ext agent_nb
+part = "## Part {}\\n\\nSome words of a paragraph that goes on for a line or two, to be read.\\n\\n- one\\n- two\\n\\n"
+long = Scripted([{"text": "".join(part.replace("{}", str(n)) for n in range(60)), "chunk": 20, "delay": 0.008}])
+""")
+    cell = front.add("%%agent -m long --live\nWrite.")
+    front.page.evaluate(WATCH, cell)
+    front.start(cell)
+    front.wait(cell)
+    front.sees(cell, "_agent.to_frame()")
+    frames = [f for f in front.page.evaluate("() => window.frames_seen") if f["answering"]]
+    changed = [b["height"] - a["height"] for a, b in pairwise(frames)]
+    print(f"{len(frames)} pictures, grown by {max(changed)} px at most, shrunk by {-min(changed)} px")
+    assert len(frames) >= 20
+    assert min(changed) >= -60  # a paragraph that turns out to be a heading or the like
+    assert max(changed) < 400
+
+
+def test_the_console_has_no_errors(seen):
+    assert seen["errors"] == []
