@@ -3,7 +3,8 @@
 Why its own file: nothing here calls a model; what it shares with a cell of ours is the driver, the views and the record.
 
 Rules
-- Each run of the stream gets a view when its first event comes, and leaves a static view and a record. `-o` gets the latest run.
+- Each run of the stream gets a view when its first event comes, and leaves a static view and a record (the first `MOST` of them).
+  `-o` gets the latest run that is shown.
 - The records are not signed: what somebody else's file says was called is never run again as if the user had done so. They belong to
   no conversation.
 - A file is read anew each time; an address is asked only when the record does not do (`--live`, another text, a run that was cut off).
@@ -44,6 +45,7 @@ OPTION = "--from"
 ALLOWED = frozenset(
     {"--from", "--codec", "--follow", "-o", "--output", "--live", "--rerun", "--no-record", "--view", "--thoughts"}
 )  # fmt: skip
+MOST = 20  # runs of one stream that are shown and recorded
 OURS = ""  # the conversation of a record: none
 
 
@@ -65,11 +67,15 @@ class Screen:
         self._views: list[tuple[EventLog, LiveView]] = []
         self.known: Sequence[Mapping[str, Any]] = ()  # records of this cell: what has not changed keeps its own
         self.made: list[dict[str, Any]] = []
+        self.more = 0  # runs that are not shown
         self.strict = False  # a run that is not on record as it is now is a drift
 
     def opened(self, log: EventLog) -> None:
         """A run begins."""
         send(self._cell, log)
+        if len(self._views) >= MOST:
+            self.more += 1
+            return
         view = open_view(
             log, kind=self._kind, actions={"stop": self._stop}, thoughts=self._options.thoughts, can_click=self._clicks,
             publish=publish, badge=self._title(),
@@ -86,6 +92,8 @@ class Screen:
             if self._kind == "text" and self._cell.kernel and MIME in final:
                 publish({MIME: final[MIME]}, numbers, {}, False)  # the text is there already; alone the record shows nothing
             runs.append(run)
+        if self.more:
+            sys.stderr.write(f"agent_nb: {self.more} more runs are not shown; agent_nb.watch(…).runs has them all\n")
         return runs
 
     def final(self, run: Run, title: str) -> tuple[dict[str, Any], dict[str, Any]]:

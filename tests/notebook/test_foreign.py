@@ -119,6 +119,14 @@ def test_a_foreign_run_is_no_turn_of_a_conversation(here, cell, loaded):
     assert list(loaded.magics_manager.registry["AgentMagics"].session.conversations) == []
 
 
+def test_only_so_many_runs_of_a_stream_are_shown_and_the_rest_is_told(here, cell, capsys):
+    (here / "many.ndjson").write_text(text({**o, "session_id": f"s{n}"} for n in range(23) for o in LOOM))
+    assert cell("--from many.ndjson").id == "s19"
+    said = capsys.readouterr()
+    assert said.out.count("Right.") == 20
+    assert "3 more runs are not shown" in said.err
+
+
 # In a kernel.
 
 
