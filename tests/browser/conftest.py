@@ -320,6 +320,12 @@ def browser_context() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def new_page() -> type[Notebook]:
+    """The class of open notebooks, for a test that makes its own browser context: `new_page(context, server, app, name)`."""
+    return Notebook
+
+
 @pytest.fixture(scope="module")
 def opened(browser_context: Any, server: Server) -> Iterator[Callable[..., Notebook]]:
     """A function that opens a new notebook: `opened(app="lab", kernel="this", *, cells=(), name="", outputs=None)`.

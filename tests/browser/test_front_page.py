@@ -1,0 +1,124 @@
+"""The picture on the front page: one run with a thought, code in the kernel, a tool that is half done, and a question with its diff.
+
+`AGENT_NB_SHOTS=examples pytest tests/browser/test_front_page.py` makes `examples/quickstart.png` again.
+"""
+
+import json
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+GREENHOUSE = '''
+import time
+
+import numpy as np
+import pandas as pd
+
+hours = pd.date_range("2026-04-01", "2026-04-30 23:00", freq="h", name="time")
+rng = np.random.default_rng(4)
+house = 19 + 4 * np.sin(2 * np.pi * (hours.hour.to_numpy() - 9) / 24) + rng.normal(0, 0.5, len(hours)).cumsum() * 0.02
+drift = 0.09 * np.clip((hours - pd.Timestamp("2026-04-12")) / pd.Timedelta("1D"), 0, None)
+readings = pd.DataFrame(
+    {name: house + rng.normal(0, 0.15, len(hours)) + (drift if name == "b" else 0) for name in "abc"}, index=hours
+).round(2)
+
+
+def bootstrap(column: str, start: str, rounds: int = 20_000):
+    """Estimate by resampling by how much a sensor leaves the others each day.
+
+    column: the sensor
+    start: the first day
+    rounds: how many resamples
+    """
+    gap = (readings[column] - readings.drop(columns=column).mean(axis=1))[start:].resample("D").mean()
+    days, rng, slopes = np.arange(len(gap)), np.random.default_rng(1), []
+    for done in range(1, rounds + 1):
+        pick = rng.integers(0, len(gap), len(gap))
+        slopes.append(np.polyfit(days[pick], gap.to_numpy()[pick], 1)[0])
+        if done % 200 == 0:
+            time.sleep(0.05)
+            yield {"done": done, "total": rounds, "unit": "resamples"}
+        if done % 4000 == 0:
+            low, middle, high = np.percentile(slopes, [2.5, 50, 97.5])
+            yield f"{done:>6,}  {middle:+.4f} °C a day   95 %: {low:+.4f} … {high:+.4f}\\n"
+    return {"slope": round(middle, 4), "low": round(low, 4), "high": round(high, 4)}
+'''
+COMPARE = """gap = readings.b - readings[['a', 'c']].mean(axis=1)
+daily = gap.resample('D').mean()
+daily['2026-04-10':'2026-04-14'].round(2)"""
+CORRECTION = """def corrected(b):
+    return b - 0.09 * (b.index - b.index[264]).days.to_numpy().clip(0)
+"""
+ANSWER = """Sensor **b** drifts since **12 April**, by **0.09 °C a day**: at the end of the month it reads 1.6 °C too warm.
+
+| sensor | against the others | since |
+|---|---|---|
+| a, c | none | |
+| b | +0.09 °C a day | 12 April |
+
+`corrected(readings.b)` in `correction.py` takes the drift out. Have the sensor looked at before May.
+"""
+
+
+def batch(*calls):
+    return f"<execute>{json.dumps([{'name': name, 'args': args} for name, args in calls])}</execute>"
+
+
+FIRST = "<think>Sensors a and c hang in the same house: I compare b with their mean, day by day.</think>"
+SECOND = "<think>Flat until 11 April, then a steady rise. How sure is the slope? I bootstrap it, and write a correction meanwhile.</think>"
+BOTH = batch(("bootstrap", {"column": "b", "start": "2026-04-12"}), ("write", {"file": "correction.py", "content": CORRECTION}))
+TURNS = [
+    {"text": FIRST + batch(("python", {"code": COMPARE})), "chunk": 6, "delay": 0.05, "usage": {"input": 812, "output": 96}},
+    {"text": SECOND + BOTH, "chunk": 6, "delay": 0.05, "usage": {"input": 1046, "output": 188}},
+    {"text": ANSWER, "chunk": 5, "delay": 0.01, "usage": {"input": 1310, "output": 121}},
+]
+POLICY = "rules:\n  - allow: [python, bootstrap]\n  - ask: write\n"
+CELLS = [
+    new_markdown_cell("### Greenhouse, April: can sensor b be trusted?"),
+    new_code_cell("%load_ext agent_nb\nfrom greenhouse import bootstrap, readings  # any function can be a tool"),
+    new_code_cell(
+        "%%agent -m scripted/drift.json -t python,bootstrap,write --approve policy.yaml\n"
+        "Sensor b reads too warm. Since when, and by how much a day? Write a correction."
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def front(server, browser_context, new_page):
+    """The notebook in a window of its own, the left side bar closed."""
+    folder = server.root / "greenhouse"
+    folder.mkdir()
+    (folder / "greenhouse.py").write_text(GREENHOUSE)
+    (folder / "drift.json").write_text(json.dumps(TURNS))
+    (folder / "policy.yaml").write_text(POLICY)
+    made = new_notebook(cells=CELLS, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+    nbformat.write(made, folder / "sensors.ipynb")
+    context = browser_context.browser.new_context(viewport={"width": 1100, "height": 760}, device_scale_factor=1.5)
+    notebook = new_page(context, server, "lab", "greenhouse/sensors.ipynb")
+    notebook.command("application:toggle-left-area")
+    notebook.command("statusbar:toggle")
+    notebook.start(1)
+    notebook.wait(1)
+    yield notebook
+    context.close()
+    server.end_kernels()
+
+
+def test_a_question_can_be_answered_while_another_tool_runs(front):
+    cell = 2
+    front.start(cell)
+    front.button(cell, "Approve").wait_for()
+    front.sees(cell, "12,000  +")
+    assert front.output(cell).locator(".progress-bar").count() == 1
+    front.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.scrollToItem(0)")
+    path = front.shot("quickstart")
+    print(f"{path.stat().st_size / 1000:.0f} kB")
+    assert path.stat().st_size < 250_000
+    front.button(cell, "Approve").click()
+    front.sees(cell, "0.09 °C a day: at the end")
+    front.wait(cell)
+    assert front.value("_agent.status") == "ok"
+    assert (front.server.root / "greenhouse" / "correction.py").read_text() == CORRECTION
