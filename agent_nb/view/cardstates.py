@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.native import partial_args
 from ..events import Approval, Error, Interrupt
 from .text import Output, Text
 
@@ -64,6 +65,9 @@ class RespondCard(Card):
         self.incomplete = False
 
 
+READABLE = 4000
+
+
 class CallCard(Card):
     """A tool call from its first letter to its result.
 
@@ -98,6 +102,13 @@ class CallCard(Card):
         self.batch: Batch | None = None
         self.children: list[RunView] = []
         self.incomplete = False
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The arguments, or what can be read of them while they are still being written (up to `READABLE` characters)."""
+        if self.status != "writing" or len(self.raw) > READABLE:
+            return self.args
+        return partial_args(str(self.raw))
 
     @property
     def open(self) -> bool:

@@ -227,3 +227,11 @@ def test_a_text_of_many_small_pieces_is_few_objects():
     assert str(text) == "0123456789" * 10_000
     text.append("x")
     assert text.tail(2) == "9x"
+
+
+def test_arguments_can_be_read_while_they_are_written():
+    view = RunView().extend([e.RunStart(), e.Delta(block="1.1", of="call", name="write", text='{"file": "a.txt", "content": "Dear A')])
+    (card,) = view.cards
+    assert card.known == {"file": "a.txt", "content": "Dear A"}
+    view.apply(e.Delta(block="1.1", of="call", text="x" * 5000))
+    assert card.known == {}

@@ -31,7 +31,7 @@ def card(state: CallCard, context: Context) -> Node:
 
 
 def _head(state: CallCard) -> tuple[T, ...]:
-    said = arguments(state.args) if state.status != "writing" else ""
+    said = arguments(state.known)
     name = (T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"), T(state.name or "tool", bold=True, mono=True))
     return (*name, *((T("  "), T(said, tone="muted", mono=True)) if said else ()))
 
