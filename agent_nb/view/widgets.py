@@ -325,9 +325,8 @@ class Buttons(Slot):
             styles = {"ok": "success", "bad": "danger"}
             made = w.Button(description=node.label, disabled=not node.enabled, tooltip=node.hint, layout=self.kit.layout)
             made.button_style = styles.get(node.tone, "")
-            made.on_click(lambda _: self.kit.press(self._nodes[node.key]))
-            if node.action == "stop":
-                _past_busy_thread(made)
+            heard = _beside_the_cell(made)
+            made.on_click(lambda _: (heard(), self.kit.press(self._nodes[node.key])))
         self.kit.set(made, "description", node.label)
         self.kit.set(made, "disabled", not node.enabled)
         return made
@@ -363,7 +362,8 @@ class Editor(Slot):
             rows = min(16, max(4, node.text.count("\n") + 2))
             # Sent when it loses the focus, so always before the press of a button that reads it.
             area = w.Textarea(value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False)
-            area.observe(lambda _: _acknowledge(area), "value")
+            heard = _beside_the_cell(area)
+            area.observe(lambda _: heard(), "value")
             self._note = self.kit.html("")
             self.widgets = [area, self._note]
             self.kit.editors[node.call_id] = area
@@ -395,22 +395,27 @@ def has_formula(value: str) -> bool:
     return bool(_FORMULA.search(value))
 
 
-def _past_busy_thread(widget: Any) -> None:
-    """Let a widget's messages go the way its front end chose (a subshell), so that they arrive while the main thread works.
+def _beside_the_cell(widget: Any) -> Callable[[], None]:
+    """Have the messages of a widget arrive in order while the cell works; call what is returned at each of them.
 
-    ipykernel 7.4 sends them to the thread that made the widget instead; elsewhere this changes nothing.
+    - ipykernel 7.4 takes them to the thread that made the widget, busy or not; here they go the way the front end chose (a subshell).
+    - It does not say that one has arrived beside a running cell, and the front end keeps the next change back until then.
+    - On a subshell, 7.x gives what the user's plain threads print to the message from then on; here it stays with the cell.
+
+    There are no public ways. Without kernel or subshells this does nothing.
     """
-    with suppress(AttributeError):
-        widget.comm._reply_subshell_for = None  # noqa: SLF001  (there is no public way)
+    kernel: Any = getattr(getattr(widget, "comm", None), "kernel", None)
+    if not getattr(kernel, "_supports_kernel_subshells", False):
+        return lambda: None
+    cell = kernel.get_parent("shell")
+    widget.comm._reply_subshell_for = None  # noqa: SLF001
 
+    def heard() -> None:
+        with suppress(Exception):
+            kernel.shell.set_parent(cell)
+            kernel._publish_status("idle", "shell")  # noqa: SLF001
 
-def _acknowledge(widget: Any) -> None:
-    """Tell the front end that a change has arrived: it keeps the next one back until then.
-
-    ipykernel 7.4 does not say so itself while a cell runs.
-    """
-    with suppress(Exception):  # other kernels; without one the change was local
-        widget.comm.kernel._publish_status("idle", "shell")  # noqa: SLF001  (there is no public way)
+    return heard
 
 
 def moves(node: Node) -> bool:

@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 BOUND = 3.0  # s, generous for a busy machine; each test prints what it took (wanted: 1 s)
 FRONTS = [("lab", "this"), ("notebook", "this"), ("lab", "7.3")]
 PREPARE = """
-import asyncio, json, time
+import asyncio, json, threading, time
 from agent_nb import Scripted, tool
 %load_ext agent_nb
 
@@ -23,6 +23,17 @@ digging = calling("dig", {"depth": 2000})
 awaiting = calling("idle", {})
 computing = calling("python", {"code": "print('begun')\\nawait asyncio.sleep(60)"})
 blocking = calling("python", {"code": "print('begun')\\ntime.sleep(60)"})
+
+spawning_spawn = calling("spawn", {})
+spawning_python = calling("python", {"code": "spawn()"})
+
+@tool(side_effects=True)
+def spawn() -> str:
+    "Print in a thread."
+    thread = threading.Thread(target=lambda: print("from a thread", flush=True))
+    thread.start()
+    thread.join()
+    return "done"
 
 @tool
 def dig(depth: int):
@@ -66,7 +77,7 @@ def timed(front, click, effect, what):
 
 def stop(front, cell, what):
     button = front.button(cell, "■ Stop")
-    button.wait_for()
+    button.wait_for(timeout=15_000)
     timed(front, button.click, lambda: front.wait(cell, 15), f"{what} stopped")
     events = front.events()
     assert [e["type"] for e in events[-2:]] == ["interrupt", "end"]
@@ -107,7 +118,7 @@ def ask(front, *texts):
     """Begin a run that asks whether it may send the texts, and wait for its question."""
     front.value(f"globals().update(sent=[], sending=calling('send', *({{'text': t}} for t in {texts!r})))")
     cell = front.begin("%%agent -m sending -t send --live\nSend.")
-    front.button(cell, "Approve").wait_for()
+    front.button(cell, "Approve").wait_for(timeout=15_000)
     return cell
 
 
@@ -150,6 +161,14 @@ def test_edited_arguments_are_what_runs(front):
     assert front.value("sent") == ["good morning"]
     [asked, decided] = [e for e in front.events() if e["type"] == "approval"]
     assert (asked["args"], decided["args"]) == ({"text": "hello"}, {"text": "good morning"})
+
+
+@pytest.mark.parametrize("call", ["spawn", "python"])
+def test_after_a_click_what_threads_print_stays_in_the_cell(front, call):
+    cell = front.begin(f"%%agent -m spawning_{call} -t {call} --live\nPrint.")
+    front.button(cell, "Approve").click()
+    front.wait(cell, 15)
+    front.sees(cell, "from a thread")
 
 
 def test_stop_while_a_question_is_open_runs_nothing(front):
