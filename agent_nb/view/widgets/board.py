@@ -1,0 +1,66 @@
+"""A whole page as widgets: what is displayed, drawn again and again, and closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import look, nodes
+from ..nodes import Node
+from ..sheet import css
+from .controls import Buttons, Editor, Head
+from .kit import Kit, Press
+from .prose import Prose
+from .slots import Several, Slot, moves
+from .steps import Bar, Panel, Step, Thought
+
+SLOTS: dict[type[Node], type[Slot]] = {
+    nodes.Stack: Several,
+    nodes.Box: Several,
+    nodes.Panel: Panel,
+    nodes.Step: Step,
+    nodes.Fold: Thought,
+    nodes.Prose: Prose,
+    nodes.Bar: Bar,
+    nodes.Buttons: Buttons,
+    nodes.Editor: Editor,
+    nodes.Row: Head,
+}
+
+
+class Board(Several):
+    """A whole page as widgets. `root` is what is displayed."""
+
+    classes = ("agent-nb",)
+
+    def __init__(self, press: Press) -> None:
+        super().__init__(Kit(press, SLOTS))
+        self._style = self.kit.html(f"<style>{look.LIVE_CSS}\n{css()}</style>")
+        self.widgets = [self.kit.box([self._style], *self.classes)]
+
+    @property
+    def root(self) -> Any:
+        """The widget to display."""
+        return self.widgets[0]
+
+    def parts(self, node: Any) -> list[tuple[object, Any]]:
+        """Return the sections by key."""
+        return [((s.key, type(s.child) if moves(s.child) else "still"), s.child if moves(s.child) else (s.child,)) for s in node.sections]
+
+    def draw(self, page: nodes.Page) -> int:
+        """Show a page; return how many messages that took."""
+        before = self.kit.sent
+        self.kit.set(self.root, "children", (self._style, *self.below(page)))
+        self.kit.sweep()
+        return self.kit.sent - before
+
+    def edited(self, call_id: str) -> str | None:
+        """Return the text of the editor of a call, or None when it has none."""
+        area = self.kit.editors.get(call_id)
+        return None if area is None else str(area.value)
+
+    def close(self) -> None:
+        """Close every widget and what they share."""
+        self.kit.close(self.root)
+        self.kit.layout.close()
+        self.kit.style.close()
+        self.kit.maths.close()

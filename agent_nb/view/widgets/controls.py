@@ -1,0 +1,113 @@
+"""What is pressed and typed into: buttons, the head with its buttons, the editor of arguments.
+
+Rules: a control stays the same widget while its label and state change; what it says arrives while the cell works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import ipywidgets as w
+
+from .. import html, nodes
+from .kit import Kit
+from .slots import Slot
+
+
+class Buttons(Slot):
+    """A row of buttons, kept as they are while their labels and states change."""
+
+    classes = ("agent-nb-buttons",)
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._made: dict[str, Any] = {}
+        self._nodes: dict[str, nodes.Button] = {}
+
+    def update(self, node: Any) -> None:
+        """Show the buttons."""
+        made = {b.key: self._button(b) for b in node.children}
+        gone = [b for key, b in self._made.items() if key not in made]
+        self._made = made
+        if not self.widgets:
+            self.widgets = [self.kit.box(list(made.values()), *self.classes, across=True)]
+        self.kit.set(self.widgets[0], "children", tuple(made.values()))
+        self.kit.retire(gone)
+
+    def _button(self, node: nodes.Button) -> Any:
+        made = self._made.get(node.key)
+        self._nodes[node.key] = node
+        if made is None:
+            self.kit.sent += 2
+            styles = {"ok": "success", "bad": "danger"}
+            made = w.Button(description=node.label, disabled=not node.enabled, tooltip=node.hint, layout=self.kit.layout)
+            made.button_style = styles.get(node.tone, "")
+            heard = _beside_the_cell(made)
+            made.on_click(lambda _: (heard(), self.kit.press(self._nodes[node.key])))
+        self.kit.set(made, "description", node.label)
+        self.kit.set(made, "disabled", not node.enabled)
+        return made
+
+
+class Head(Slot):
+    """The header: a line and its buttons."""
+
+    classes = ("agent-nb-head",)
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._buttons = Buttons(kit)
+
+    def update(self, node: Any) -> None:
+        """Show the row; its HTML is compared, since it is made anew with every event."""
+        value = html.draw(node)
+        if not self.widgets:
+            self._end = self.kit.html(value)
+            self._buttons.update(nodes.Buttons(node.buttons))
+            self.widgets = [self.kit.box([self._end, *self._buttons.widgets], *self.classes, across=True)]
+        self.kit.set(self._end, "value", value)
+        self._buttons.update(nodes.Buttons(node.buttons))
+
+
+class Editor(Slot):
+    """A text area with the arguments of a call."""
+
+    def update(self, node: Any) -> None:
+        """Show the text once; what is typed stays. The note says what is wrong with it."""
+        if not self.widgets:
+            self.kit.sent += 2
+            rows = min(16, max(4, node.text.count("\n") + 2))
+            # Sent when it loses the focus, so always before the press of a button that reads it.
+            area = w.Textarea(value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False)
+            heard = _beside_the_cell(area)
+            area.observe(lambda _: heard(), "value")
+            self._note = self.kit.html("")
+            self.widgets = [area, self._note]
+            self.kit.editors[node.call_id] = area
+        said = html.draw(nodes.Row((nodes.T(node.note, tone="bad"),), wrap=True)) if node.note else ""
+        self.kit.set(self._note, "value", said)
+
+
+def _beside_the_cell(widget: Any) -> Callable[[], None]:
+    """Have the messages of a widget arrive in order while the cell works; call what is returned at each of them.
+
+    - ipykernel 7.4 takes them to the thread that made the widget, busy or not; here they go the way the front end chose (a subshell).
+    - It does not say that one has arrived beside a running cell, and the front end keeps the next change back until then.
+    - On a subshell, 7.x gives what the user's plain threads print to the message from then on; here it stays with the cell.
+
+    There are no public ways. Without kernel or subshells this does nothing.
+    """
+    kernel: Any = getattr(getattr(widget, "comm", None), "kernel", None)
+    if not getattr(kernel, "_supports_kernel_subshells", False):
+        return lambda: None
+    cell = kernel.get_parent("shell")
+    widget.comm._reply_subshell_for = None  # noqa: SLF001
+
+    def heard() -> None:
+        with suppress(Exception):
+            kernel.shell.set_parent(cell)
+            kernel._publish_status("idle", "shell")  # noqa: SLF001
+
+    return heard

@@ -1,0 +1,79 @@
+"""What makes widgets and changes them: one kit a view.
+
+Why: every change of a trait is a message, and every layout or style is a model of its own that is sent once; both are counted and
+shared in one place.
+
+Rules: `HTML.value` is raw, so every value comes from `html` or `markdown`; `sent` counts the messages; what is taken out of the view is
+closed when the paint is over, since until then somebody still shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets as w
+from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
+
+from ..nodes import Button, Node
+
+Press = Callable[[Button], None]
+_FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\[(\[]")
+
+
+class Kit:
+    """Makes widgets and changes them, counting messages; owns what all of them share. `slots`: node type → the slot for it."""
+
+    def __init__(self, press: Press, slots: Mapping[type[Node], Callable[[Any], Any]]) -> None:
+        self.press = press
+        self.slots = slots
+        self.sent = 0
+        self.layout = w.Layout()
+        self.style = HTMLStyle()
+        self.maths = HTMLMathStyle()
+        self.editors: dict[str, Any] = {}
+        self._retired: list[Any] = []
+
+    def html(self, value: str, *classes: str) -> Any:
+        """Return a new HTML widget; one with formulas in it has them typeset where the front end can."""
+        self.sent += 1
+        if has_formula(value):
+            return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
+        return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
+
+    def box(self, children: list[Any], *classes: str, across: bool = False) -> Any:
+        """Return a new box."""
+        self.sent += 1
+        return (w.HBox if across else w.VBox)(children, layout=self.layout, _dom_classes=classes)
+
+    def set(self, widget: Any, name: str, value: Any) -> None:
+        """Set a trait if it differs."""
+        if getattr(widget, name) != value:
+            self.sent += 1
+            setattr(widget, name, value)
+
+    def retire(self, widgets: list[Any]) -> None:
+        """Close widgets when the paint is over: until then somebody still shows them."""
+        self._retired.extend(widgets)
+
+    def sweep(self) -> None:
+        """Close what was retired."""
+        for widget in self._retired:
+            self.close(widget)
+        self._retired.clear()
+
+    def close(self, widget: Any) -> None:
+        """Close a widget and all below it, but not what is shared."""
+        for child in getattr(widget, "children", ()):
+            self.close(child)
+        style = getattr(widget, "style", self.style)
+        if style not in (self.style, self.maths):
+            style.close()
+        self.sent += 1
+        widget.close()
+
+
+def has_formula(value: str) -> bool:
+    """Return whether HTML of ours may hold TeX."""
+    return bool(_FORMULA.search(value))

@@ -1,0 +1,129 @@
+"""Slots: what holds the widgets of one node and takes the next node of its kind.
+
+Why: a widget that is made anew loses its place, its focus and whether it was open; so a slot changes what it has.
+
+Rules: a node that moves has a slot of its own, neighbours that stand still share one HTML widget. Which slot
+is for which node is a table of the board, so that slots need not know each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import html, nodes
+from ..nodes import Node
+from .kit import Kit
+
+
+class Slot:
+    """The widgets of one node that may change; `widgets` are in order."""
+
+    classes: tuple[str, ...] = ()
+
+    def __init__(self, kit: Kit) -> None:
+        self.kit = kit
+        self.widgets: list[Any] = []
+        self._shown: Any = None
+
+    def show(self, node: Any) -> None:
+        """Show `node`, of the same kind as before, unless it is the very one that is shown."""
+        if node is not self._shown:
+            self._shown = node
+            self.update(node)
+
+    def update(self, node: Any) -> None:
+        """Make or change the widgets so that they show `node`."""
+
+    def close(self) -> None:
+        """Give the widgets up."""
+        self.kit.retire(self.widgets)
+
+
+class Still(Slot):
+    """Nodes that stand still, in one HTML widget."""
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._nodes: tuple[Node, ...] = ()
+
+    def update(self, node: Any) -> None:
+        """Show a tuple of nodes."""
+        if self.widgets and self._nodes == node:
+            return
+        self._nodes = node
+        value = html.drawn(node)
+        if self.widgets:
+            self.kit.set(self.widgets[0], "value", value)
+        else:
+            self.widgets = [self.kit.html(value)]
+
+
+class Several(Slot):
+    """Nodes below one another: the moving ones have slots, the others are gathered."""
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._slots: dict[object, Slot] = {}
+
+    def parts(self, node: Any) -> list[tuple[object, Any]]:
+        """Return (key, node or tuple of still nodes) in order."""
+        out: list[tuple[object, Any]] = []
+        gathered: list[Node] = []
+        for child in _flat(node.children):
+            if not moves(child):
+                gathered.append(child)
+                continue
+            if gathered:
+                out.append(((len(out), "still"), tuple(gathered)))
+                gathered = []
+            out.append(((len(out), type(child)), child))
+        return [*out, *([((len(out), "still"), tuple(gathered))] if gathered else [])]
+
+    def update(self, node: Any) -> None:
+        """Show the children, keeping the slots whose key is still there."""
+        children = self.below(node)
+        if not self.widgets:
+            self.widgets = [self.kit.box(children, *self.classes)]
+        self.kit.set(self.widgets[0], "children", tuple(children))
+
+    def below(self, node: Any) -> list[Any]:
+        """Return the widgets of the children as they are to be shown now."""
+        slots: dict[object, Slot] = {}
+        for key, part in self.parts(node):
+            slot = self._slots.get(key) or (Still(self.kit) if isinstance(part, tuple) else make(part, self.kit))
+            slot.show(part)
+            slots[key] = slot
+        for key, slot in self._slots.items():
+            if key not in slots:
+                slot.close()
+        self._slots = slots
+        return [widget for slot in slots.values() for widget in slot.widgets]
+
+
+def make(node: Node, kit: Kit) -> Slot:
+    """Return an empty slot for a node that moves."""
+    slot: Slot = kit.slots[type(node)](kit)
+    return slot
+
+
+def moves(node: Node) -> bool:
+    """Return whether a node needs widgets of its own in the live view."""
+    if isinstance(node, nodes.Row):
+        return bool(node.buttons)
+    if isinstance(node, nodes.Fold):
+        return node.accordion
+    if isinstance(node, nodes.Prose):
+        return bool(node.key)
+    if isinstance(node, nodes.Stack | nodes.Box):
+        return any(moves(child) for child in node.children)
+    return isinstance(node, nodes.Panel | nodes.Step | nodes.Bar | nodes.Buttons | nodes.Editor)
+
+
+def _flat(children: tuple[Node, ...]) -> list[Node]:
+    """Return the children with the words of a bar as a part of their own, which stands still."""
+    out: list[Node] = []
+    for child in children:
+        out.append(child)
+        if isinstance(child, nodes.Bar):
+            out.append(nodes.Row((nodes.T(child.label, tone="muted"),)))
+    return out

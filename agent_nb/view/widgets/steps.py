@@ -1,0 +1,85 @@
+"""What the model does, step by step: panels, their rows, thoughts and bars.
+
+Rules: a step that stops moving is one HTML widget from then on; whether a thought is open is only set when that changed in the node, so
+that a reader's click stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as w
+
+from .. import nodes
+from .kit import Kit
+from .slots import Several, Slot, Still, make, moves
+
+
+class Panel(Several):
+    """Steps by key; a step that stops moving is shown by one HTML widget from then on."""
+
+    classes = ("agent-nb-panel",)
+
+    def parts(self, node: Any) -> list[tuple[object, Any]]:
+        """Return the steps."""
+        return [((step.key, "step"), step) for step in node.steps]
+
+
+class Step(Slot):
+    """One row of a panel."""
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._slot: Slot | None = None
+        self._kind: object = None
+
+    def update(self, node: Any) -> None:
+        """Show the step; its widget changes when it begins or ceases to move."""
+        kind: object = type(node.child) if moves(node.child) else "still"
+        if kind != self._kind or self._slot is None:
+            if self._slot is not None:
+                self._slot.close()
+            self._slot = make(node.child, self.kit) if kind != "still" else Still(self.kit)
+            self._kind = kind
+        self._slot.show((node.child,) if kind == "still" else node.child)
+        self.widgets = self._slot.widgets
+        tint = (f"agent-nb-{node.tone}",) if node.tone else ()
+        self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *tint))
+
+
+class Thought(Slot):
+    """A fold as an Accordion: open while it grows, closed when it is done, left alone after that."""
+
+    classes = ("agent-nb-thought",)
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._body = Several(kit)
+        self._open: bool | None = None
+
+    def update(self, node: Any) -> None:
+        """Show the fold; whether it is open is only set when that changed in the node, so that a reader's click stays."""
+        self._body.show(nodes.Stack(node.body))
+        if not self.widgets:
+            self.kit.sent += 1
+            inner = self.kit.box(self._body.widgets, "agent-nb-scroll")
+            index = 0 if node.open else None
+            self.widgets = [
+                w.Accordion([inner], titles=(node.title,), selected_index=index, layout=self.kit.layout, _dom_classes=self.classes)
+            ]
+        self.kit.set(self.widgets[0], "titles", (node.title,))
+        if self._open is not None and self._open != node.open:
+            self.kit.set(self.widgets[0], "selected_index", 0 if node.open else None)
+        self._open = node.open
+
+
+class Bar(Slot):
+    """A progress bar; its words are in the still part below it."""
+
+    def update(self, node: Any) -> None:
+        """Move the bar."""
+        value = round(max(0.0, min(1.0, node.fraction or 0.0)), 3)
+        if not self.widgets:
+            self.kit.sent += 2
+            self.widgets = [w.FloatProgress(value=value, min=0.0, max=1.0, layout=self.kit.layout, tooltip=node.name)]
+        self.kit.set(self.widgets[0], "value", value)
