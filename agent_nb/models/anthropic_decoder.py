@@ -14,84 +14,44 @@ Rules
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ..parts import CallDelta, Close, Extra, Fault, Finish, Head, Part, Resend, Text, Thought, Usage
-from ..wire.sse import Frame
-from .body import Body
+from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
 from .calls import call_part, loads
-from .chat import CUT
-from .faults import error_object, error_words, not_json, scrub
-from .values import empty, number, passing, word
+from .decoder import CUT, EventDecoder
+from .values import empty, number, word
 
 PROVIDER = "anthropic"
 _TOLD = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
 _PIECES = "_pieces"  # of a block in progress: its text, or its input, as it came
 
 
-class AnthropicDecoder:
+class AnthropicDecoder(EventDecoder):
     """Decodes one response; `prefix` goes before the block ids, `first_call` is the index of its first call."""
 
     def __init__(self, status: int = 200, *, prefix: str = "", first_call: int = 0) -> None:
-        self.done = False
-        self.failed = False
+        super().__init__(status)
         self.calls = first_call
         self.stop_reason = ""
         self.content: list[dict[str, Any]] = []
-        self._status = status
         self._prefix = prefix
-        self._body = Body()
         self._open: dict[Any, dict[str, Any]] = {}
         self._index: dict[int, int] = {}  # id() of a call's block -> index of the call
         self._usage: dict[str, Any] = {}
-
-    def feed(self, data: bytes) -> Sequence[Part]:
-        """Return the parts that `data` completes."""
-        out: list[Part] = []
-        for frame in self._body.feed(data):
-            self._frame(frame, out)
-        if self._body.fault is not None:
-            self._fail(self._body.fault, out)
-        return out
-
-    def close(self) -> Sequence[Part]:
-        """The body is over: close what is open, with a Fault if the stream was broken off."""
-        out: list[Part] = []
-        for frame in self._body.close():
-            self._frame(frame, out)
-        if self._body.fault is not None:
-            self._fail(self._body.fault, out)
-        for index in tuple(self._open):
-            self._stop(index, out, broken=CUT)
-        if not self.done and not self.stop_reason and not self.failed:
-            self._fail(Fault("cut", CUT, retryable=True), out)
-        return out
 
     def usage_after(self, spent: Usage) -> Usage:
         """Return the usage of this response on top of `spent`."""
         used = usage_part(self._usage)
         return Usage(used.input + spent.input, used.output + spent.output, used.cached + spent.cached, used.reasoning + spent.reasoning)
 
-    def _frame(self, frame: Frame, out: list[Part]) -> None:
-        if frame.data.strip() == "[DONE]":
-            self.done = True
-            return
-        try:
-            event = loads(frame.data)
-        except ValueError:
-            self._fail(not_json(frame.data), out)
-            return
-        if not isinstance(event, dict):
-            return
-        kind = word(event.get("type")) or frame.event
-        handler = _EVENTS.get(kind)
-        if handler is not None:
-            handler(self, event, out)
-        elif kind == "error" or frame.event == "error" or error_object(event):
-            self._error(error_object(event) or event, out)
-        else:
-            out.append(Extra(PROVIDER, kind, event))
+    def _finish(self, out: list[Part]) -> bool:
+        for index in tuple(self._open):
+            self._stop(index, out, broken=CUT)
+        return self.done or bool(self.stop_reason)
+
+    def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
+        out.append(Extra(PROVIDER, kind, event))
 
     def on_message_start(self, event: dict[str, Any], out: list[Part]) -> None:
         """The head, and the usage so far."""
@@ -236,17 +196,6 @@ class AnthropicDecoder:
             self._usage = {**self._usage, **told}
             out.append(usage_part(self._usage))
 
-    def _error(self, error: Any, out: list[Part]) -> None:
-        words = error_words(error) or "The server reported an error and did not say which."
-        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-        self._fail(Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error)), out)
-
-    def _fail(self, fault: Fault, out: list[Part]) -> None:
-        """Emit a fault; one response has one."""
-        if not self.failed:
-            self.failed = True
-            out.append(fault)
-
     def _name(self, index: Any) -> str:
         return f"{self._prefix}{index}"
 
@@ -282,7 +231,7 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     )
 
 
-_EVENTS: dict[str, Callable[[AnthropicDecoder, dict[str, Any], list[Part]], None]] = {
+AnthropicDecoder.events = {
     "message_start": AnthropicDecoder.on_message_start,
     "message": AnthropicDecoder.on_message,
     "content_block_start": AnthropicDecoder.on_block_start,

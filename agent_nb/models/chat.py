@@ -16,21 +16,19 @@ Rules
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
-from ..parts import Extra, Fault, Finish, Head, Part, Resend, Text, Thought
+from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from ..wire.sse import Frame
-from .body import Body
 from .calls import CallTable, loads
+from .decoder import CUT, FrameDecoder
 from .details import Details
-from .faults import error_object, error_words, not_json, scrub
+from .faults import error_object, not_json
 from .halves import Halves
 from .plain import Choice, plain
-from .values import empty, flat, passing, usage_part, word
+from .values import empty, flat, usage_part, word
 
 PROVIDER = "openai"
-CUT = "The stream broke off before the answer was complete."
 LENGTH = "The call was cut off at the limit of tokens."
 
 _QUIET = frozenset({
@@ -44,21 +42,18 @@ _EXTRAS = 100
 MISSES = 3  # in a row: this server writes no plain chunks
 
 
-class ChatDecoder:
+class ChatDecoder(FrameDecoder):
     """Decodes one response; `status` is its HTTP status."""
 
     def __init__(self, status: int = 200) -> None:
-        self.done = False
-        self.failed = False
-        self._status = status
-        self._body = Body()
+        super().__init__(status)
         self._calls = CallTable()
         self._details = Details()
         self._halves = Halves()
         self._head = False
         self._tail = False
         self._choice: Any = None
-        self._finish = ""
+        self._reason = ""
         self._usage: dict[str, Any] | None = None
         self._field = ""
         self._misses = 0
@@ -66,30 +61,13 @@ class ChatDecoder:
         self._count: dict[str, int] = {}
         self._call_extras: dict[str, dict[str, Any]] = {}
 
-    def feed(self, data: bytes) -> Sequence[Part]:
-        """Return the parts that `data` completes."""
-        out: list[Part] = []
-        for frame in self._body.feed(data):
-            self._frame(frame, out)
-        if self._body.fault is not None:
-            self._fail(self._body.fault, out)
-        return out
-
-    def close(self) -> Sequence[Part]:
-        """The body is over: return what was held back, the calls, and a Fault if it was broken off."""
-        out: list[Part] = []
-        for frame in self._body.close():
-            self._frame(frame, out)
-        if self._body.fault is not None:
-            self._fail(self._body.fault, out)
-        self._rest(out)
-        ended = self.done or bool(self._finish) or self._tail
+    def _finish(self, out: list[Part]) -> bool:
+        self._held(out)
+        ended = self.done or bool(self._reason) or self._tail
         broken = "" if ended and not self.failed else CUT
         self._resend(out)
-        out.extend(self._calls.close(broken or (LENGTH if self._finish == "length" else "")))
-        if not ended and not self.failed:
-            self._fail(Fault("cut", CUT, retryable=True), out)
-        return out
+        out.extend(self._calls.close(broken or (LENGTH if self._reason == "length" else "")))
+        return ended
 
     def _plain(self, choice: Choice, out: list[Part]) -> bool:
         """Read a plain chunk the quick way; False if it needs the general one after all."""
@@ -246,11 +224,11 @@ class ChatDecoder:
     def _finished(self, reason: str, out: list[Part]) -> None:
         whole = self._calls.finish()
         if whole:
-            self._rest(out)
+            self._held(out)
             self._resend(out)
             out.extend(whole)
-        if reason != self._finish:
-            self._finish = reason
+        if reason != self._reason:
+            self._reason = reason
             out.append(Finish(reason))
 
     def _resend(self, out: list[Part]) -> None:
@@ -278,18 +256,6 @@ class ChatDecoder:
                 self._count[name] = self._count.get(name, 0) + 1
                 out.append(Extra(PROVIDER, name, value))
 
-    def _error(self, error: Any, out: list[Part]) -> None:
-        words = error_words(error) or "The server reported an error and did not say which."
-        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-        self._fail(Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error)), out)
-
-    def _fail(self, fault: Fault, out: list[Part]) -> None:
-        """Emit a fault; one response has one."""
-        if not self.failed:
-            self.failed = True
-            self._rest(out)
-            out.append(fault)
-
-    def _rest(self, out: list[Part]) -> None:
+    def _held(self, out: list[Part]) -> None:
         for kind, text in self._halves.close():
             out.append(Text(text) if kind == "text" else Thought(text))

@@ -12,18 +12,13 @@ Rules
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..parts import CallDelta, Close, Extra, Fault, Finish, Head, Part, Resend, Text, Thought
-from ..wire.sse import Frame
-from .body import Body
-from .calls import call_part, loads
-from .chat import CUT
-from .faults import error_object, error_words, not_json, scrub
+from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
+from .calls import call_part
+from .decoder import CUT, EventDecoder
 from .halves import Halves
-from .values import flat, passing, usage_part, word
+from .values import flat, usage_part, word
 
 PROVIDER = "openai-responses"
 _SIGNS = (
@@ -50,14 +45,11 @@ class _Call:
         self.pieces: list[str] = []
 
 
-class ResponsesDecoder:
+class ResponsesDecoder(EventDecoder):
     """Decodes one response."""
 
     def __init__(self, status: int = 200) -> None:
-        self.done = False
-        self.failed = False
-        self._status = status
-        self._body = Body()
+        super().__init__(status)
         self._halves = Halves()
         self._head = False
         self._open: dict[str, tuple[str, type[Text | Thought]]] = {}  # block -> its item and kind
@@ -66,51 +58,22 @@ class ResponsesDecoder:
         self._count = 0
         self._seen: set[str] = set()
 
-    def feed(self, data: bytes) -> Sequence[Part]:
-        """Return the parts that `data` completes."""
-        out: list[Part] = []
-        for frame in self._body.feed(data):
-            self._frame(frame, out)
-        if self._body.fault is not None:
-            self._fail(self._body.fault, out)
-        return out
-
-    def close(self) -> Sequence[Part]:
-        """The body is over: close what is open, with a Fault if the stream was broken off."""
-        out: list[Part] = []
-        for frame in self._body.close():
-            self._frame(frame, out)
-        if self._body.fault is not None:
-            self._fail(self._body.fault, out)
+    def _finish(self, out: list[Part]) -> bool:
         for block in tuple(self._open):
             self._shut(block, out, incomplete=not self.done)
         for call in self._calls.values():
             out.append(call_part(call.name, "".join(call.pieces), call_id=call.id, index=call.index, broken=CUT))
         self._calls = {}
-        if not self.done and not self.failed:
-            self._fail(Fault("cut", CUT, retryable=True), out)
-        return out
+        return self.done
 
-    def _frame(self, frame: Frame, out: list[Part]) -> None:
-        if frame.data.strip() == "[DONE]":
-            self.done = True
-            return
-        try:
-            event = loads(frame.data)
-        except ValueError:
-            self._fail(not_json(frame.data), out)
-            return
-        if not isinstance(event, dict):
-            return
-        kind = word(event.get("type")) or frame.event
-        handler = _EVENTS.get(kind)
+    def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         if event.get("object") == "response" and "output" in event:
             self.on_end({"response": event}, out)
-        elif handler is not None:
-            handler(self, event, out)
-        elif kind == "error" or frame.event == "error" or error_object(event):
-            self._error(error_object(event) or event, out)
-        elif kind not in self._seen and not kind.endswith(_SIGNS):
+        else:
+            super()._event(kind, event, out, failed=failed)
+
+    def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
+        if kind not in self._seen and not kind.endswith(_SIGNS):
             self._seen.add(kind)
             out.append(Extra(PROVIDER, kind, event))
 
@@ -251,17 +214,6 @@ class ResponsesDecoder:
             out.append(kind(half, block))
         out.append(Close(block, incomplete=incomplete))
 
-    def _error(self, error: Any, out: list[Part]) -> None:
-        words = error_words(error) or "The server reported an error and did not say which."
-        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-        self._fail(Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error)), out)
-
-    def _fail(self, fault: Fault, out: list[Part]) -> None:
-        """Emit a fault; one response has one."""
-        if not self.failed:
-            self.failed = True
-            out.append(fault)
-
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
@@ -283,7 +235,7 @@ def _pieces(item: dict[str, Any], name: str) -> list[str]:
     return [text for piece in (pieces if isinstance(pieces, list) else [pieces]) if (text := flat(piece))]
 
 
-_EVENTS: dict[str, Callable[[ResponsesDecoder, dict[str, Any], list[Part]], None]] = {
+ResponsesDecoder.events = {
     "response.created": ResponsesDecoder.on_begin,
     "response.in_progress": ResponsesDecoder.on_begin,
     "response.queued": ResponsesDecoder.on_begin,

@@ -1,0 +1,107 @@
+"""What all decoders of a provider's answer share: body to frames, one fault an answer, and how a broken one ends.
+
+Why: providers differ in what stands in a frame. How frames are found, how an error is worded and what a cut means are the same.
+
+Rules
+- `feed` and `close` never raise; what is wrong becomes a Fault, one an answer, and it comes after what was held back.
+- `close` without a proper end closes what is open as incomplete and is a Fault `cut`.
+- Subclasses write `_frame` (or the table `events`), `_finish`, and `_held` where they hold something back.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ..parts import Fault, Part
+from ..wire.sse import Frame
+from .body import Body
+from .calls import loads
+from .faults import error_object, error_words, not_json, scrub
+from .values import passing, word
+
+CUT = "The stream broke off before the answer was complete."
+
+
+class FrameDecoder(ABC):
+    """Decodes one response from its frames; `status` is its HTTP status."""
+
+    def __init__(self, status: int = 200) -> None:
+        self.done = False
+        self.failed = False
+        self._status = status
+        self._body = Body()
+
+    def feed(self, data: bytes) -> Sequence[Part]:
+        """Return the parts that `data` completes."""
+        return self._frames(self._body.feed(data))
+
+    def close(self) -> Sequence[Part]:
+        """The body is over: return what was held back and what is open, with a Fault if it was broken off."""
+        out = self._frames(self._body.close())
+        if not self._finish(out) and not self.failed:
+            self._fail(Fault("cut", CUT, retryable=True), out)
+        return out
+
+    def _frames(self, frames: Sequence[Frame]) -> list[Part]:
+        out: list[Part] = []
+        for frame in frames:
+            self._frame(frame, out)
+        if self._body.fault is not None:
+            self._fail(self._body.fault, out)
+        return out
+
+    @abstractmethod
+    def _frame(self, frame: Frame, out: list[Part]) -> None:
+        """Read one frame."""
+
+    @abstractmethod
+    def _finish(self, out: list[Part]) -> bool:
+        """Close what is open; return whether the answer had come to its end."""
+
+    def _held(self, out: list[Part]) -> None:  # noqa: B027  (most hold nothing back)
+        """Emit what was held back, before a fault."""
+
+    def _error(self, error: Any, out: list[Part]) -> None:
+        words = error_words(error) or "The server reported an error and did not say which."
+        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+        self._fail(Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error)), out)
+
+    def _fail(self, fault: Fault, out: list[Part]) -> None:
+        if not self.failed:
+            self.failed = True
+            self._held(out)
+            out.append(fault)
+
+
+class EventDecoder(FrameDecoder):
+    """Decodes a response whose frames are JSON objects with a `type`; `events` maps a type to its reader."""
+
+    events: ClassVar[Mapping[str, Callable[[Any, dict[str, Any], list[Part]], None]]] = {}
+
+    def _frame(self, frame: Frame, out: list[Part]) -> None:
+        if frame.data.strip() == "[DONE]":
+            self.done = True
+            return
+        try:
+            event = loads(frame.data)
+        except ValueError:
+            self._fail(not_json(frame.data), out)
+            return
+        if isinstance(event, dict):
+            self._event(word(event.get("type")) or frame.event, event, out, failed=frame.event == "error")
+
+    def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+        handler = self.events.get(kind)
+        if handler is not None:
+            handler(self, event, out)
+        elif kind == "error" or failed or error_object(event):
+            self._error(error_object(event) or event, out)
+        else:
+            self._unknown(kind, event, out)
+
+    @abstractmethod
+    def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
+        """Read an event of a type that is not in the table."""
