@@ -26,8 +26,9 @@ from .events import Event
 from .inputs import inputs_hash, inputs_of
 from .limits import Limits, limits_from
 from .log import EventLog
-from .loop import Loop, Plan
+from .loop import Loop
 from .memory import STRATEGIES
+from .plan import Plan
 from .redact import Redactor, environment_secrets, redact_value
 from .replay import Played, Player, Resume
 from .run import Run

@@ -1,10 +1,11 @@
-"""How far a run may go, and the meter that watches it.
+"""How far a run may go, the meter that watches it, and the clock of a request.
 
 Rules: a limit of 0 or None is no limit; the meter only counts and answers; what a hit limit means is the loop's business.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -105,3 +106,31 @@ class Meter:
         """True when the coming turn is the last one that may be asked for: the model is then told to finish."""
         lim, used = self.limits, self.total.input + self.total.output
         return bool((lim.turns and self.turns >= lim.turns - 1) or (lim.tokens and used >= 0.9 * lim.tokens))
+
+
+class Clock:
+    """Times of one request, in seconds."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._first: float | None = None
+        self._end: float | None = None
+
+    def first(self) -> None:
+        """The first event of the answer is there."""
+        if self._first is None:
+            self._first = time.monotonic()
+
+    def stop(self) -> None:
+        """The answer is complete."""
+        self._end = time.monotonic()
+
+    @property
+    def duration(self) -> float:
+        """Seconds until the answer was complete, or until now."""
+        return round((self._end or time.monotonic()) - self._start, 3)
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds until its first event; None before it."""
+        return None if self._first is None else round(self._first - self._start, 3)

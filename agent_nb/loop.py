@@ -13,9 +13,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -23,42 +21,21 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from . import context, events, memory
-from .batch import RATE, Batch, Redaction
-from .dialects.base import Dialect
+from . import context, events
+from .batch import RATE, Batch
 from .errors import Cancelled, ModelError
 from .events import Event
-from .limits import Limits, Meter
+from .limits import Clock, Meter
 from .log import EventLog
-from .messages import Message, Request, ToolSpec, text_message
-from .models.base import Model
+from .messages import Request
 from .pipeline import Pipeline
+from .plan import Plan
+from .prompt import Prompt, digest
 from .replay import Resume
 from .tools.base import Outcome
-from .tools.runner import ToolRunner
 from .turn import CallIds, Turn
 
 TAIL = 2.0
-RESERVE = 1024  # tokens of the context kept free for the answer
-LAST_TURN = "This is your last turn: answer the user now with what you know, without calling a tool."
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a run is made of. `start` holds the fields of its `run_start` event, `notes` remarks on its conversation."""
-
-    model: Model
-    dialect: Dialect
-    fallback: Dialect
-    tools: Sequence[ToolSpec]
-    runner: ToolRunner
-    limits: Limits
-    redaction: Redaction
-    retry_delay: Callable[[ModelError, int], float | None]
-    system: str = ""
-    memory: str = "window"
-    settings: Mapping[str, Any] = {}
-    start: Mapping[str, Any] = {}
-    notes: Sequence[str] = ()
 
 
 class Loop:
@@ -77,15 +54,13 @@ class Loop:
         self._plan = plan
         self._log = log
         self._user = user
-        self._history = history
+        self._prompt = Prompt(plan, log, history)
         self._scope = scope
-        self._dialect = plan.dialect
         self._meter = Meter(plan.limits)
         plan.runner.remaining = self._meter.left  # what a sub-agent may use at most
         self._ids = CallIds()
         self._why = Cancelled("user")
         self._requests = 0
-        self._summary = ""
         self._resume = resume
 
     def cancel(self, why: Cancelled) -> None:
@@ -138,7 +113,8 @@ class Loop:
         self._log.append(events.Error(code=code, message=text, raw=raw, turn=self._meter.turns, **fields))
 
     async def _turns(self) -> tuple[events.EndStatus, str]:
-        await self._remember()
+        for event in await self._prompt.remember():
+            self._log.append(event)
         while True:
             await anyio.lowlevel.checkpoint()  # a stop that came before, or during code that never waits, counts here
             if words := self._meter.hit():
@@ -170,7 +146,7 @@ class Loop:
             if isinstance(call, events.Call):
                 self._ids.take(call.call_id, call.turn)
             elif isinstance(call, events.Error) and call.code == "no_tools":
-                self._dialect = self._plan.fallback
+                self._prompt.dialect = self._plan.fallback
         self._log.append(events.Extension(namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)))
         batch = Batch(self._log, resume.calls, self._plan.redaction)
         for call_id, outcome in resume.outcomes.items():
@@ -192,9 +168,9 @@ class Loop:
             except ModelError as fault:
                 if turn.heard:
                     raise
-                if fault.code == "no_tools" and self._dialect.native:
-                    self._dialect = self._plan.fallback
-                    self._error("no_tools", f"{fault} Going on with the {self._dialect.name} dialect.", retryable=True)
+                if fault.code == "no_tools" and self._prompt.dialect.native:
+                    self._prompt.dialect = self._plan.fallback
+                    self._error("no_tools", f"{fault} Going on with the {self._prompt.dialect.name} dialect.", retryable=True)
                     continue
                 delay = self._plan.retry_delay(fault, attempt)
                 if delay is None:
@@ -203,13 +179,13 @@ class Loop:
             await anyio.sleep(delay)
 
     async def _request(self, turn: Turn, attempt: int) -> None:
-        request = self._build()
+        request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
         node: dict[str, Any] = {"name": "llm", "span": f"llm-{self._requests + 1}", "turn": turn.number}
         self._requests += 1
         data = {"attempt": attempt, "messages": len(request.messages), "digest": digest(request), "internal": True}
         self._log.append(events.Node(phase="enter", data=data, **node))
-        clock = _Clock()
-        pipeline = Pipeline(self._dialect, turn, self._plan.redaction.stream)
+        clock = Clock()
+        pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction.stream)
         result = "cancelled"
         try:
             await self._read(request, pipeline, clock)
@@ -227,7 +203,7 @@ class Loop:
             if turn.heard:
                 self._measure(turn, request, clock)
 
-    async def _read(self, request: Request, pipeline: Pipeline, clock: _Clock) -> None:
+    async def _read(self, request: Request, pipeline: Pipeline, clock: Clock) -> None:
         log, turn = self._log, pipeline.turn
         tail = anyio.CancelScope()
         with tail, self._loading():
@@ -262,54 +238,7 @@ class Loop:
         finally:
             detach()
 
-    def _build(self) -> Request:
-        """Make the request of the coming turn from the log."""
-        plan, dialect = self._plan, self._dialect
-        head = self._head()
-        budget = self._budget(head)
-        current = memory.shortened(dialect, list(self._log), budget)
-        kept = context.window(dialect, self._history, current, budget)
-        sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
-        if self._meter.near() and self._meter.turns:
-            sent.append(text_message("user", LAST_TURN))
-        return Request(
-            messages=tuple(sent), tools=tuple(plan.tools), native_tools=dialect.native and bool(plan.tools),
-            grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
-            settings=dict(plan.settings),
-        )  # fmt: skip
-
-    def _head(self) -> list[Message]:
-        """Return what stands before the conversation: instructions, the user's system text, a summary, example turns."""
-        plan, dialect = self._plan, self._dialect
-        before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
-        texts = (dialect.instructions(plan.tools, small=plan.model.shots), plan.system, before)
-        system = "\n\n".join(t for t in texts if t)
-        head = [text_message("system", system)] if system else []
-        return [*head, *dialect.shots(plan.tools)] if plan.model.shots and not dialect.native else head
-
-    def _budget(self, head: Sequence[Message]) -> int:
-        """Return the tokens that the conversation may take (0: the context is unknown)."""
-        size = self._plan.model.context
-        return max(size - RESERVE - context.estimate_tokens(head), 1) if size else 0
-
-    async def _remember(self) -> None:
-        """Say what the window leaves out, and have it summarised first if that is wanted."""
-        kept = context.window(self._dialect, self._history, list(self._log), self._budget(self._head()))
-        if not kept.left_out:
-            return
-        payload: dict[str, Any] = {"left_out": len(kept.left_out), "note": kept.note}
-        if self._plan.memory == "summary":
-            try:
-                self._summary = self._plan.redaction.value(await memory.summarise(self._plan.model, kept.left_out))
-            except ModelError as fault:
-                self._error("summary", f"{fault} Going on without a summary of the earlier turns.")
-            payload |= {"text": self._summary} if self._summary else {}
-        self._log.append(events.State(kind="window", payload=payload))
-
-    def _grammar(self) -> str:
-        return self._dialect.grammar(self._plan.tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))
-
-    def _measure(self, turn: Turn, request: Request, clock: _Clock) -> None:
+    def _measure(self, turn: Turn, request: Request, clock: Clock) -> None:
         """Log the usage of a request; estimated from the texts where the provider told none."""
         usage = turn.usage
         said = sum(len(e.content) for e in self._log if e.turn == turn.number and isinstance(e, events.Think | events.Respond))
@@ -370,34 +299,3 @@ async def _tick(batch: Batch) -> None:
     while True:
         await anyio.sleep(1 / RATE)
         batch.flush()
-
-
-class _Clock:
-    """Times of one request, in seconds."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._first: float | None = None
-        self._end: float | None = None
-
-    def first(self) -> None:
-        """The first event of the answer is there."""
-        if self._first is None:
-            self._first = time.monotonic()
-
-    def stop(self) -> None:
-        """The answer is complete."""
-        self._end = time.monotonic()
-
-    @property
-    def duration(self) -> float:
-        return round((self._end or time.monotonic()) - self._start, 3)
-
-    @property
-    def ttft(self) -> float | None:
-        return None if self._first is None else round(self._first - self._start, 3)
-
-
-def digest(request: Request) -> str:
-    """Return a short digest of what is sent, for the record: equal requests have equal digests."""
-    return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:16]

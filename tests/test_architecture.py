@@ -97,7 +97,7 @@ def test_imports_only_go_down(name):
     assert not up, f"{name} imports upwards: {up}"
 
 
-@pytest.mark.parametrize("name", ["agent", "loop", "batch", "turn", "pipeline", "context"])
+@pytest.mark.parametrize("name", ["agent", "loop", "batch", "turn", "pipeline", "plan", "prompt", "context"])
 def test_the_agent_knows_no_concrete_plugin_and_no_edge(name):
     concrete = {m for room in ("models", "dialects", "tools", "codecs") for m in plugins.builtin(room).values()}
     concrete -= {"agent_nb.dialects.native"}  # its assembler of call fragments is shared machinery

@@ -1,0 +1,92 @@
+"""What a run asks its model, turn after turn: the request made from the log, within the model's context.
+
+Why beside the loop: what is sent depends on the conversation, the dialect and the model's size; what is done with the answer does not.
+
+Rules
+- Every request is made anew from the history and the log; nothing is kept between turns but the dialect and a summary.
+- What the window leaves out is said, once, before the first request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from . import context, events, memory
+from .errors import ModelError
+from .events import Event
+from .log import EventLog
+from .messages import Message, Request, text_message
+from .plan import Plan
+
+RESERVE = 1024  # tokens of the context kept free for the answer
+LAST_TURN = "This is your last turn: answer the user now with what you know, without calling a tool."
+
+
+class Prompt:
+    """The requests of one run; `dialect` may change while it goes on."""
+
+    def __init__(self, plan: Plan, log: EventLog, history: Sequence[Sequence[Event]]) -> None:
+        self.dialect = plan.dialect
+        self._plan = plan
+        self._log = log
+        self._history = history
+        self._summary = ""
+
+    def request(self, *, last: bool) -> Request:
+        """Return the request of the coming turn; in the `last` one that the limits allow the model is told so."""
+        plan, dialect = self._plan, self.dialect
+        head = self._head()
+        budget = self._budget(head)
+        current = memory.shortened(dialect, list(self._log), budget)
+        kept = context.window(dialect, self._history, current, budget)
+        sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
+        if last:
+            sent.append(text_message("user", LAST_TURN))
+        return Request(
+            messages=tuple(sent), tools=tuple(plan.tools), native_tools=dialect.native and bool(plan.tools),
+            grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
+            settings=dict(plan.settings),
+        )  # fmt: skip
+
+    async def remember(self) -> list[Event]:
+        """Return the events that say what the window leaves out, after having it summarised if that is wanted."""
+        kept = context.window(self.dialect, self._history, list(self._log), self._budget(self._head()))
+        if not kept.left_out:
+            return []
+        payload: dict[str, Any] = {"left_out": len(kept.left_out), "note": kept.note}
+        redacted = self._plan.redaction.value
+        out: list[Event] = []
+        if self._plan.memory == "summary":
+            try:
+                self._summary = redacted(await memory.summarise(self._plan.model, kept.left_out))
+            except ModelError as fault:
+                words = f"{fault} Going on without a summary of the earlier turns."
+                out.append(events.Error(code="summary", message=redacted(words)))
+            payload |= {"text": self._summary} if self._summary else {}
+        return [*out, events.State(kind="window", payload=payload)]
+
+    def _head(self) -> list[Message]:
+        """Return what stands before the conversation: instructions, the user's system text, a summary, example turns."""
+        plan, dialect = self._plan, self.dialect
+        before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
+        texts = (dialect.instructions(plan.tools, small=plan.model.shots), plan.system, before)
+        system = "\n\n".join(t for t in texts if t)
+        head = [text_message("system", system)] if system else []
+        return [*head, *dialect.shots(plan.tools)] if plan.model.shots and not dialect.native else head
+
+    def _budget(self, head: Sequence[Message]) -> int:
+        """Return the tokens that the conversation may take (0: the context is unknown)."""
+        size = self._plan.model.context
+        return max(size - RESERVE - context.estimate_tokens(head), 1) if size else 0
+
+    def _grammar(self) -> str:
+        return self.dialect.grammar(self._plan.tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))
+
+
+def digest(request: Request) -> str:
+    """Return a short digest of what is sent, for the record: equal requests have equal digests."""
+    return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:16]
