@@ -11,12 +11,12 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
-from ..messages import CallBlock, ResultBlock, ToolSpec
+from ..messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import render
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 
@@ -158,3 +158,31 @@ _MAKERS = {
     "boolean": lambda *_: True,
     "null": lambda *_: None,
 }
+
+
+class Writer(Protocol):
+    """The part of a text dialect that writes past steps."""
+
+    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
+        """Write one step of the assistant."""
+
+    def results(self, results: Sequence[ResultBlock]) -> Message:
+        """Write the results of a batch."""
+
+
+def shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> list[Message]:
+    """Return example turns as `dialect` writes them: a call, its result and the answer, for a few of the tools.
+
+    `closing` stands after each answer, where the dialect marks the end of one.
+    """
+    return [message for example in examples(tools) for message in _shot(dialect, example, closing)]
+
+
+def _shot(dialect: Writer, example: Example, closing: str) -> Iterator[Message]:
+    yield text_message("user", example.question)
+    if example.call is None or example.result is None:
+        yield text_message("assistant", dialect.assistant(example.thought, (), example.answer) + closing)
+        return
+    yield text_message("assistant", dialect.assistant(example.thought, (example.call,), ""))
+    yield dialect.results((example.result,))
+    yield text_message("assistant", dialect.assistant(example.conclusion, (), example.answer) + closing)

@@ -10,12 +10,12 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import grammar, render
 from .base import Parser
-from .examples import Example, examples
+from .examples import shots
 from .section_reader import SectionParser
 
 _PROTOCOL = """\
@@ -66,16 +66,7 @@ class Section:
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
         """Return example turns: a call, its result and the answer, for a few of the tools."""
-        return [message for example in examples(tools) for message in self._shot(example)]
-
-    def _shot(self, example: Example) -> Iterator[Message]:
-        yield text_message("user", example.question)
-        if example.call is None or example.result is None:
-            yield text_message("assistant", self.assistant(example.thought, (), example.answer) + "\n§END")
-            return
-        yield text_message("assistant", self.assistant(example.thought, (example.call,), ""))
-        yield self.results((example.result,))
-        yield text_message("assistant", self.assistant(example.conclusion, (), example.answer) + "\n§END")
+        return shots(self, tools, closing="\n§END")
 
     def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""

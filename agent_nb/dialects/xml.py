@@ -9,12 +9,12 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import grammar, render
 from .base import Parser
-from .examples import Example, examples
+from .examples import shots
 from .xml_reader import XmlParser
 
 _PROTOCOL = """\
@@ -59,16 +59,7 @@ class Xml:
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
         """Return example turns: a call, its result and the answer, for a few of the tools."""
-        return [message for example in examples(tools) for message in self._shot(example)]
-
-    def _shot(self, example: Example) -> Iterator[Message]:
-        yield text_message("user", example.question)
-        if example.call is None or example.result is None:
-            yield text_message("assistant", self.assistant(example.thought, (), example.answer))
-            return
-        yield text_message("assistant", self.assistant(example.thought, (example.call,), ""))
-        yield self.results((example.result,))
-        yield text_message("assistant", self.assistant(example.conclusion, (), example.answer))
+        return shots(self, tools)
 
     def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
         """Return the llguidance grammar of one turn: a thought, then a batch of valid calls or an answer."""

@@ -46,7 +46,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("name", ["xml", "section"])
 def test_the_shots_are_written_as_agreed(load_dialect, tools, name, monkeypatch):
-    monkeypatch.setattr(f"agent_nb.dialects.{name}.examples", lambda _: EXAMPLES)
+    monkeypatch.setattr("agent_nb.dialects.examples.examples", lambda _: EXAMPLES)
     compare(f"shots-{name}", "\n".join(f"--- {m.role}\n{m.text}" for m in load_dialect(name).shots(tools)))
 
 
