@@ -30,6 +30,7 @@ from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
 from ..watching import Watch, is_url, watch
 from .cell import Cell, Cells, content_hash
+from .cellrun import DRIFT, CellRun
 from .driver import Driver
 from .failure import AgentCellError
 from .frontend import can_click, view_kind
@@ -38,7 +39,7 @@ from .options import Options, words
 from .publish import publish
 from .relay import send
 from .rerun import mode
-from .session import DRIFT, CellRun, secrets
+from .session import secrets
 from .summary import summary
 
 OPTION = "--from"

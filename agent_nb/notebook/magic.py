@@ -19,7 +19,8 @@ from traitlets import Bool, Enum, Float, Integer, List, Unicode
 from . import options, transform
 
 if TYPE_CHECKING:
-    from .session import CellRun, Session
+    from .cellrun import CellRun
+    from .session import Session
 
 
 @magics_class
@@ -82,7 +83,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
         session = self.session
         cell = session.cells.current(self.shell, line, body)
-        return session.run(cell, lambda: self.read_options(line), _kind(line))
+        return _kind(line)(session, cell, lambda: self.read_options(line)).go()
 
     @no_var_expand  # type: ignore[untyped-decorator]
     @line_magic("agent")  # type: ignore[untyped-decorator]
@@ -93,13 +94,15 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         return command(self, line)
 
 
-def _kind(line: str) -> type[CellRun] | None:
-    """Return what runs a cell with this option line, if it is not an agent of ours."""
+def _kind(line: str) -> type[CellRun]:
+    """Return what runs a cell with this option line: an agent of ours, or one that shows somebody else's run."""
+    from .cellrun import CellRun
+
     if "--from" not in line:
-        return None
+        return CellRun
     from .foreign import ForeignRun, wanted
 
-    return ForeignRun if wanted(line) else None
+    return ForeignRun if wanted(line) else CellRun
 
 
 def load(shell: Any) -> None:

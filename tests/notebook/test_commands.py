@@ -6,7 +6,8 @@ import pytest
 
 from agent_nb import Scripted
 from agent_nb.models import keys
-from agent_nb.notebook.commands import COMMANDS, table
+from agent_nb.notebook.commands import COMMANDS
+from agent_nb.notebook.commands.shared import table
 from agent_nb.notebook.failure import AgentCellError
 
 

@@ -63,7 +63,7 @@ class Once(Scripted):
 
 @pytest.fixture
 def nb(loaded, run, monkeypatch, tmp_path):
-    from agent_nb.notebook import commands, publish, session
+    from agent_nb.notebook import cellrun, publish
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
@@ -73,8 +73,7 @@ def nb(loaded, run, monkeypatch, tmp_path):
         notebook.shown.append((data, metadata))
 
     monkeypatch.setattr(publish, "publish", show)
-    monkeypatch.setattr(session, "publish", show)
-    assert commands
+    monkeypatch.setattr(cellrun, "publish", show)
     yield notebook
     del loaded.kernel
 

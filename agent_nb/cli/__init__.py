@@ -1,0 +1,68 @@
+"""The command line: `jupyter agent-nb COMMAND …` (also `python -m agent_nb`).
+
+Rules
+- Exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong.
+- Results go to stdout (`--json`: one JSON value), progress and complaints to stderr.
+- A command is two functions, what it does (its docstring is its help) and what options it takes, and a row of the table at the end;
+  what takes time to import is imported in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ..errors import AgentError, UsageError
+from . import converting, executing, git, reading, records
+from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = arguments.command(arguments)
+        return code
+    except UsageError as fault:
+        complain(str(fault))
+        return USAGE
+    except AgentError as fault:
+        complain(str(fault))
+        return FAILED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone: Python's own complaint about it would be the only output
+        return OK
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(prog="jupyter agent-nb", description="Run and inspect notebooks with %%agent cells.")
+    top.add_argument("--version", action="version", version=__version__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for name, (function, describe) in COMMANDS.items():
+        text = (function.__doc__ or "").strip()
+        sub = commands.add_parser(name, help=text, description=text[:1].upper() + text[1:])
+        describe(sub)
+        sub.set_defaults(command=function)
+    return top
+
+
+COMMANDS: dict[str, tuple[Command, Describe]] = {
+    "run": (executing.run, executing.run_options),
+    "test": (executing.test, executing.test_options),
+    "events": (reading.events, reading.events_options),
+    "export": (reading.export, reading.export_options),
+    "convert": (converting.convert, converting.convert_options),
+    "diff": (reading.diff, reading.diff_options),
+    "verify": (reading.verify, reading.verify_options),
+    "git-setup": (git.git_setup, git.git_setup_options),
+    "git-text": (git.git_text, git.git_text_options),
+    "git-merge": (git.git_merge, git.git_merge_options),
+    "pack": (records.pack, file_options),
+    "strip": (records.strip, records.strip_options),
+}

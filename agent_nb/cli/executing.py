@@ -1,0 +1,149 @@
+"""The commands that execute notebooks: `run` and `test`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..errors import UsageError
+from .shared import FAILED, OK, Arguments, complain, files, in_parallel, kernel_options, notebooks, trust_option, written
+
+
+def run(arguments: Arguments) -> int:
+    """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
+    from ..notebook.execute import execute, write
+    from ..notebook.reading import inject, parameters
+
+    values = parameters(arguments.parameter)
+    streaming = _streaming(arguments)
+
+    def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
+        path, target = pair
+        with streaming() as relay:
+            outcome = execute(
+                path, model=arguments.model, rerun="live" if arguments.live else arguments.rerun, trust=arguments.trust_record,
+                timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell, prepare=lambda nb: inject(nb, values),
+                stream=relay.path if relay else "",
+            )  # fmt: skip
+        written(lambda: write(outcome.notebook, target), target)
+        report = _report(path, target, outcome)
+        if relay and relay.losses:
+            complain(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
+        if not arguments.json:
+            _tell(report, sys.stderr if relay else sys.stdout)
+        return report
+
+    reports = in_parallel(one, [(pair[0].name, pair) for pair in _targets(arguments)], arguments.jobs)
+    if arguments.json:
+        print(json.dumps(reports, ensure_ascii=False, indent=2))
+    return OK if all(r["ok"] for r in reports) else FAILED
+
+
+def run_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `run`."""
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
+    sub.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set a variable before the notebook runs")
+    sub.add_argument("--live", action="store_true", help="call the models, whatever is recorded")
+    sub.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help="auto plays what has not changed (the default)")
+    trust_option(sub)
+    sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
+    kernel_options(sub)
+    sub.add_argument("--stream", default="", metavar="CODEC", help="write the events of the runs to stdout as they happen, in this format")
+    place = sub.add_mutually_exclusive_group()
+    place.add_argument("-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)")
+    place.add_argument("--inplace", action="store_true", help="write over the notebook itself")
+    sub.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def test(arguments: Arguments) -> int:
+    """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no model is called"""
+    import msgspec
+
+    from ..notebook.testing import check_notebook
+
+    def one(path: Path, on_cell: Any) -> Any:
+        report = check_notebook(path, trust=arguments.trust_record, timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell)
+        if not arguments.json:
+            print(report, flush=True)
+        return report
+
+    reports = in_parallel(one, [(path.name, path) for path in notebooks(arguments.notebooks)], arguments.jobs)
+    if arguments.json:
+        print(json.dumps([{"ok": r.ok, **msgspec.to_builtins(r)} for r in reports], ensure_ascii=False, indent=2))
+    return OK if all(r.ok for r in reports) else FAILED
+
+
+def test_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `test`."""
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
+    trust_option(sub)
+    kernel_options(sub)
+    sub.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
+    """Return (notebook, where to write it) for each notebook. Raises UsageError."""
+    paths = files(arguments.notebooks)
+    if arguments.inplace:
+        return [(p, p) for p in paths]
+    if not arguments.output:
+        return [(p, p.with_name(f"{p.stem.removesuffix('.run')}.run.ipynb")) for p in paths]
+    output = Path(arguments.output)
+    if output.is_dir():
+        return [(p, output / p.name) for p in paths]
+    if len(paths) > 1:
+        raise UsageError(f"-o {output} is no folder; several notebooks need one.")
+    if not output.parent.is_dir():
+        raise UsageError(f"There is no folder {output.parent} to write to.")
+    return [(paths[0], output)]
+
+
+def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
+    """Return what makes the relay of one notebook, or nothing when no stream is asked for. Raises UsageError."""
+    if not arguments.stream:
+        return nullcontext
+    from ..notebook.relay import Relay, overlapping
+
+    if arguments.json:
+        raise UsageError("--stream and --json both write to stdout. Choose one.")
+    if arguments.jobs > 1 and not overlapping(arguments.stream):
+        raise UsageError(f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs.")
+    lock = threading.Lock()
+
+    def write(text: str) -> None:
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has gone; what is left in the buffer must not fail when we end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise
+
+    return lambda: Relay(arguments.stream, write, lock)
+
+
+def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
+    runs = [{"cell": number, **{k: v for k, v in numbers.items() if k != "version"}} for number, numbers in outcome.runs]
+    return {
+        "notebook": str(path),
+        "output": str(target),
+        "ok": not outcome.failure,
+        **({"failure": outcome.failure} if outcome.failure else {}),
+        "runs": runs,
+    }
+
+
+def _tell(report: dict[str, Any], to: TextIO) -> None:
+    from ..notebook.summary import line
+
+    print(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", file=to)
+    for numbers in report["runs"]:
+        print(f"  cell {numbers['cell']} · {line(numbers)}", file=to)
+    if not report["ok"]:
+        complain(f"{report['notebook']}: {report['failure']}")

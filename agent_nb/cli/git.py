@@ -1,0 +1,50 @@
+"""The commands for git: `git-setup`, and the two drivers that it installs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .shared import FAILED, OK, Arguments
+
+
+def git_setup(arguments: Arguments) -> int:
+    """let git show and merge notebooks with records in this repository"""
+    from ..notebook.git import setup
+
+    print("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))
+    return OK
+
+
+def git_setup_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `git-setup`."""
+    sub.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="a folder of the repository (default: this one)")
+    sub.add_argument("--strip", action="store_true", help="also keep records out of what is committed")
+
+
+def git_text(arguments: Arguments) -> int:
+    """print a notebook as git's diff shows it (what git-setup installs)"""
+    from ..notebook.git import text
+    from ..notebook.metadata import load
+
+    sys.stdout.write(text(load(arguments.notebook)))
+    return OK
+
+
+def git_text_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `git-text`."""
+    sub.add_argument("notebook", metavar="NOTEBOOK")
+
+
+def git_merge(arguments: Arguments) -> int:
+    """merge three versions of a notebook into the second (what git-setup installs)"""
+    from ..notebook.git import merge
+
+    return OK if merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs)) else FAILED
+
+
+def git_merge_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `git-merge`."""
+    for name in ("base", "ours", "theirs"):
+        sub.add_argument(name, metavar=name.upper())

@@ -1,0 +1,108 @@
+"""The commands that read what is recorded and run nothing: `events`, `export`, `diff` and `verify`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from ..errors import UsageError
+from .shared import FAILED, OK, Arguments, files, notebooks, out
+
+FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
+
+
+def events(arguments: Arguments) -> int:
+    """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
+    from ..collect import Runs
+    from ..notebook import reading
+
+    runs = reading.read_runs(notebooks(arguments.notebooks), every=arguments.all)
+    if arguments.json:
+        for run in runs:
+            sys.stdout.write(run.log.to_ndjson())
+        return OK
+    output = Path(arguments.output) if arguments.output else None
+    form = arguments.format or (FORMS.get(output.suffix.lower(), "table") if output else "table")
+    if output is None and form == "table" and not arguments.columns:
+        for run in runs:
+            print(f"cell {run.cell}, run {run.id}")
+            print(reading.frame(Runs([run])).drop(columns=["notebook"]).to_string(max_colwidth=60))
+        return OK
+    out(reading.write_frame(reading.frame(runs, arguments.columns), form, output), output)
+    return OK
+
+
+def events_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `events`."""
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
+    sub.add_argument("--all", action="store_true", help="every recorded run, not only the newest of each cell")
+    sub.add_argument("--columns", default="", metavar="COLUMNS", help="events, calls, turns, runs, or names with commas")
+    sub.add_argument("--format", choices=("table", "csv", "json", "parquet"), help="how to write (default: by the ending of -o)")
+    sub.add_argument("-o", "--output", metavar="FILE", help="where to write")
+    sub.add_argument("--json", action="store_true", help="the events as they are, one JSON object a line")
+
+
+def export(arguments: Arguments) -> int:
+    """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
+    from ..notebook import reading
+
+    runs = [r for r in reading.read_runs(notebooks(arguments.notebooks), every=bool(arguments.run)) if r.id.startswith(arguments.run)]
+    if not runs:
+        raise UsageError("There is no recorded run to export" + (f" whose id begins with {arguments.run!r}." if arguments.run else "."))
+    output = Path(arguments.output) if arguments.output else None
+    form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
+    out("".join(reading.export(run, form) for run in runs), output)
+    return OK
+
+
+def export_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `export`."""
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
+    sub.add_argument("--run", default="", metavar="ID", help="one run, by the beginning of its id")
+    sub.add_argument("--to", default="", metavar="FORM", help="markdown, html, text or a codec (default: by -o, else markdown)")
+    sub.add_argument("-o", "--output", metavar="FILE", help="where to write")
+
+
+def diff(arguments: Arguments) -> int:
+    """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest run with the one before"""
+    from ..notebook import reading
+
+    paths = files(arguments.notebooks[:2])
+    if len(paths) == 2:
+        found = reading.compare(reading.read_runs(paths[:1]), reading.read_runs(paths[1:]))
+    else:
+        found = reading.versions(reading.read_runs(paths, every=True))
+    for one in found:
+        print(one)
+    return FAILED if any(found) else OK
+
+
+def diff_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `diff`."""
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="one or two notebooks, or files of events")
+
+
+def verify(arguments: Arguments) -> int:
+    """check the records of notebooks: shape, hashes, payloads, secrets, signatures"""
+    from ..notebook.reading import verify as check
+
+    problems: list[str] = []
+    remarks: list[str] = []
+    for path in notebooks(arguments.notebooks):
+        found = check(path, signed=arguments.signed)
+        problems += found[0]
+        remarks += found[1]
+    if arguments.json:
+        print(json.dumps({"ok": not problems, "problems": problems, "remarks": remarks}, ensure_ascii=False, indent=2))
+    else:
+        print("\n".join([*problems, *remarks]) or "no records")
+    return FAILED if problems else OK
+
+
+def verify_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `verify`."""
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
+    sub.add_argument("--signed", action="store_true", help="a record that you have not signed is a problem")
+    sub.add_argument("--json", action="store_true", help="print the results as JSON")

@@ -1,0 +1,60 @@
+"""The commands that move records about in notebook files: `pack` and `strip`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from ..errors import UsageError
+from .shared import OK, Arguments, files, written
+
+
+def pack(arguments: Arguments) -> int:
+    """move the records of notebooks from their outputs into their metadata"""
+    from ..notebook.metadata import lift, load, save
+
+    for path in files(arguments.notebooks):
+        nb = load(path)
+        before = json.dumps(nb)
+        if lift(nb) and json.dumps(nb) != before:
+            written(lambda: save(nb, path), path)  # noqa: B023  (called at once)
+            print(f"{path}: packed")
+        else:
+            print(f"{path}: nothing to do")
+    return OK
+
+
+def strip(arguments: Arguments) -> int:
+    """remove the records from notebooks; with no file: from stdin to stdout, as a git filter"""
+    from ..notebook import metadata
+
+    if not arguments.notebooks:
+        return _strip_filter()
+    for path in files(arguments.notebooks):
+        nb = metadata.load(path)
+        count = metadata.strip(nb)
+        if count:
+            written(lambda: metadata.save(nb, path), path)  # noqa: B023  (called at once)
+        print(f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed")
+    return OK
+
+
+def strip_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `strip`."""
+    sub.add_argument("notebooks", nargs="*", metavar="NOTEBOOK")
+
+
+def _strip_filter() -> int:
+    from ..notebook.metadata import strip as clean
+
+    text = sys.stdin.read()
+    try:
+        nb = json.loads(text)
+    except ValueError as fault:
+        raise UsageError(f"stdin is no notebook: {fault}") from fault
+    if not isinstance(nb, dict) or not clean(nb):
+        sys.stdout.write(text)
+        return OK
+    sys.stdout.write(json.dumps(nb, ensure_ascii=False, indent=1) + "\n")
+    return OK

@@ -1,0 +1,102 @@
+"""What the commands share: exit codes, complaints, the files that are named, and options that mean the same everywhere.
+
+Rules: files are checked before anything is done; what is wrong with them is a UsageError.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+
+OK, FAILED, USAGE = 0, 1, 2
+Arguments = argparse.Namespace
+Describe = Callable[[argparse.ArgumentParser], None]
+Command = Callable[[Arguments], int]
+
+
+def complain(text: str) -> None:
+    """Write a line to stderr."""
+    print(f"jupyter agent-nb: {text}", file=sys.stderr)
+
+
+def files(given: Sequence[str]) -> list[Path]:
+    """Return the notebooks that are named. Raises UsageError for one that is not there."""
+    paths = [Path(name) for name in given]
+    for path in paths:
+        if not path.is_file():
+            raise UsageError(f"There is no file {path}.")
+    return paths
+
+
+def notebooks(given: Sequence[str]) -> list[Path]:
+    """Return the files that are named, those of folders and globs included. Raises UsageError for what is not there."""
+    from ..collect import notebooks as meant
+
+    paths: list[Path] = []
+    for name in given:
+        found = meant(name) if Path(name).is_dir() or any(c in name for c in "*?[") else files([name])
+        if not found:
+            raise UsageError(f"There is no notebook in {name}.")
+        paths += [p for p in found if p not in paths]
+    return paths
+
+
+def in_parallel(work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]], jobs: int) -> list[Any]:
+    """Do `work` for each (name, item), `jobs` at a time, with a progress display; return what it gave, in order."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from ..notebook.progress import Progress
+
+    def one(named: tuple[str, Any]) -> Any:
+        with Progress(named[0], lines=jobs > 1) as progress:
+            return work(named[1], progress.cell)
+
+    if jobs <= 1:
+        return [one(item) for item in items]
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, items))
+
+
+def out(text: str, path: Path | None) -> None:
+    """Write a text to a file or to stdout. Raises UsageError."""
+    if path is None:
+        sys.stdout.write(text)
+    elif text:
+        written(lambda: path.write_text(text, encoding="utf-8", newline="\n"), path)
+
+
+def written(write: Callable[[], Any], path: Path) -> None:
+    """Do `write`, which writes the file at `path`. Raises UsageError."""
+    try:
+        write()
+    except OSError as fault:
+        raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from fault
+
+
+def kernel_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of commands that execute notebooks."""
+    sub.add_argument("--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)")
+    sub.add_argument("--kernel", default="", metavar="NAME", help="the kernel to use (default: the notebook's)")
+    sub.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="how many notebooks run at the same time")
+
+
+def trust_option(sub: argparse.ArgumentParser) -> None:
+    """Add the options of commands that replay."""
+    sub.add_argument("--trust-record", action="store_true", help="let code of records run again that you have not signed")
+
+
+def file_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of commands that take files only."""
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError("it must be more than 0")
+    return value

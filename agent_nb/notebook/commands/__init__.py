@@ -1,0 +1,58 @@
+"""`%agent COMMAND …`: a table of small functions.
+
+Rules
+- A command says what it has to say as plain text, or returns what the notebook shows (a DataFrame, a Run). Its docstring is its help.
+- A wrong command or argument is one line that names the right ones; nothing is changed then.
+- No key is ever shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AgentError, UsageError
+from ..failure import AgentCellError
+from ..options import words
+from . import records, runs, setup
+from .shared import Command, say, table
+
+if TYPE_CHECKING:
+    from ..magic import AgentMagics
+
+
+def command(magics: AgentMagics, line: str) -> Any:
+    """Run one `%agent` command. Raises AgentCellError with one line when it is wrong."""
+    try:
+        name, *arguments = words(line) or ["help"]
+        found = COMMANDS.get(name)
+        if found is None:
+            near = difflib.get_close_matches(name, COMMANDS, 1)
+            hint = f" Did you mean %agent {near[0]}?" if near else ""
+            raise UsageError(f"There is no command %agent {name}.{hint} %agent help lists them.")
+        return found(magics, arguments)
+    except AgentError as fault:
+        raise AgentCellError(str(fault)) from None
+
+
+def help_(magics: AgentMagics, _: list[str]) -> None:
+    """list these commands"""
+    rows = [(f"%agent {name}", (function.__doc__ or "").strip()) for name, function in COMMANDS.items()]
+    say(f"{table(rows)}\n%%agent? lists the options of a cell, %config AgentMagics their defaults.")
+
+
+COMMANDS: dict[str, Command] = {
+    "help": help_,
+    "models": setup.models,
+    "tools": setup.tools,
+    "config": setup.config,
+    "key": setup.key,
+    "reset": runs.reset,
+    "show": runs.show,
+    "status": records.status,
+    "recover": records.recover,
+    "forget": records.forget,
+    "events": runs.events,
+    "export": runs.export,
+    "doctor": setup.doctor,
+}

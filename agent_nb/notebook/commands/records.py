@@ -1,0 +1,132 @@
+"""What is on record: `%agent status`, `recover` and `forget`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError
+from ...record import KEY, MIME
+from ..metadata import FORGET
+from .shared import say, table
+
+if TYPE_CHECKING:
+    from ...agent import Agent
+    from ...journal import Found
+    from ..magic import AgentMagics
+    from ..options import Options
+
+
+def status(magics: AgentMagics, _: list[str]) -> None:
+    """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that were lost"""
+    parts = [_cells(magics), _turns(magics), _lost(magics)]
+    say("\n\n".join(p for p in parts if p) or "No cell has run an agent yet.")
+
+
+def _cells(magics: AgentMagics) -> str:
+    import time
+
+    from ..statuses import standings
+
+    found = standings(magics.session.library, magics.read_options, lambda o: _agent(magics, o), magics.shell.user_ns)
+    rows = [("cell", "status", "recorded", "prompt")]
+    for cell in found:
+        when = time.strftime("%d %b %Y %H:%M", time.localtime(cell.recorded)) if cell.recorded else "-"
+        rows.append((cell.cell, cell.status, when, cell.prompt))
+    return table(rows) if found else ""
+
+
+def _agent(magics: AgentMagics, options: Options) -> Agent:
+    """Return the agent that a cell with these options would have, for its inputs."""
+    from ...agent import Agent
+    from ..session import secrets
+
+    return Agent(
+        options.model, options.tools, system=options.system, dialect=options.dialect, settings=options.settings,
+        namespace=magics.shell.user_ns, secrets=secrets(), late=True,
+    )  # fmt: skip
+
+
+def _turns(magics: AgentMagics) -> str:
+    from ...run import Run
+
+    rows = [("conversation", "turn", "run", "status", "prompt")]
+    for conversation in magics.session.conversations:
+        for number, turn in enumerate(conversation.turns, 1):
+            run = Run(turn.events)  # type: ignore[arg-type]  # turns of cells hold logs
+            id_ = run.log[0].run if len(run.log) else "?"
+            rows.append((conversation.name, str(number), id_, run.status, " ".join(run.prompt.split())[:60]))
+    return table(rows) if len(rows) > 1 else ""
+
+
+def _lost(magics: AgentMagics) -> str:
+    count = len([f for f in _offered(magics) if f.status == "lost"])
+    return f"{count} run{' was' if count == 1 else 's were'} lost: %agent recover" if count else ""
+
+
+def _offered(magics: AgentMagics, *, unsaved: bool = False) -> list[Found]:
+    """Return the lost runs, with `unsaved` also those that only this kernel knows."""
+    from ..recovery import offered
+
+    session = magics.session
+    known = {run.id for listed in session.runs.values() for run in listed if not unsaved}
+    known |= {str(r.get("id", "")) for listed in session.library.file().runs.values() for r in listed}
+    return offered(known, str(session.library.path() or ""))
+
+
+def recover(magics: AgentMagics, arguments: list[str]) -> None:
+    """[RUN|all]: the runs that never reached the notebook; with a run, bring it back"""
+    from ...run import Run
+    from ...view.bundle import bundle
+    from ..publish import publish
+    from ..recovery import chosen, rows
+    from ..recovery import recover as bring_back
+    from ..summary import summary
+
+    found, unsaved = _offered(magics), _offered(magics, unsaved=True)
+    if not found and arguments in ([], ["all"]):
+        say("Nothing was lost: every run of this user is in a notebook, or its journal is gone.")
+    elif not arguments:
+        say(f"{table(rows(found))}\nBring one back with %agent recover RUN, or all.")
+    here = [f for f in unsaved if f.header.run not in {g.header.run for g in found}]
+    if here and not arguments:
+        say(f"Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):\n{table(rows(here))}")
+    for one in chosen(found if arguments[0] == "all" else unsaved, arguments[0]) if arguments else ():
+        log, record = bring_back(one, magics.session.library)
+        run = Run(log)
+        cell = magics.session.cells.current(magics.shell, "recover", run.id)
+        magics.session.keep(cell, run, "_agent")
+        data = {**bundle(log, badge=f"recovered, ended {one.status}"), MIME: record}
+        publish(data, {KEY: summary(run)}, {}, False)
+
+
+def forget(magics: AgentMagics, arguments: list[str]) -> None:
+    """[CELL|all]: remove the records of a cell (by its id; default: the latest run's) from the notebook, this kernel and the journals"""
+    from ..publish import publish
+    from ..recovery import drop
+
+    session = magics.session
+    keys = _keys(magics, arguments)
+    runs = [run for key in (keys if keys is not None else list(session.runs)) for run in session.runs.pop(key, ())]
+    ids = sorted({*session.library.forget(keys), *(run.id for run in runs)} - {""})
+    for conversation in session.conversations:
+        for key in keys if keys is not None else [t.cell for t in conversation.turns]:
+            conversation.forget(key)
+    drop(ids)
+    count = f"{len(ids)} run{'' if len(ids) == 1 else 's'} forgotten"
+    text = f"{count}. They leave the file with its next save; what the outputs show stays until you clear it."
+    publish({"text/plain": text}, {KEY: {FORGET: ids}}, {}, False)
+
+
+def _keys(magics: AgentMagics, arguments: list[str]) -> list[str] | None:
+    """Return the cells that are meant (None: all). Raises UsageError for one that has no runs."""
+    session = magics.session
+    known = [*session.runs, *session.library.file().runs]
+    if arguments[:1] == ["all"]:
+        return None
+    if not arguments:
+        latest = session.latest
+        return [key for key, listed in session.runs.items() if latest in listed]
+    found = [key for key in dict.fromkeys(known) if key.startswith(arguments[0])]
+    if not found:
+        raise UsageError(f"No cell with runs begins with {arguments[0]!r}. Known: {', '.join(dict.fromkeys(known)) or 'none'}.")
+    return found

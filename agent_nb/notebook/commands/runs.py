@@ -1,0 +1,58 @@
+"""The runs of this session: `%agent show`, `events`, `export` and `reset`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from .shared import say, the_run
+
+if TYPE_CHECKING:
+    from ...run import Run
+    from ..magic import AgentMagics
+
+
+def show(magics: AgentMagics, arguments: list[str]) -> Run:
+    """[RUN]: show a run of this session again"""
+    return the_run(magics, arguments)
+
+
+def events(magics: AgentMagics, arguments: list[str]) -> Any:
+    """[RUN]: the events of a run as a DataFrame"""
+    return the_run(magics, arguments).to_frame()
+
+
+def export(magics: AgentMagics, arguments: list[str]) -> None:
+    """FILE [RUN]: write a run to a .ndjson, .md, .html or .txt file"""
+    if not arguments:
+        raise UsageError("Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt).")
+    path, run = Path(arguments[0]), the_run(magics, arguments[1:])
+    kind = FORMS.get(path.suffix.lower())
+    if kind is None:
+        raise UsageError(f"{path.name} has no ending that says the form. Known: {', '.join(FORMS)}.")
+    try:
+        path.write_text(kind(run), encoding="utf-8", newline="\n")
+    except OSError as fault:
+        raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from None
+    say(f"Run {run.id} is written to {path}.")
+
+
+def reset(magics: AgentMagics, arguments: list[str]) -> None:
+    """[CONVERSATION]: forget the turns of one conversation, or of all"""
+    known = [c.name for c in magics.session.conversations]
+    name = arguments[0] if arguments else None
+    if name is not None and name not in known:
+        raise UsageError(f"There is no conversation {name!r}. Known: {', '.join(known) or 'none'}.")
+    count = magics.session.conversations.reset(name)
+    say(f"{count} turn{'' if count == 1 else 's'} forgotten. The runs stay in the notebook.")
+
+
+FORMS: dict[str, Callable[[Run], str]] = {
+    ".ndjson": lambda run: run.events.to_ndjson(),
+    ".jsonl": lambda run: run.events.to_ndjson(),
+    ".md": lambda run: str(run._repr_mimebundle_()["text/markdown"]),
+    ".html": lambda run: str(run._repr_mimebundle_()["text/html"]),
+    ".txt": lambda run: str(run._repr_mimebundle_()["text/plain"]),
+}

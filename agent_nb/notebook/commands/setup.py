@@ -1,0 +1,100 @@
+"""What there is to work with: `%agent models`, `tools`, `config`, `key` and `doctor`.
+
+Rule: no key is ever shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from ...errors import AgentError, UsageError
+from ..asking import printable
+from .shared import elsewhere, say, table, tilde
+
+if TYPE_CHECKING:
+    from ..magic import AgentMagics
+
+
+def models(magics: AgentMagics, arguments: list[str]) -> None:
+    """[PROVIDER]: the model a cell would use now, and the providers; with a provider, the models it offers"""
+    from ...models import choose
+
+    if arguments:
+        say("\n".join(f"{arguments[0]}/{name}" for name in elsewhere(lambda: choose.list_models(arguments[0]))) or "(none)")
+        return
+    try:
+        name, where = choose.choose("", magics.model)
+        say(f"{name} ({where})")
+    except UsageError as fault:
+        say(str(fault))
+    say(f"Providers: {', '.join(choose.providers())}")
+
+
+def tools(magics: AgentMagics, _: list[str]) -> None:
+    """the tools that -t knows by name"""
+    from ... import plugins
+
+    rows = []
+    for room in plugins.names("tools"):
+        try:
+            found = plugins.load("tools", room)
+        except AgentError as fault:
+            rows.append((room, "", str(fault)))
+            continue
+        listed = found if isinstance(found, list | tuple) else (found,)
+        rows += [(t.name, t.effect, t.spec.description.partition("\n")[0]) for t in listed]
+    say(f"{table(rows)}\nAlso any function of this notebook: -t my_function")
+
+
+def config(magics: AgentMagics, _: list[str]) -> None:
+    """the defaults of the options, and the configuration file"""
+    from ...models import config as file
+
+    rows = [(f"AgentMagics.{name}", repr(value)) for name, value in sorted(magics.defaults().items())]
+    exists = "" if file.path().exists() else " (there is none)"
+    say(f"{table(rows)}\nSet one with: %config AgentMagics.model = 'provider/name'\nFile: {tilde(file.path())}{exists}")
+
+
+def key(magics: AgentMagics, arguments: list[str]) -> None:
+    """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it for this session"""
+    from ...models import keys
+
+    if not arguments:
+        say(table((provider, source or f"none: set {variable}") for provider, variable, source in keys.describe()))
+        return
+    provider, *rest = arguments
+    if rest not in ([], ["--keyring"]):
+        raise UsageError("Write %agent key PROVIDER, or %agent key PROVIDER --keyring. The key is asked for, not written in the cell.")
+    from getpass import getpass
+
+    try:
+        entered = getpass(f"Key of {printable(provider)}: ")
+    except (EOFError, NotImplementedError):
+        variable = keys.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
+        raise UsageError(f"There is no keyboard here to enter a key. Set the variable {variable}.") from None
+    say(f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}.")
+
+
+def doctor(magics: AgentMagics, _: list[str]) -> None:
+    """what this kernel and its front end can do"""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from ..frontend import can_click, view_kind
+
+    rows: list[tuple[str, str]] = [("python", sys.version.split()[0])]
+    for package in ("jupyter-agent-nb", "ipykernel", "ipython", "ipywidgets", "nbclient", "jupyter-server"):
+        try:
+            rows.append((package, version(package)))
+        except PackageNotFoundError:
+            rows.append((package, "not installed here"))
+    cell = magics.session.cells.current(magics.shell, "doctor", "")
+    rows += [
+        ("kernel", "yes" if cell.kernel else "no, a terminal"),
+        ("cell ids", "sent" if cell.id else "not sent: reruns cannot be told from new cells"),
+        ("view", view_kind("auto", cell)),
+        ("clicks while a cell runs", "yes" if can_click(magics.shell, cell) else "no: interrupt the kernel to stop"),
+        ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
+    ]
+    say(table(rows))
+    models(magics, [])

@@ -1,0 +1,62 @@
+"""What the commands share: how they speak, and the run they mean.
+
+Rule: whatever is written is plain printable text; a model or a tool may have chosen the words.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from ..asking import printable
+
+if TYPE_CHECKING:
+    from ...run import Run
+    from ..magic import AgentMagics
+
+Command = Callable[["AgentMagics", list[str]], Any]
+
+
+def say(text: str) -> None:
+    """Write a text to the cell's output, harmless whatever it quotes."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def table(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as lines with aligned columns."""
+    cells = [[str(value) for value in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(max(map(len, cells), default=0))] if cells else []
+    return "\n".join("  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=False)).rstrip() for row in cells)
+
+
+def the_run(magics: AgentMagics, arguments: list[str]) -> Run:
+    """Return the run whose id begins with the argument, or the latest. Raises UsageError."""
+    runs = [run for listed in magics.session.runs.values() for run in listed]
+    if not runs:
+        raise UsageError("No run yet in this session.")
+    if not arguments:
+        latest = magics.session.latest
+        assert latest is not None
+        return latest
+    found = [run for run in runs if run.id.startswith(arguments[0])]
+    if not found:
+        raise UsageError(f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(r.id for r in runs)}.")
+    return found[0]
+
+
+def elsewhere(work: Callable[[], Any]) -> Any:
+    """Run a coroutine function to its end on a loop of another thread and return its value: a magic is synchronous."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(work())).result()
+
+
+def tilde(path: Path) -> str:
+    """Return a path as text, the home folder as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
