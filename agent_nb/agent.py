@@ -29,6 +29,7 @@ from .log import EventLog
 from .loop import Loop
 from .memory import STRATEGIES
 from .plan import Plan
+from .published import Announced, Questions, announce
 from .redact import Redactor, environment_secrets, redact_value
 from .replay import Played, Player, Resume
 from .run import Run
@@ -137,8 +138,9 @@ class Agent:
         log = EventLog()
         redaction = self._redaction()
         user = events.User(content=redaction.value(prompt), attachments=_images(attachments), origin="user")
-        plan = self._plan(log, redaction, user, notes, history)
-        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume))
+        questions = Questions()
+        plan = self._plan(log, redaction, user, notes, history, ask=questions.beside(self.ask))
+        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume), questions)
 
     def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
         """Return the digests of what decides a run, by which its record is found (`replay.match`). The model is not needed for it."""
@@ -189,8 +191,9 @@ class Agent:
         return await self(prompt, **options)
 
     def _plan(
-        self, log: EventLog, redaction: Redaction, user: events.User, notes: Sequence[str], history: Sequence[Sequence[Event]]
-    ) -> Plan:
+        self, log: EventLog, redaction: Redaction, user: events.User, notes: Sequence[str], history: Sequence[Sequence[Event]],
+        *, ask: Asker,
+    ) -> Plan:  # fmt: skip
         from .models.retry import delays
         from .tools.approval import approver
 
@@ -198,7 +201,7 @@ class Agent:
         return Plan(
             model=start() if start else self.model,
             dialect=self._thinking(self.dialect), fallback=self._thinking(plugins.load("dialects", FALLBACK)),
-            tools=self.tools.specs, runner=self._runner(approver(self.approve, self.ask, self.folder), log), limits=self.limits,
+            tools=self.tools.specs, runner=self._runner(approver(self.approve, ask, self.folder), log), limits=self.limits,
             redaction=redaction, retry_delay=delays, system=self.system, memory=self.memory, settings=self.settings,
             start=self._start(redaction, user, history), notes=tuple(notes),
         )  # fmt: skip
@@ -232,11 +235,18 @@ class Agent:
 
 
 class Stream:
-    """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what drives it, in its cancel scope."""
+    """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what drives it, in its cancel scope.
 
-    def __init__(self, log: EventLog, make: Callable[[anyio.CancelScope], Loop | Player]) -> None:
+    `questions` are those that may be answered from elsewhere, by whoever follows the run (`published`).
+    """
+
+    def __init__(
+        self, log: EventLog, make: Callable[[anyio.CancelScope], Loop | Player], questions: Questions | None = None
+    ) -> None:
         self.log = log
         self.run = Run(log)
+        self.questions = questions or Questions()
+        self._announced: Announced | None = None
         self._make = make
         self._task: asyncio.Task[None] | None = None
         self._driver: Loop | Player | None = None
@@ -245,8 +255,15 @@ class Stream:
     def start(self) -> Stream:
         """Begin the run on the running event loop, once; return the stream."""
         if self._task is None:
+            self._announced = announce(self.log, questions=self.questions, cancel=self.stop)
             self._task = asyncio.get_running_loop().create_task(self._drive(), name=f"agent run {self.log.run}")
         return self
+
+    def stop(self, detail: str = "stopped from elsewhere") -> None:
+        """Stop the run as `cancel` does, from any thread."""
+        if self._task is not None:
+            with suppress(RuntimeError):  # its loop is closed: the run is over
+                self._task.get_loop().call_soon_threadsafe(self.cancel, "user", detail)
 
     def cancel(self, reason: str = "user", detail: str = "") -> None:
         """Stop the run; call it on the event loop's thread. What there is is kept and the log ends with `interrupt` and `end`."""

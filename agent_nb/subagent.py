@@ -7,6 +7,7 @@ Rules
 - Every event of the child is told as it happens, with `span` = the call's id (and the child's own span below it), its block and call ids
   prefixed by it, so that nothing in one log collides.
 - The child's `trace_id` is the parent's; its limits are its own, bounded by what the parent has left; its usage counts in the parent's.
+- What the child asks the user is asked under the id that the call has in the parent's log.
 - Cancelling the call cancels the child, which ends properly before the call does.
 - The result is the child's answer; a run that did not end `ok` is a ToolError that says why.
 """
@@ -25,7 +26,8 @@ from .errors import ToolError, UsageError
 from .events import Event
 from .limits import Limits
 from .messages import ToolSpec
-from .tools.base import Tool, ToolContext
+from .published import below as under
+from .tools.base import Asker, Decision, Question, Tool, ToolContext
 from .tools.decorator import clean_name
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ async def _delegate(agent: Agent, name: str, prompt: str, context: ToolContext) 
     status = "cancelled"
     stream.log.subscribe(lambda event: context.relay(below(event, context.call_id)))
     try:
+        with under():
+            stream.start()
         run = await stream
         status = run.status
     finally:
@@ -97,9 +101,21 @@ def bounded(agent: Agent, context: ToolContext) -> Agent:
     child = copy.copy(agent)
     child.trace_id = context.trace_id
     child.host = agent.host or context.host
-    child.ask = agent.ask or context.ask
+    child.ask = agent.ask or _asker(context)
     child.limits = tighter(agent.limits, context.remaining())
     return child
+
+
+def _asker(context: ToolContext) -> Asker | None:
+    """Return the parent's asker; a question's id is prefixed as the child's events are, so that the buttons below the call answer it."""
+    parent = context.ask
+    if parent is None:
+        return None
+
+    async def ask(question: Question) -> Decision | None:
+        return await parent(msgspec.structs.replace(question, call_id=f"{context.call_id}/{question.call_id}"))
+
+    return ask
 
 
 def tighter(limits: Limits, left: Mapping[str, float]) -> Limits:

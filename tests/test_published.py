@@ -1,0 +1,182 @@
+"""Runs of this process for whoever follows them: announced, found later, answered from elsewhere, never kept alive."""
+
+import asyncio
+import gc
+
+import pytest
+
+from agent_nb import Agent, Scripted, tool
+from agent_nb.errors import UsageError
+from agent_nb.log import EventLog
+from agent_nb.published import RUNS, Announced, Questions, Runs
+from agent_nb.tools.base import Decision, Question
+
+CALL = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'
+
+
+@tool(effect="outside")
+def touch(name: str) -> str:
+    """Touch a thing."""
+    return f"touched {name}"
+
+
+@pytest.fixture
+def seen():
+    """What is announced in this process during a test."""
+    found: list[Announced] = []
+    stop = RUNS.follow(found.append)
+    found.clear()
+    yield found
+    stop()
+
+
+def asker(answer):
+    async def ask(_question):
+        return answer
+
+    return ask
+
+
+# Announcing.
+
+
+def test_a_run_is_announced_when_it_begins_and_not_before(seen):
+    async def main():
+        stream = Agent(Scripted(["Hello."]))("hi")
+        assert not seen
+        await stream
+        return stream
+
+    stream = asyncio.run(main())
+    assert [found.log for found in seen] == [stream.log]
+
+
+def test_who_comes_later_finds_the_runs_that_somebody_still_holds():
+    runs, logs = Runs(), [EventLog("a"), EventLog("b"), EventLog("c")]
+    kept = [runs.announce(log, conversation=log.run) for log in logs]
+    del logs[1], kept[1]
+    gc.collect()
+    found = []
+    runs.follow(found.append)
+    assert [(f.log.run, f.conversation) for f in found] == [("a", "a"), ("c", "c")]
+
+
+def test_the_first_announcement_of_a_log_counts():
+    runs, log = Runs(), EventLog()
+    first = runs.announce(log, conversation="cell")
+    assert runs.announce(log) is None
+    assert first.conversation == "cell"
+
+
+def test_a_run_that_has_ended_elsewhere_can_no_longer_be_stopped_from_here():
+    runs, log = Runs(), EventLog()
+    runs.announce(log, cancel=lambda: None)
+    gc.collect()
+    found = []
+    runs.follow(found.append)
+    with pytest.raises(UsageError, match="over"):
+        found[0].cancel()
+
+
+def test_a_follower_that_raises_is_dropped_and_the_run_does_not_notice():
+    runs, told = Runs(), []
+
+    def broken(found):
+        told.append(found)
+        raise RuntimeError("down")
+
+    runs.follow(broken)
+    kept = [runs.announce(log) for log in (EventLog(), EventLog())]
+    assert told == kept[:1]
+
+
+def test_the_run_of_a_sub_agent_is_part_of_its_parents_and_not_announced(seen):
+    child = Agent(Scripted(["Done."]), name="helper")
+    call = '<execute>[{"name": "helper", "args": {"prompt": "x"}}]</execute>'
+    asyncio.run(Agent(Scripted([call, "Fine."]), tools=[child.as_tool()], approve="auto")("go")._wait())
+    assert len(seen) == 1
+
+
+def test_a_run_is_stopped_from_another_thread(seen):
+    async def main():
+        stream = Agent(Scripted([{"chunks": ["a", "b"], "delay": 60}]))("hi").start()
+        await asyncio.to_thread(seen[0].cancel)
+        return await stream
+
+    run = asyncio.run(main())
+    assert run.status == "interrupted"
+    assert run.log.of("interrupt")[0].detail == "stopped from elsewhere"
+
+
+# Questions.
+
+
+def asking(agent, act):
+    """Run an agent that asks; `act(stream, call_id)` is called from another thread when it does."""
+
+    async def main():
+        stream = agent("go")
+        stream.questions.reachable = lambda: True
+        async for event in stream:
+            if event.type == "approval" and event.stage == "requested":
+                asyncio.get_running_loop().run_in_executor(None, act, stream, event.call_id)
+        return stream.run
+
+    return asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_a_question_is_answered_from_elsewhere_with_other_arguments():
+    def act(stream, call_id):
+        while not stream.questions.answer(call_id, allow=True, args={"name": "b"}):
+            pass
+
+    run = asking(Agent(Scripted([CALL, "Done."]), tools=[touch]), act)
+    assert [e.content for e in run.log.of("result")] == ["touched b"]
+    assert run.log.of("approval")[1].by == "remote"
+
+
+def test_a_question_of_a_sub_agent_is_answered_under_the_id_that_the_parents_log_shows():
+    def act(stream, call_id):
+        assert call_id.count("/") == 1
+        while not stream.questions.answer(call_id, allow=False, reason="no"):
+            pass
+
+    child = Agent(Scripted([CALL, "It was not allowed."]), tools=[touch], name="helper")
+    call = '<execute>[{"name": "helper", "args": {"prompt": "x"}}]</execute>'
+    policy = Agent(Scripted([call, "Fine."]), tools=[child.as_tool()])
+    run = asking(policy, act)
+    assert [(e.status, bool(e.span)) for e in run.log.of("result")] == [("denied", True), ("ok", False)]
+
+
+def test_nobody_near_and_nobody_elsewhere_is_no_answer():
+    question = Question("c", "touch", {})
+    assert asyncio.run(Questions().beside(None)(question)) is None
+    assert asyncio.run(Questions().beside(asker(None))(question)) is None
+
+
+def test_an_answer_nearby_counts_as_it_is():
+    decision = Decision(True, by="click")
+    assert asyncio.run(Questions().beside(asker(decision))(Question("c", "touch", {}))) is decision
+
+
+def test_the_first_answer_counts_and_the_other_asker_is_given_up():
+    ended = []
+
+    async def near(_question):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    async def main():
+        questions = Questions()
+        waiting = asyncio.create_task(questions.beside(near)(Question("c", "touch", {})))
+        while not questions.answer("c", allow=True):
+            await asyncio.sleep(0)
+        assert not questions.answer("other", allow=True)
+        found = await waiting
+        assert not questions.answer("c", allow=True)
+        return found
+
+    assert asyncio.run(asyncio.wait_for(main(), 30)).allow
+    assert ended == [True]
