@@ -26,6 +26,7 @@ GONE = "script style svg math iframe object embed template noscript title textar
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},
+    "pre": {"tabindex"},
     "img": {"src", "alt", "width", "height"},
     "ol": {"start"},
     "td": {"colspan", "rowspan", "align"},
@@ -90,6 +91,8 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
         return value if _IMAGE.fullmatch(value) else None
     if name == "href":
         return value if _LINK.match(value) else None
+    if name == "tabindex":
+        return "0" if value == "0" else None
     if name in {"width", "height", "colspan", "rowspan", "start"}:
         return value if value.isascii() and value.isdigit() and len(value) <= 4 else None
     return value

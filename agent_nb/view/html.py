@@ -21,7 +21,9 @@ from .text import Text
 
 IGNORE = 'class="agent-nb mathjax_ignore tex2jax_ignore"'
 MATH = 'class="mathjax_process tex2jax_process"'
+GAP = "\u2003"  # between the two sides of a row, also where no style keeps them apart
 DEPTH, ENTRIES = 6, 60
+LINES, LETTERS = 12, look.SCROLLS  # what certainly needs no scrolling
 
 
 def draw(node: Node) -> str:
@@ -46,14 +48,18 @@ def style(*parts: str) -> str:
 
 
 def run(node: nodes.T) -> str:
-    """Return a run of text."""
-    weight = "font-weight:600" if node.bold else ""
-    lean = "font-style:italic" if node.italic else ""
-    label = f' role="img" aria-label="{escape(node.label)}"' if node.label else ""
+    """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code is plain text there."""
+    ink = look.ink(node.tone)
+    if node.label:
+        glyph = look.GLYPH if node.mono else ""
+        return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
     if node.mono:
-        return f"<code{label}{style(look.MONO, look.ink(node.tone), weight)}>{text(node.text)}</code>"
-    css, said = style(look.ink(node.tone), weight, lean), text(node.text.replace("  ", "\u2002"))
-    return f"<span{label}{css}>{said}</span>" if css or label else said
+        tag = "span" if node.tone == "muted" else "code"
+        said = f"<{tag}{style(look.MONO, ink)}>{text(node.text)}</{tag}>"
+        return f"<b{style('font-weight:600')}>{said}</b>" if node.bold else said
+    tag, weight = ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
+    css, said = style(ink, weight), text(node.text.replace("  ", "\u2002"))
+    return f"<{tag}{css}>{said}</{tag}>" if css or tag != "span" else said
 
 
 def _line(node: nodes.Row) -> str:
@@ -62,7 +68,7 @@ def _line(node: nodes.Row) -> str:
     if not node.right:
         return f"<span{style('' if node.wrap else look.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
     live = ' aria-live="polite"' if node.live else ""
-    return f"<span{live}{style(look.LEFT)}>{left}</span> <span{style(look.RIGHT)}>{''.join(run(t) for t in node.right)}</span>"
+    return f"<span{live}{style(look.LEFT)}>{left}</span> <span{style(look.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
 
 
 def row(node: nodes.Row) -> str:
@@ -75,7 +81,7 @@ def fold(node: nodes.Fold) -> str:
     if not node.body:
         return "".join(draw(part) for part in node.summary)
     lines = "".join(f"<span{style(look.ROW)}>{_line(p)}</span>" if isinstance(p, nodes.Row) else draw(p) for p in node.summary)
-    summary = f"<summary{style(look.SUMMARY)}><span{style(look.SUMMARY_LINE)}>{lines}</span></summary>"
+    summary = f"<summary{style(look.SUMMARY)}>{lines}</summary>"
     return f"<details{' open' if node.open else ''}>{summary}<div{style(look.BODY)}>{drawn(node.body)}</div></details>"
 
 
@@ -103,7 +109,9 @@ def panel(node: nodes.Panel) -> str:
     rows = []
     for number, step in enumerate(node.steps):
         hair = f"border-top:{look.HAIR}" if number else ""
-        rows.append(f"<div{style(look.STEP, hair, look.tint(step.tone, 6) if step.tone else '')}>{draw(step.child)}</div>")
+        marked = isinstance(step.child, nodes.Fold) and step.child.body
+        outer = style(look.STEP if marked else look.STEP_LINE, hair, look.tint(step.tone, 6) if step.tone else "")
+        rows.append(f"<div{outer}>{draw(step.child)}</div>")
     return f"<div{style(look.PANEL)}>{''.join(rows)}</div>"
 
 
@@ -122,16 +130,23 @@ def page(node: nodes.Page) -> str:
 def pre(node: nodes.Pre) -> str:
     """Return preformatted text."""
     wrap = "white-space:pre-wrap;overflow-wrap:break-word" if node.wrap else "white-space:pre"
-    said = escape(safe.output(node.text)).rstrip("\n")
-    return f"<pre{style(look.PRE, look.HEIGHT, wrap, look.ink(node.tone))}>{said}</pre>"
+    said = safe.output(node.text).rstrip("\n")
+    return f"<pre{style(look.PRE, look.HEIGHT, wrap, look.ink(node.tone))}{stop(said, wrap=node.wrap)}>{escape(said)}</pre>"
+
+
+def stop(said: str, *, wrap: bool = False) -> str:
+    """Return what makes a text that scrolls a stop of the tabulator: who has no mouse could not read its end."""
+    lines = said.split("\n")
+    tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
+    return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""
 
 
 def code(node: nodes.Code) -> str:
     """Return highlighted source code."""
     from .highlight import highlight
 
-    said = highlight(safe.output(node.text).rstrip("\n"), node.language)
-    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}>{said}</pre>"
+    said = safe.output(node.text).rstrip("\n")
+    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}{stop(said)}>{highlight(said, node.language)}</pre>"
 
 
 def bar(node: nodes.Bar) -> str:
@@ -204,9 +219,9 @@ def branch(node: nodes.Branch) -> str:
     """Return one line of a tree and what hangs below it."""
     left = f"<span{style(look.WORDS)}>{''.join(run(t) for t in node.row.left)}</span>"
     right = "".join(run(t) for t in node.row.right) + _figure(node)
-    said = f"<span{style(look.ROW)}>{left}{f' <span{style(look.RIGHT)}>{right}</span>' if right else ''}</span>"
+    said = f"<span{style(look.ROW)}>{left}{f' <span{style(look.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
     if node.detail:
-        summary = f"<summary{style(look.SUMMARY)}><span{style(look.SUMMARY_LINE)}>{said}</span></summary>"
+        summary = f"<summary{style(look.SUMMARY)}>{said}</summary>"
         said = f"<details>{summary}<div{style(look.BODY)}>{drawn(node.detail)}</div></details>"
     edge = f"border-left-color:{look.role(node.tone)}" if node.strong and node.tone else ""
     below = f"<ul{style(look.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>" if node.branches else ""
@@ -229,7 +244,8 @@ def table(node: nodes.Table) -> str:
     body = "".join("<tr>" + "".join(f"<td{style(look.CELL)}>{text(c)}</td>" for c in row) + "</tr>" for row in node.rows)
     note = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>" if node.note else ""
     inner = f"<table{style(look.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div{style('overflow:auto', look.HEIGHT)}>{inner}</div>{note}"
+    scrolls = ' tabindex="0"' if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2 else ""
+    return f"<div{style('overflow:auto', look.HEIGHT)}{scrolls}>{inner}</div>{note}"
 
 
 def image(node: nodes.Image) -> str:
@@ -240,8 +256,9 @@ def image(node: nodes.Image) -> str:
 
 def diff(node: nodes.Diff) -> str:
     """Return a diff, its lines coloured."""
-    said = "\n".join(_diff_line(line) for line in safe.output(node.text).rstrip("\n").split("\n"))
-    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}>{said}</pre>"
+    text = safe.output(node.text).rstrip("\n")
+    said = "\n".join(_diff_line(line) for line in text.split("\n"))
+    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}{stop(text)}>{said}</pre>"
 
 
 def _diff_line(line: str) -> str:
@@ -256,7 +273,7 @@ def html(node: nodes.Html) -> str:
     from .clean import clean
 
     inner = clean(node.html) or (f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else "")
-    return f"<div{style('overflow:auto', 'max-height:30em', 'margin:4px 0', look.SMALL_TEXT)}>{inner}</div>"
+    return f"<div{style('overflow:auto', 'max-height:30em', 'margin:4px 0', look.SMALL_TEXT)} tabindex=\"0\">{inner}</div>"
 
 
 def nothing(node: Node) -> str:

@@ -36,8 +36,8 @@ STYLES = {
     "hr": f"border:0;border-top:{look.LINE};margin:12px 0",
 }
 SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
-CODE_INLINE = "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em"
-PRE = f"background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto"
+CODE_INLINE = "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em;" + look.FAMILY
+PRE = f"background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto;{look.FAMILY}"
 _DOLLARS = re.compile(r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)")
 _FENCES = {"$$": "$$", "\\[": "\\]"}
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
@@ -109,7 +109,8 @@ def selectors() -> dict[str, str]:
 def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> str:
     """Return a block of code. A long one comes in pages: only the first has round corners and space above, only the last below."""
     text = code.rstrip("\n") if last else code.removesuffix("\n")
-    return f'<pre style="{pre_style(first=first, last=last)}">{highlight(text, language)}</pre>\n'
+    stop = ' tabindex="0"' if max(map(len, text.split("\n"))) > look.SCROLLS else ""  # long lines scroll, without a mouse too
+    return f'<pre style="{pre_style(first=first, last=last)}"{stop}>{highlight(text, language)}</pre>\n'
 
 
 def pre_style(*, first: bool = True, last: bool = True) -> str:

@@ -59,10 +59,8 @@ def text_nodes(text: str) -> tuple[Node, ...]:
 def traceback(text: str) -> tuple[Node, ...]:
     """Return the last line of a traceback in plain sight and the rest in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
-    return (
-        Row((T(clip(last, 400), tone="bad"),), wrap=True),
-        Fold((Row((T("Traceback", tone="muted"),)),), (Code(bounded(text), "pytb"),), title="Traceback"),
-    )
+    head = Row((T(f"Traceback — {plural(len(text.splitlines()), 'line')}", tone="muted"),))
+    return (Row((T(clip(last, 400), tone="bad"),), wrap=True), Fold((head,), (Code(bounded(text), "pytb"),), title="Traceback"))
 
 
 def _json_text(text: str) -> tuple[Node, ...]:

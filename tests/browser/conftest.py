@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib.resources
 import importlib.util
 import itertools
 import json
@@ -324,6 +325,14 @@ def browser_context() -> Iterator[Any]:
 def new_page() -> type[Notebook]:
     """The class of open notebooks, for a test that makes its own browser context: `new_page(context, server, app, name)`."""
     return Notebook
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The source of axe-core, which finds what is not accessible in a page."""
+    if importlib.util.find_spec("axe_playwright_python") is None:
+        lacking("axe-playwright-python is not installed")
+    return (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -159,11 +159,11 @@ TAGS = (
 )
 ATTRIBUTES = (
     "style title href rel target src alt role open scope start class colspan rowspan align width height "
-    "aria-label aria-live aria-valuemin aria-valuemax aria-valuenow"
+    "tabindex aria-label aria-live aria-valuemin aria-valuemax aria-valuenow"
 )
 CLASSES = {"agent-nb mathjax_ignore tex2jax_ignore", "mathjax_process tex2jax_process"}
 FORBIDDEN = re.compile(
-    r"position|z-index|url\(|expression|behavior|@import|float|transform|opacity|(?<![a-z-])content\s*:|-moz-binding"
+    r"(?<!list-style-)position|z-index|url\(|expression|behavior|@import|float|transform|opacity|(?<![a-z-])content\s*:|-moz-binding"
     r"|margin[a-z-]*:[^;]*-\d",
     re.IGNORECASE,
 )

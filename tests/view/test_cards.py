@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -291,3 +292,41 @@ def test_code_has_aa_contrast_on_its_ground(theme, family):
 @pytest.mark.parametrize(("text", "gist"), [("_use_ my_tool", "use my_tool"), ("a > b here", "a > b here"), ("> quoted", "quoted")])
 def test_a_gist_keeps_names_and_comparisons(text, gist):
     assert words.gist(text) == gist
+
+
+def test_what_the_line_of_a_call_says_stands_there_once(begun):
+    begun.tool("k1", "save", {"file": "a.csv"}, content="2 lines written")
+    begun.tool("k2", "count", {"of": "rows"}, content=42)
+    begun.tool("k3", "save", {"file": "a.csv"}, content="one\ntwo")
+    text = said(begun.log)
+    assert text.count("2 lines written") == 1
+    assert text.count("42") == 1
+    assert "one\n" in text
+    assert html.draw(page(RunView().extend(begun.log))).count("<details") == 1
+
+
+def test_arguments_that_the_line_has_no_room_for_are_in_the_fold(begun):
+    begun.tool("k", "save", {"file": "a.csv", "title": "all the prices of last year", "sheet": "the first of them"}, content="x" * 60)
+    assert '<details' in html.draw(page(RunView().extend(begun.log)))
+
+
+def test_a_footer_says_no_pace_that_nobody_could_measure(begun):
+    begun(e.Metric(total=e.Counts(input=10, output=50, duration=0.001, ttft=0.0)), e.End())
+    assert "tok/s" not in said(begun.log)
+    assert "first token" not in said(begun.log)
+
+
+def test_a_page_without_styles_keeps_its_two_sides_apart_and_its_words_bold(rich):
+    made = html.draw(page(RunView().extend(rich.log)))
+    bare = re.sub(' (?:style|class|role|aria-[a-z]+)="[^"]*"', "", made)
+    assert "<b>✓ done</b>" in bare
+    assert "<b><code>scan</code></b>" in bare
+    assert "<i>Look at the columns first</i>" in bare
+    assert re.search("<span>\u2003.*1 item", bare)
+    assert '<code>column=' not in bare
+
+
+def test_rows_that_do_not_open_stand_in_line_with_those_that_do(rich):
+    made = html.draw(page(RunView().extend(rich.log)))
+    assert f"<summary style=\"{look.SUMMARY}\">" in made
+    assert f'style="{look.STEP_LINE};' in made

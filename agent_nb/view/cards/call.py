@@ -19,6 +19,7 @@ from .node import nested
 
 TAIL = 1600  # characters of output shown while the call runs
 LINES = 10
+ONE_LINE = 84  # characters that a summary line has room for
 FEW = 5  # lines of output that are not folded away
 FAILED = ("error", "denied", "timeout")
 LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
@@ -63,8 +64,18 @@ def _closed(state: CallCard, context: Context) -> Node:
     about = values.gist(state.content, state.display) if state.status == "ok" else ""
     took = duration(state.duration) if state.duration else ""
     right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
-    body = (*_arguments(state), *_decision(state), *nested(state.children, context), *_output(state), *_result(state, context))
+    result = _result(state, context)
+    shown = () if about and said(result) == about else result
+    body = (*_arguments(state, about), *_decision(state), *nested(state.children, context), *_output(state), *shown)
     return Fold((Row(_head(state), right), *_lane(state)), body, open=state.status in FAILED, title=_title(state, about))
+
+
+def said(result: tuple[Node, ...]) -> str:
+    """Return the result when it is but a few words or a number, else ""."""
+    only = result[0] if len(result) == 1 else None
+    if isinstance(only, Pre):
+        return only.text.strip()
+    return short(only.value, 60) if isinstance(only, Json) and not isinstance(only.value, dict | list | str) else ""
 
 
 def _title(state: CallCard, about: str) -> str:
@@ -82,11 +93,13 @@ def _lane(state: CallCard) -> tuple[Node, ...]:
     return (Lane(max(0.0, start / whole), min(1.0, (end - start) / whole), tone, label),)
 
 
-def _arguments(state: CallCard) -> tuple[Node, ...]:
-    """Return the arguments as code, text or a tree, unless the summary line has said them all."""
+def _arguments(state: CallCard, about: str) -> tuple[Node, ...]:
+    """Return the arguments as code, text or a tree, unless the summary line has said them all, beside what came of them."""
     if not state.args:
-        return (Pre(values.bounded(str(state.raw), 4000)),) if len(state.raw) and state.status in FAILED else ()
-    if len(state.args) <= 3 and all(len(short(v, 60)) <= 36 and "…" not in short(v, 60) for v in state.args.values()):
+        raw = values.bounded(str(state.raw), 4000).strip()
+        return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
+    whole = all(len(short(v, 60)) <= 36 and "…" not in short(v, 60) for v in state.args.values())
+    if whole and len(arguments(state.args)) + len(about) <= ONE_LINE:
         return ()
     return written_arguments(state.name, state.args)
 

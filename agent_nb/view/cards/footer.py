@@ -7,14 +7,16 @@ from ..state import RunView
 from ..words import count, duration, join, plural
 from .base import Context
 
+MEASURED, PACED = 0.001, 0.1  # s: below that no model has answered, and a pace would be noise
+
 
 def card(state: RunView, context: Context) -> Node | None:
     """Return the footer of a run that is over, or None while it goes on."""
     if state.status in {"", "running"}:
         return None
     total = state.total
-    first = f"first token {duration(total.ttft)}" if total.ttft is not None else ""
-    pace = f"{total.output / total.duration:.0f} tok/s" if total.output and total.duration else ""
+    first = f"first token {duration(total.ttft)}" if total.ttft is not None and total.ttft >= MEASURED else ""
+    pace = f"{total.output / total.duration:.0f} tok/s" if total.output and total.duration and total.duration >= PACED else ""
     cached = f"{count(total.cached)} cached" if total.cached else ""
     reasoning = f"{count(total.reasoning)} reasoning" if total.reasoning else ""
     about = join(f"run {state.run[:12]}" if state.run else "", plural(state.events, "event"), first, pace, cached, reasoning)
