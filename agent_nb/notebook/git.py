@@ -24,7 +24,7 @@ from ..compare import items
 from ..errors import UsageError
 from ..record import KEY, MIME, VERSION, events_of
 from . import metadata
-from .library import source_of
+from .transform import source_of
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"

@@ -6,6 +6,7 @@ should need no file at all.
 Rules
 - A cell's own records come newest first, each run once; the kernel's own count before the file's.
 - Without a cell id, a cell is found by the hash of its text and how many cells of that text ran before it.
+- A run that stands with several cells (a cell was pasted) was said once: by the cell it was made in, as long as that one has it.
 - The file is read only when it is needed and again only when it has changed; whatever is wrong with it is as if there were none.
 """
 
@@ -25,6 +26,7 @@ from ..run import Run
 from ..tape import candidates
 from .cell import Cell, content_hash
 from .conversations import Turn
+from .transform import source_of
 from .whereis import notebook_path
 
 KEPT = 3
@@ -38,6 +40,11 @@ class File(msgspec.Struct, frozen=True):
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
     sources: Mapping[str, str] = {}
+
+    def said_by(self, cell: str, record: Mapping[str, Any]) -> bool:
+        """Return whether a record of `cell` was made there, or at least not in another cell that still has it."""
+        maker = str(record.get("cell", ""))
+        return maker == cell or all(r.get("id") != record.get("id") for r in self.runs.get(maker, ()))
 
 
 NOTHING = File()
@@ -103,7 +110,7 @@ class Library:
         turns = []
         for above in file.order[: list(file.order).index(cell.id)]:
             record = next((r for r in self._known(file.runs.get(above, ())) if r.get("conversation", "main") == conversation), None)
-            if record is not None:
+            if record is not None and file.said_by(above, record):
                 turns.append(Turn(above, events_of(record), bool(record.get("fresh"))))
         return [t for t in turns if Run(t.events).status == "ok" or Run(t.events).answer]  # type: ignore[arg-type]  # any sequence does
 
@@ -138,12 +145,6 @@ def _parsed(notebook: Any) -> File:
     cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
     sources = {str(c.get("id", "")): source_of(c) for c in cells if c.get("cell_type") == "code"}
     return File(runs, [str(c.get("id", "")) for c in cells], sources)
-
-
-def source_of(cell: Mapping[str, Any]) -> str:
-    """Return the source of a cell's JSON, which may be a text or a list of lines."""
-    source = cell.get("source", "")
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 def _number(value: Any) -> float:

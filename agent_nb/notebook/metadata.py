@@ -7,9 +7,11 @@ Rules
 - `lift` is idempotent, and never touches a notebook in which there is nothing of ours.
 - What the file on disk has is kept (`previous`): a front end's stale copy must not erase a log. Of each cell the newest
   three runs stay, newest first.
-- Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second.
-- A cell pasted elsewhere has a reference to a run; it gets a copy of that run.
-- `%agent forget` leaves the ids of runs in its output (`FORGET`): these are taken out, wherever they stand.
+- Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second; a front end
+  that loaded them before does not bring them back without their cell.
+- A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Split and merged cells: `heirs`.
+- `%agent forget` leaves the ids of runs in its output (`FORGET`): these are taken out, wherever they stand. Digests of the ids stay
+  in the metadata (`FORGOTTEN`), because a front end sends what it loaded until it is loaded again.
 - A notebook with metadata of a newer version is left as it is. What is no record is left where it is.
 """
 
@@ -24,10 +26,14 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ..errors import UsageError
+from ..portable import sha256
 from ..record import KEY, LIVE, MIME, VERSION, attach, detach, payload_keys
+from .heirs import inherited, leaving
 
 KEPT = 3
 FORGET = "forget"
+FORGOTTEN = "forgotten"
+REMEMBERED = 500  # forgotten runs
 WIDGET = "application/vnd.jupyter.widget-view+json"
 Runs = dict[str, list[dict[str, Any]]]
 
@@ -41,15 +47,18 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     mine = metadata.get(KEY)
     if _newer(mine) or _newer(previous) or not isinstance(nb.get("cells"), list):
         return False
-    runs = _merged(_runs(previous), _runs(mine), _unlifted(nb))
-    known = {r["id"]: r for listed in runs.values() for r in listed}
-    runs = _merged(runs, {cell: [known[r] for r in refs if r in known] for cell, refs in _references(nb).items()})
-    runs = _without(runs, _forgotten(nb))
-    gone = _gone(runs, {c.get("id") for c in _cells(nb)}, mine, previous)
+    present = {c.get("id") for c in _cells(nb)}
+    forgotten = _forgotten(nb, previous, mine)
+    loaded = {cell: listed for cell, listed in _runs(mine).items() if cell in present or not isinstance(previous, dict)}
+    runs = _without(_merged(_runs(previous), loaded, _unlifted(nb)), forgotten)
+    runs = _merged(runs, _copies(nb, runs))
+    runs = _merged(runs, inherited(_cells(nb), runs))
+    runs = _less(runs, leaving(_cells(nb), runs))
+    gone = _gone(runs, present, mine, previous)
     runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
-    if not runs and mine is None:
+    if not runs and not forgotten and mine is None:
         return False
-    metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, mine)
+    metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, forgotten, mine)
     _refer(nb, runs)
     return True
 
@@ -167,8 +176,8 @@ def _started(record: dict[str, Any]) -> float:
     return float(started) if isinstance(started, int | float) else 0.0
 
 
-def _written(runs: Runs, gone: dict[str, int], mine: Any) -> dict[str, Any]:
-    """Return our metadata: the runs, their payloads once, and what else stood there."""
+def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any) -> dict[str, Any]:
+    """Return our metadata: the runs, their payloads once, what is gone and forgotten, and what else stood there."""
     payloads: dict[str, Any] = {}
     stored: Runs = {}
     for cell, listed in sorted(runs.items()):
@@ -178,8 +187,8 @@ def _written(runs: Runs, gone: dict[str, int], mine: Any) -> dict[str, Any]:
             bare, own = detach(record)
             stored[cell].append(bare)
             payloads |= {k: v for k, v in own.items() if k in needed}
-    kept = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in ("payloads", "gone")}
-    optional = {"payloads": dict(sorted(payloads.items())), "gone": gone}
+    kept = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in ("payloads", "gone", FORGOTTEN)}
+    optional = {"payloads": dict(sorted(payloads.items())), "gone": gone, FORGOTTEN: forgotten}
     return {**kept, "version": VERSION, "runs": stored, **{k: v for k, v in optional.items() if v}}
 
 
@@ -206,30 +215,44 @@ def _unlifted(nb: dict[str, Any], *, index: bool = False) -> Runs:
     return found
 
 
-def _forgotten(nb: dict[str, Any]) -> set[str]:
-    """Return the ids of runs that are to go, and take their records out of the outputs."""
-    ids: set[str] = set()
+def _forgotten(nb: dict[str, Any], *saved: Any) -> list[str]:
+    """Return the digests of runs that are to go, those of earlier saves first, and take their records out of the outputs."""
+    marks = [mark for value in saved if isinstance(value, dict) for mark in _texts(value.get(FORGOTTEN))]
     for _, output in _outputs(nb):
         numbers = (output.get("metadata") or {}).get(KEY)
-        listed = numbers.get(FORGET) if isinstance(numbers, dict) else None
-        ids |= {i for i in listed if isinstance(i, str)} if isinstance(listed, list) else set()
-    for _, output in _outputs(nb) if ids else ():
+        marks += map(_mark, _texts(numbers.get(FORGET))) if isinstance(numbers, dict) else []
+    for _, output in _outputs(nb) if marks else ():
         value = (output.get("data") or {}).get(MIME)
-        if isinstance(value, dict) and {value.get("id"), value.get("ref")} & ids:
+        if isinstance(value, dict) and any(_mark(i) in marks for i in _texts([value.get("id"), value.get("ref")])):
             del output["data"][MIME]
-    return ids
+    return list(dict.fromkeys(marks))[-REMEMBERED:]
 
 
-def _without(runs: Runs, ids: set[str]) -> Runs:
-    return {cell: [r for r in listed if r["id"] not in ids] for cell, listed in runs.items()} if ids else runs
+def _mark(run: str) -> str:
+    return sha256(run)[:16]
 
 
-def _references(nb: dict[str, Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _texts(value: Any) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def _without(runs: Runs, marks: list[str]) -> Runs:
+    return {cell: [r for r in listed if _mark(r["id"]) not in marks] for cell, listed in runs.items()} if marks else runs
+
+
+def _less(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
+    return {cell: [r for r in listed if r["id"] not in leaving.get(cell, ())] for cell, listed in runs.items()}
+
+
+def _copies(nb: dict[str, Any], runs: Runs) -> Runs:
+    """Return the runs that cells refer to and do not have."""
+    known = {r["id"]: r for listed in runs.values() for r in listed}
+    found: Runs = {}
     for cell, output in _outputs(nb):
-        value = (output.get("data") or {}).get(MIME)
-        if cell.get("id") and isinstance(value, dict) and isinstance(value.get("ref"), str):
-            found.setdefault(cell["id"], []).append(value["ref"])
+        value, own = (output.get("data") or {}).get(MIME), cell.get("id")
+        run = known.get(value["ref"]) if isinstance(value, dict) and isinstance(value.get("ref"), str) else None
+        if own and run is not None and all(r["id"] != run["id"] for r in runs.get(own, ())):
+            found.setdefault(own, []).append(run)
     return found
 
 
@@ -245,7 +268,8 @@ def _gone(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, 
 
 def _refer(nb: dict[str, Any], runs: Runs) -> None:
     """Replace records in outputs by references, where the record has its place in the metadata."""
+    known = {r["id"] for listed in runs.values() for r in listed}
     for cell, output in _outputs(nb):
         value = (output.get("data") or {}).get(MIME)
-        if _sound(value) and any(r["id"] == value["id"] for r in runs.get(cell.get("id", ""), [])):
+        if _sound(value) and cell.get("id") and value["id"] in known:
             output["data"][MIME] = {"version": VERSION, "ref": value["id"]}

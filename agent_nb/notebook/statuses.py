@@ -65,7 +65,7 @@ def standings(
             status = "imported" if options.source else str(match(records, make(options).inputs(prompt, history=history)))
         except AgentError as fault:
             status = f"unknown: {fault}"
-        if records:
+        if records and file.said_by(cell_id, records[0]):
             said[str(records[0].get("conversation", "main"))].append(events_of(records[0]))
         found.append(Standing(cell_id, " ".join(cell.body.split())[:LONGEST], status, _started(records)))
     return found

@@ -23,9 +23,8 @@ from ..collect import records
 from ..events import User
 from ..record import events_of
 from .execute import OnCell, execute
-from .library import source_of
 from .metadata import load
-from .transform import agent_cell
+from .transform import agent_cell, source_of
 
 LONGEST = 20  # lines of a difference
 PASSING = ("ok", "limit")  # how a recorded run may have ended

@@ -17,6 +17,7 @@ Rules
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 MAGIC = "agent"
@@ -38,6 +39,12 @@ def agent_cell(source: str) -> tuple[str, str] | None:
     """Return the option line and the body of an agent cell's source, or None for another cell."""
     found = _OURS.match(source)
     return None if found is None else (found[1].strip(), source[found.end() :])
+
+
+def source_of(cell: Mapping[str, Any]) -> str:
+    """Return the source of a cell's JSON, which may be a text or a list of lines."""
+    source = cell.get("source", "")
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 # While a cell is typed in a terminal, IPython asks transformers without side effects whether it is complete. Rewritten,

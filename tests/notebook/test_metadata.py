@@ -259,3 +259,146 @@ def test_a_run_that_goes_on_is_saved_without_its_widget():
     assert presave.before_save({"type": "notebook", "content": content}, "n.ipynb", None)
     assert live["data"] == {"text/html": "static"}
     assert other["data"] == data
+
+
+def asked(name, prompt, started=1.0):
+    """Return a record of a run that was asked `prompt`."""
+    made = run(name, started)
+    made["events"].insert(1, {"type": "user", "content": prompt})
+    return made
+
+
+def again(nb, over, *cells):
+    """Save a notebook of `cells` that a front end has loaded as `nb` was saved, over a file with the metadata `over`."""
+    return saved(*cells, over=over, agent_nb=copy.deepcopy(nb))
+
+
+def test_a_loaded_copy_does_not_bring_back_the_runs_of_a_deleted_cell():
+    loaded = ours = saved(cell("a", output(run("r1"))), cell("b", output(run("r2"))))
+    kept = []
+    for _ in range(4):
+        ours = again(loaded, ours, cell("b"))
+        kept.append(sorted(ours["runs"]))
+    assert kept == [["a", "b"], ["b"], ["b"], ["b"]]
+
+
+def test_an_undo_after_many_saves_finds_the_runs_in_the_loaded_copy():
+    loaded = ours = saved(cell("a", output(run("r1"))), cell("b"))
+    for _ in range(3):
+        ours = again(loaded, ours, cell("b"))
+    assert ids(again(loaded, ours, cell("a"), cell("b"))) == {"a": ["r1"]}
+
+
+def test_a_notebook_saved_under_a_new_name_takes_its_runs_along():
+    loaded = saved(cell("a", output(run("r1"))), cell("b"))
+    assert ids(again(loaded, None, cell("a"), cell("b"))) == {"a": ["r1"]}
+
+
+def forgetting(*names):
+    return {"output_type": "display_data", "data": {"text/plain": "1 run forgotten"}, "metadata": {"agent_nb": {"forget": list(names)}}}
+
+
+def test_what_was_forgotten_stays_forgotten_when_a_front_end_sends_what_it_had():
+    """The output of `%agent forget` is cleared, while the page still has the record in its metadata and in the cell's output."""
+    loaded = saved(cell("a", output(run("r1"))), cell("b"))
+    shown = output(run("r1"))
+    ours = again(loaded, loaded, cell("a", copy.deepcopy(shown)), cell("b", forgetting("r1")))
+    assert ours["runs"] == {}
+    for cells in ([cell("a", shown), cell("b")], [cell("a"), cell("b")]):
+        nb = notebook(*cells, agent_nb=copy.deepcopy(loaded))
+        lift(nb, ours)
+        ours = nb["metadata"]["agent_nb"]
+        assert len(ours["forgotten"]) == 1
+        assert '"events"' not in json.dumps(nb)
+        assert "r1" not in json.dumps(nb)
+
+
+def test_a_run_that_was_never_saved_is_forgotten_for_good_too():
+    ours = saved(cell("a", output(run("r1"))), cell("b", forgetting("r1")))
+    assert ids(saved(cell("a", output(run("r1"))), cell("b"), over=ours)) == {}
+
+
+def test_a_reference_does_not_replace_a_cells_own_run_of_the_same_id():
+    """Imported runs have ids of their own: two cells may hold different records of one id."""
+    part, whole = run("s"), {**run("s"), "hash": "other"}
+    ours = saved(cell("a", output(part)), cell("b", output(whole)))
+    ref = {"version": 1, "ref": "s"}
+    ours = saved(cell("a", output(ref)), cell("b", output(ref)), over=ours)
+    assert [ours["runs"][name][0].get("hash") for name in "ab"] == [None, "other"]
+
+
+def agent(name, prompt, *outputs):
+    return cell(name, *outputs, source=f"%%agent -m x\n{prompt}")
+
+
+def code(name, source, *outputs):
+    return cell(name, *outputs, source=source)
+
+
+def test_the_runs_of_a_split_cell_go_with_the_part_that_has_the_magic():
+    """The upper part has a new id and no output; the lower one keeps both, in full until the page is loaded again."""
+    full = output(asked("r1", "Dig a hole.\nThen fill it."))
+    first = saved(agent("a", "Dig a hole.\nThen fill it.", copy.deepcopy(full)))
+    parts = [agent("new", "Dig a hole."), code("a", "Then fill it.", full)]
+    nb = notebook(*copy.deepcopy(parts))
+    lift(nb, first)
+    ours = nb["metadata"]["agent_nb"]
+    assert ids(ours) == {"new": ["r1"]}
+    assert nb["cells"][1]["outputs"][0]["data"][MIME] == {"version": 1, "ref": "r1"}
+    assert ids(saved(*copy.deepcopy(parts), over=ours)) == {"new": ["r1"]}
+    assert ids(saved(*nb["cells"], over=ours, agent_nb=ours)) == {"new": ["r1"]}
+
+
+def test_a_split_in_three_or_with_text_between_is_followed():
+    full = output(asked("r1", "Dig.\nFill.\nDig again."))
+    parts = [agent("n1", "Dig."), {"cell_type": "markdown", "id": "m", "source": ""}, code("n2", "Fill."), code("a", "Dig again.", full)]
+    assert ids(saved(*parts)) == {"n1": ["r1"]}
+
+
+def test_an_undone_split_has_its_runs_where_they_were():
+    full = output(asked("r1", "Dig.\nFill."))
+    ours = saved(agent("new", "Dig."), code("a", "Fill.", copy.deepcopy(full)))
+    ours = saved(agent("a", "Dig.\nFill.", full), over=ours)
+    assert ours["runs"]["a"][0]["id"] == "r1"
+    ours = saved(agent("a", "Dig.\nFill."), over=ours)
+    assert ids(ours) == {"a": ["r1"]}
+
+
+def test_the_upper_part_of_a_split_keeps_its_runs_beside_newer_ones():
+    full = output(asked("r1", "Dig.\nFill."))
+    ours = saved(agent("new", "Dig."), code("a", "Fill.", copy.deepcopy(full)))
+    ours = saved(agent("new", "Dig.", output(asked("r2", "Dig.", 2.0))), code("a", "Fill.", full), over=ours)
+    assert ids(ours) == {"new": ["r2", "r1"]}
+
+
+def test_a_merged_cell_has_the_runs_of_the_cell_it_begins_with():
+    ours = saved(agent("a", "Dig a hole.", output(asked("r1", "Dig a hole."))), agent("b", "Dig.", output(asked("r2", "Dig."))))
+    ours = saved(agent("new", "Dig a hole.\n\nThen fill it."), over=ours)
+    assert ids(ours) == {"a": ["r1"], "b": ["r2"], "new": ["r1"]}
+    assert ids(saved(agent("new", "Dig a hole.\n\nThen fill it."), over=ours)) == {"new": ["r1"]}
+
+
+@pytest.mark.parametrize("prompt", ["Dig a hole. And more", "Something else.", ""])
+def test_another_cell_inherits_nothing(prompt):
+    ours = saved(agent("a", "Dig a hole.", output(asked("r1", "Dig a hole."))))
+    assert "new" not in saved(agent("new", prompt), over=ours)["runs"]
+    shown = code("c", "x = 1", output(asked("r1", "Dig a hole.")))
+    assert ids(saved(agent("new", prompt), shown)) == {"c": ["r1"]}
+
+
+def test_a_cell_with_a_run_of_its_own_inherits_nothing():
+    full = output(asked("r1", "Dig.\nFill."))
+    ours = saved(agent("h", "Dig.", output(asked("r0", "Dig."))), code("a", "Fill.", full))
+    assert ids(ours) == {"h": ["r0"], "a": ["r1"]}
+
+
+def test_what_is_recovered_in_the_cell_below_belongs_to_the_agent_cell():
+    assert ids(saved(agent("a", "Dig."), code("r", "%agent recover r1", output(asked("r1", "Dig."))))) == {"a": ["r1"]}
+
+
+@pytest.mark.parametrize("events", [None, [], [3], [{"type": "user"}], [{"type": "user", "content": {"$payload": "x"}}]])
+def test_a_record_whose_prompt_cannot_be_told_is_not_inherited(events):
+    odd = {**run("r1"), "events": events}
+    lift_nb = notebook(agent("h", "Dig."), code("a", "Fill."), agent_nb={"version": 1, "runs": {"a": [odd], "gone": [odd]}})
+    lift(lift_nb)
+    assert "h" not in lift_nb["metadata"]["agent_nb"]["runs"]
