@@ -108,11 +108,12 @@ def notebooks(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def records(notebook: Mapping[str, Any]) -> list[Found]:
-    """Return the records of a notebook's JSON, in the order of its cells, each cell's oldest first."""
+    """Return the records of a notebook's JSON, in the order of its cells, each cell's oldest first, equal ones of a cell once."""
     cells = [c for c in _list(notebook.get("cells")) if isinstance(c, dict)]
     found: dict[str, list[Mapping[str, Any]]] = {str(c.get("id", "")): [] for c in cells}
     for cell, record in (*_lifted(notebook), *_in_outputs(cells)):
-        found.setdefault(cell, []).append(record)
+        if record not in (listed := found.setdefault(cell, [])):
+            listed.append(record)
     return [Found(cell, record) for cell, listed in found.items() for record in sorted(listed, key=_started)]
 
 

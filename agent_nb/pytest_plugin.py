@@ -3,13 +3,16 @@
 Why: notebooks that are their own tests belong into the same run as the other tests.
 
 Rules
-- Without `--agent-nb` nothing is collected and nothing of ours is imported.
+- Without `--agent-nb` nothing is collected.
+- Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know their file: while such a test runs, the
+  environment names it, so that recorded cells are found. What the user has set there stays.
 - One item per notebook, failing with the report of `test`; checkpoints and executed copies (`.run.ipynb`) are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFi
         return None
     made: NotebookFile = NotebookFile.from_parent(parent, path=file_path)
     return made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Name the notebook of a test to the kernels it starts."""
+    from .notebook.whereis import VARIABLE
+
+    if item.path.suffix != ENDING or VARIABLE in os.environ:
+        return (yield)
+    os.environ[VARIABLE] = str(item.path)
+    try:
+        return (yield)
+    finally:
+        del os.environ[VARIABLE]
 
 
 class NotebookFile(pytest.File):

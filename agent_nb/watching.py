@@ -42,17 +42,21 @@ _TEXT = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
 
 class Watch:
-    """A run that is followed: iterate it for events (deltas included), await it for the Run. See `watch`."""
+    """A run that is followed: iterate it for events (deltas included), await it for the Run. See `watch`.
+
+    `live` says whether what the source gives is news, so that events without a time get that of their arrival.
+    """
 
     def __init__(
         self, source: Any, codec: str | None, *, prompt: str, follow: bool, show: bool | None, secrets: Mapping[str, str] | None
     ) -> None:
         self.name = name_of(source)
         self.fault: Exception | None = None
+        self.live = is_live(source, follow)
         self._source, self._follow, self._show = source, follow, show
         self.on_run: Callable[[EventLog], None] = lambda _: None
         hidden = own_secrets() if secrets is None else secrets
-        self._imported = Imported(codec, prompt=prompt, live=is_live(source, follow), on_run=self._opened, secrets=hidden)
+        self._imported = Imported(codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=hidden)
         self._seen: list[Event] = []
         self._queues: list[asyncio.Queue[Event | None]] = []
         self._task: asyncio.Task[None] | None = None

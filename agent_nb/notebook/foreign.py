@@ -8,6 +8,8 @@ Rules
 - The records are not signed: what somebody else's file says was called is never run again as if the user had done so. They belong to
   no conversation.
 - A file is read anew each time; an address is asked only when the record does not do (`--live`, another text, a run that was cut off).
+- What a cell awaits is code and runs again. A run that says what it said before keeps its record and its times, so that executing a
+  notebook twice gives the same file.
 - A run that ended badly elsewhere does not fail the cell; a source that cannot be read does.
 - Options that have no meaning for somebody else's run are refused.
 """
@@ -20,9 +22,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+import msgspec
+
 from .. import events
 from ..errors import AgentError, Cancelled, UsageError
-from ..events import encode_event
+from ..events import Event, encode_event
 from ..log import EventLog
 from ..record import KEY, MIME, closed, events_of, log_of, record_hash, run_record
 from ..run import Run
@@ -35,6 +39,7 @@ from .driver import Driver
 from .failure import AgentCellError
 from .frontend import can_click, view_kind
 from .interpolate import interpolate
+from .library import Library
 from .options import Options, words
 from .publish import publish
 from .relay import send
@@ -47,6 +52,7 @@ ALLOWED = frozenset(
     {"--from", "--codec", "--follow", "-o", "--output", "--live", "--rerun", "--no-record", "--view", "--thoughts"}
 )  # fmt: skip
 MOST = 20  # runs of one stream that are shown and recorded
+TIMES = ("ts", "chunks", "duration")  # of events that are stamped as they arrive
 OURS = ""  # the conversation of a record: none
 
 
@@ -67,6 +73,7 @@ class Screen:
         self._kind = view_kind(options.view, cell)
         self._views: list[tuple[EventLog, LiveView]] = []
         self.known: Sequence[Mapping[str, Any]] = ()  # records of this cell: what has not changed keeps its own
+        self.same: Callable[[Sequence[Event], Sequence[Event]], bool] = same
         self.made: list[dict[str, Any]] = []
         self.more = 0  # runs that are not shown
         self.strict = False  # a run that is not on record as it is now is a drift
@@ -100,7 +107,8 @@ class Screen:
     def final(self, run: Run, title: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what stays of a run: its mime bundle and its numbers."""
         kept = self._options.record
-        known = next((r for r in self.known if events_of(r) == list(run.log)), None)
+        known = next((r for r in self.known if self.same(events_of(r), run.log)), None)
+        run = Run(log_of(known)) if known is not None else run
         record = dict(known or imported_record(run.log, self._cell)) if kept else {}
         self.made += [record] if kept else []
         drift = {"drift": drifted(run.log, self.known)} if self.strict and known is None and self.known else {}
@@ -111,6 +119,21 @@ class Screen:
 def _ended(log: EventLog) -> EventLog:
     """Return the log, closed if its thread was left behind."""
     return log if log.ended else EventLog.of_events(closed(list(log)))
+
+
+def same(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
+    """Return whether two runs are equal in everything."""
+    return list(recorded) == list(now)
+
+
+def same_but_for_times(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
+    """Return whether two runs have the same id and say the same, whenever it came."""
+    return bool(recorded) and len(recorded) == len(now) and all(map(_timeless, recorded, now))
+
+
+def _timeless(a: Event, b: Event) -> bool:
+    times = {name: getattr(a, name) for name in TIMES if hasattr(a, name)}
+    return type(a) is type(b) and msgspec.structs.replace(b, **times) == a
 
 
 def drifted(log: EventLog, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -255,8 +278,12 @@ class Awaited:
 
     def __init__(self, followed: Watch, shell: Any) -> None:
         self._shell, self._count = shell, shell.execution_count
-        cell = Cells().current(shell, "", followed.name)
+        ours = shell.magics_manager.registry.get("AgentMagics")
+        cells, library = (ours.session.cells, ours.session.library) if ours is not None else (Cells(), Library(shell.user_ns))
+        cell = cells.current(shell, "", followed.name)
         self._screen = Screen(cell, Options(), stop=followed.stop, clicks=can_click(shell, cell), title=lambda: followed.title)
+        self._screen.known = [] if mode("", cell) == "live" else library.of(cell)
+        self._screen.same = same_but_for_times if followed.live else same
         followed.on_run = self._screen.opened
         for log in followed.logs:
             self._screen.opened(log)

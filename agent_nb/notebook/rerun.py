@@ -23,11 +23,13 @@ from ..errors import UsageError
 from ..signing import user_key
 from ..tape import TRUST, Match, Tape, match
 from .cell import Cell
+from .whereis import VARIABLE
 
 MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
 RERUN_VARIABLE = "AGENT_NB_RERUN"  # for plain nbclient, papermill, nbmake
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
+NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
 AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
 
 
@@ -61,17 +63,27 @@ def trusted(cell: Cell) -> bool:
 
 
 def choose(
-    wanted: str, records: Sequence[Mapping[str, Any]], agent: Agent, inputs: Mapping[str, str], *, trust: bool, can_ask: bool
+    wanted: str,
+    records: Sequence[Mapping[str, Any]],
+    agent: Agent,
+    inputs: Mapping[str, str],
+    *,
+    trust: bool,
+    can_ask: bool,
+    placed: bool = True,
 ) -> Choice:
-    """Decide for one cell. Raises UsageError in the mode `replay` without a match, and for foreign code with nobody to ask."""
+    """Decide for one cell; `placed` says whether its notebook's file is known.
+
+    Raises UsageError in the mode `replay` without a match, and for foreign code with nobody to ask.
+    """
     if wanted == "live":
         return Choice(Match(status="unrecorded"))
     found = match(records, inputs, statuses=("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
-            raise UsageError(f"Nothing to replay: this cell is {found}. {AGAIN}")
+            raise UsageError(f"Nothing to replay: this cell is {found}. {AGAIN if placed else f'{NAMELESS} {AGAIN}'}")
         return Choice(found)
     tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto")
-    if not tape.trusted and not can_ask and tape.again(agent.tools):
+    if not can_ask and tape.foreign(agent.tools):
         raise UsageError(TRUST)
     return Choice(found, tape, found.record)

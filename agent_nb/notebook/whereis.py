@@ -6,7 +6,8 @@ Jupyter's servers put it into the environment (stale after a rename) and know it
 Rules
 - The ways are tried from certain to costly; asking a Jupyter server takes one second at most, happens only where there is one, and
   fails in silence.
-- A path is returned only if there is a file.
+- A path is returned only if there is a file. A relative one is looked up where the kernel runs, then where its runner was started
+  (runners start kernels in the notebook's folder).
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def notebook_path(sent: Mapping[str, Any], namespace: Mapping[str, Any], *, ask:
     """
     told = (sent.get("notebook"), os.environ.get(VARIABLE), namespace.get("__vsc_ipynb_file__"), os.environ.get(SESSION))
     for path in told:
-        if isinstance(path, str) and path and _is_file(path):
-            return Path(path)
+        if isinstance(path, str) and path and (found := _located(path)) is not None:
+            return found
     if ask and os.environ.get(SESSION):
         return next((Path(p) for p in from_servers(kernel_id()) if _is_file(p)), None)
     return None
@@ -84,6 +85,11 @@ def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
             found = json.loads(answer.read(1 << 22))
             return found if isinstance(found, list) else []
     return []
+
+
+def _located(path: str) -> Path | None:
+    started = os.environ.get("PWD", "")  # of the shell; a runner that changes folders for its kernel leaves it
+    return next((Path(p) for p in (path, os.path.join(started, path)) if _is_file(p)), None)
 
 
 def _is_file(path: str) -> bool:

@@ -215,6 +215,28 @@ def test_awaiting_a_watch_shows_the_cards_once(notebook):
     assert "❯ hi" in outputs(path, 3)[1][0]
 
 
+@pytest.mark.kernel
+def test_a_watch_that_hears_the_same_again_leaves_the_notebook_as_it_is(notebook):
+    def executed(*mode):
+        assert main(["run", "--inplace", *mode, str(path)]) == 0
+        nb, shown = outputs(path, 0)
+        return records(nb)["cell0"], shown
+
+    path = notebook(WATCH)
+    first = executed()
+    assert executed() == first
+    assert executed("--live") != first
+
+
+@pytest.mark.kernel
+def test_a_watch_that_hears_something_else_is_recorded_anew(notebook):
+    path = notebook(WATCH)
+    main(["run", "--inplace", str(path)])
+    path.write_text(path.read_text().replace("seen", "heard"))
+    main(["run", "--inplace", str(path)])
+    assert [run.answer for run in runs(path)][-1] == "heard"
+
+
 @pytest.fixture
 def server():
     """A server of somebody else that can be switched off."""

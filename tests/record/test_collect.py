@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent_nb.collect import runs
+from agent_nb.collect import records, runs
 from agent_nb.columns import RUNS
 from agent_nb.portable import LARGE
 from agent_nb.record import KEY, MIME, detach, run_record
@@ -38,6 +38,14 @@ def test_runs_are_found_in_metadata_and_in_outputs(make, tmp_path):
 def test_a_run_in_both_places_counts_once(make, tmp_path):
     save(tmp_path / "a.ipynb", [cell("c1", make("x"))], {"c1": [make("x")]})
     assert len(runs(tmp_path / "a.ipynb")) == 1
+
+
+def test_an_equal_record_in_both_places_is_one_record_and_a_changed_one_is_two(make):
+    made = make("x")
+    changed = {**made, "status": "error"}
+    for shown, expected in ((made, 1), (changed, 2)):
+        notebook = {"cells": [cell("c1", shown)], "metadata": {KEY: {"version": 1, "runs": {"c1": [made]}}}}
+        assert len(records(notebook)) == expected
 
 
 def test_cells_come_in_their_order_and_a_cells_runs_oldest_first(make, tmp_path):

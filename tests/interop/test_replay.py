@@ -1,0 +1,117 @@
+"""Notebooks replayed by tools that know nothing of this package: no key, no network, and the record neither lost nor doubled.
+
+What each tool does with the file: `jupyter execute --inplace` and `nbmake --overwrite` write the notebook they read, with new outputs;
+papermill writes another one, with the metadata of the first. None of them lifts, so the runs stand in the outputs (and, for a replay,
+still in the metadata); readers count each once, and `jupyter agent-nb pack FILE` moves them.
+"""
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from agent_nb.collect import runs
+from agent_nb.notebook.metadata import records, summaries
+from agent_nb.notebook.transform import agent_cell
+from agent_nb.record import KEY, MIME
+
+pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
+
+MISSING = "needs the extra interop: pip install 'jupyter-agent-nb[interop]'"
+LOOK = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=20)"
+
+
+@pytest.fixture
+def need():
+    """Skip where another's package is not installed; in CI its absence is a failure."""
+
+    def need(module):
+        try:
+            __import__(module)
+        except ImportError:
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
+
+    return need
+
+
+@pytest.fixture
+def replayed(read):
+    """Assert that a tool has replayed an example: every agent cell, without drift, with the record as it was."""
+
+    def replayed(path, original):
+        nb = read(path)
+        nbformat.validate(nbformat.from_dict(nb))
+        agents = [c["id"] for c in nb["cells"] if c["cell_type"] == "code" and agent_cell("".join(c["source"])) is not None]
+        shown = dict(summaries(nb))
+        assert agents
+        assert set(agents) <= set(shown)
+        assert all(shown[cell]["replayed"] and "drift" not in shown[cell] for cell in agents)
+        before = read(original)
+        assert {cell: records(nb)[cell] for cell in agents} == {cell: records(before)[cell] for cell in agents}
+        assert [(run.cell, run.id) for run in runs(path)] == [(run.cell, run.id) for run in runs(original)]
+        assert "application/vnd.jupyter.widget-view+json" not in str(nb["cells"])
+        assert "widgets" not in nb["metadata"]
+        return nb
+
+    return replayed
+
+
+def test_there_is_no_network_but_loopback(closed, tool, tmp_path):
+    (tmp_path / "look.py").write_text(LOOK)
+    done = tool("look", cwd=tmp_path, check=False)
+    assert "Network is unreachable" in done.stdout or "the network is closed" in done.stdout
+
+
+def test_jupyter_execute_in_place(example, examples, tool, replayed, read):
+    path = examples / example
+    recorded = read(path)["metadata"][KEY]
+    for _ in range(2):
+        tool("jupyter", "execute", "--inplace", path.name, cwd=path.parent, AGENT_NB_NOTEBOOK=str(path))
+        replayed(path, original(example))
+    tool("agent_nb", "pack", path, cwd=path.parent)
+    nb = replayed(path, original(example))
+    assert nb["metadata"][KEY] == recorded
+    assert all(set(o["data"][MIME]) == {"version", "ref"} for c in nb["cells"] for o in c.get("outputs", []) if MIME in o.get("data", {}))
+
+
+def test_papermill(example, examples, tool, replayed, need):
+    need("papermill")
+    path = examples / example
+    before = path.read_bytes()
+    tool("papermill", path, examples / "out.ipynb", "--cwd", path.parent, cwd=path.parent, AGENT_NB_NOTEBOOK=str(path))
+    replayed(examples / "out.ipynb", original(example))
+    assert path.read_bytes() == before
+
+
+def test_papermill_over_its_own_input(examples, tool, replayed, need):
+    need("papermill")
+    path = examples / "scripted.ipynb"
+    tool("papermill", path, path, cwd=examples, AGENT_NB_NOTEBOOK=str(path))
+    replayed(path, original("scripted.ipynb"))
+
+
+def test_nbmake_needs_no_variable_for_the_file(examples, names, tool, replayed, need):
+    need("nbmake")
+    done = tool("pytest", "--nbmake", "--overwrite", "-q", "-p", "no:cacheprovider", ".", cwd=examples)
+    assert f"{len(names)} passed" in done.stdout
+    for name in names:
+        replayed(examples / name, original(name))
+
+
+def test_nbconvert_executes_a_copy(examples, tool, replayed, need):
+    need("nbconvert")
+    path = examples / "scripted.ipynb"
+    tool("nbconvert", "--execute", "--to", "notebook", "--output", "out.ipynb", path, cwd=examples, AGENT_NB_NOTEBOOK=str(path))
+    replayed(examples / "out.ipynb", original("scripted.ipynb"))
+
+
+def test_without_the_file_the_message_names_the_variable(examples, tool):
+    done = tool("jupyter", "execute", "--output", examples / "out.ipynb", "scripted.ipynb", cwd=examples, check=False)
+    assert done.returncode != 0
+    assert "AGENT_NB_NOTEBOOK" in done.stdout
+
+
+def original(name):
+    """The example as the repository has it."""
+    return Path(__file__).parents[2] / "examples" / name
