@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+import select
 import sys
 import time
 from pathlib import Path
@@ -156,3 +158,56 @@ def kernel(request, tmp_path_factory):
 def kernel_type():
     """The class of kernels, for tests that start and lose their own."""
     return Kernel
+
+
+class Terminal:
+    """IPython on a pseudo-terminal."""
+
+    def __init__(self, folder):
+        pty = pytest.importorskip("pty", reason="no pseudo-terminals on this system")
+        self.seen = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:  # pragma: no cover  (the child)
+            path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+            env = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(folder), "TERM": "dumb"}
+            os.chdir(folder)
+            arguments = ["-m", "IPython", "--simple-prompt", "--no-banner", "--colors=nocolor", "--HistoryManager.enabled=False"]
+            os.execve(sys.executable, [sys.executable, *arguments], env)
+
+    def expect(self, pattern, seconds=30):
+        """Read until `pattern` appears; return what was read up to its end."""
+        until = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.seen)):
+            left = until - time.monotonic()
+            assert left > 0, f"{pattern!r} did not appear in {self.seen!r}"
+            if select.select([self.fd], [], [], left)[0]:
+                self.seen += os.read(self.fd, 65536).decode(errors="replace").replace("\r\n", "\n")
+        read, self.seen = self.seen[: found.end()], self.seen[found.end() :]
+        return read
+
+    def type(self, text):
+        """Type a text."""
+        os.write(self.fd, text.encode())
+
+    def cell(self, *lines):
+        """Type a cell and wait for the next prompt; return what it printed."""
+        for line in lines:
+            self.type(line + "\n")
+            if len(lines) > 1 and line is not lines[-1]:
+                self.expect(r"\.\.\.: ")
+        return self.expect(r"\nIn \[\d+\]: ")
+
+    def close(self):
+        """End the process."""
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    terminal = Terminal(tmp_path)
+    terminal.expect(r"In \[1\]: ", 60)
+    terminal.cell("%load_ext agent_nb")
+    terminal.cell("from agent_nb import Scripted")
+    yield terminal
+    terminal.close()
