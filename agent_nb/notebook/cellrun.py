@@ -130,7 +130,8 @@ class CellRun:
         attached = [self.session.shell.user_ns.get(name, name) for name in options.attach]
         inputs = agent.inputs(prompt, attachments=attached, history=history)
         can_ask = self._clicks is not None or self.cell.stdin
-        self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask)
+        placed = self.session.library.path(self.cell.sent) is not None
+        self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
 
         def start(driver: Driver, resume: Resume | None) -> Work:
             agent.host, agent.ask = driver.host, self._asker(driver)
