@@ -223,7 +223,7 @@ def _find(name: str, folders: Sequence[Path]) -> Path:
     for path in tried:
         if path.is_file():
             return path
-    places = " or ".join(str(folder.resolve().name or folder) for folder in folders)
+    places = " or ".join(dict.fromkeys(str(folder.resolve().name or folder) for folder in folders))
     raise UsageError(f"There is no script {name!r} in {places}. A script is a YAML or JSON file with a list `turns`.")
 
 
