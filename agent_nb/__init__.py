@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .models.scripted import Scripted as Scripted
     from .run import Run as Run
     from .server.client import attach as attach
+    from .server.kernel import serve as serve
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
     from .watching import watch as watch
@@ -39,6 +40,7 @@ _WHERE = {
     "decode": "convert",
     "encode": "convert",
     "attach": "server.client",
+    "serve": "server.kernel",
     "watch": "watching",
 }
 

@@ -39,6 +39,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 }
 _memory: dict[str, str] = {}
 _colab: dict[str, str] = {}
+_hidden: set[str] = set()
 
 
 class Key:
@@ -72,6 +73,11 @@ def remember(provider: str, value: str, *, keyring: bool = False) -> str:
     except Exception as error:
         raise UsageError(f"The keyring refused the key ({type(error).__name__}); it is kept for this session.") from None
     return "the keyring"
+
+
+def hide(value: str) -> None:
+    """Let a value that is no provider's key (a server's token) count as a secret of this session."""
+    _hidden.add(value)
 
 
 def forget(provider: str) -> None:
@@ -123,7 +129,7 @@ def secrets() -> set[str]:
     """Return the values of all keys that are known here, for the secret filter: session, environment, `.env`, Colab."""
     names = {name for group in VARIABLES.values() for name in group}
     dotenv = _dotenv()
-    found = {*_memory.values(), *_colab.values(), *(os.environ.get(n, "") for n in names), *(dotenv.get(n, "") for n in names)}
+    found = {*_hidden, *_memory.values(), *_colab.values(), *(os.environ.get(n, "") for n in names), *(dotenv.get(n, "") for n in names)}
     return {value.strip() for value in found if value.strip()}
 
 

@@ -27,6 +27,7 @@ from ..agent import Agent, Replay, Stream
 from ..errors import AgentError, Cancelled, UsageError
 from ..journal import Journal
 from ..log import EventLog
+from ..published import Announced, announce
 from ..record import KEY, MIME, closed, run_record
 from ..redact import redact_value
 from ..replay import Resume
@@ -91,6 +92,7 @@ class CellRun:
         self._clicks: Clicks | None = None
         self._choice = Choice(Match(status="unrecorded"))
         self._start: Callable[[Driver, Resume | None], Work] | None = None
+        self._announced: Announced | None = None  # held while the run goes on
 
     async def go(self) -> None:
         """Run the cell. Raises AgentCellError."""
@@ -145,6 +147,9 @@ class CellRun:
     def _open(self, driver: Driver, stream: Stream, agent: Agent, badge: str = "") -> Work:
         """Show a stream that is about to start."""
         self._stream = stream
+        self._announced = announce(
+            stream.log, conversation=self.options.conversation, questions=stream.questions, cancel=partial(driver.stop, "from elsewhere")
+        )
         send(self.cell, stream.log)
         self._view = open_view(
             stream.log,

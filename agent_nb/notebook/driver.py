@@ -74,9 +74,9 @@ class Driver:
             finally:
                 self.host.close()
 
-    def stop(self) -> None:
-        """Interrupt the work as the view's Stop button does; from any thread."""
-        self.stopped_by = "stop button"
+    def stop(self, by: str = "stop button") -> None:
+        """Interrupt the work as the view's Stop button does; from any thread. `by`: what the log says stopped it."""
+        self.stopped_by = by
         self.interrupts.press()
 
     async def _serve(self, thread: threading.Thread) -> None:

@@ -111,6 +111,11 @@ class Channel:
         """True when the run's end has been published."""
         return self.status != "running"
 
+    @property
+    def newest(self) -> Position:
+        """The place of the newest entry."""
+        return (self.seq, self._shared.epoch if self._n else 0, self._n)
+
     def publish(self, event: Event) -> None:
         """Take the next event of the run; an event without a number gets one. Raises ValueError when the run has ended."""
         with self._shared.lock:

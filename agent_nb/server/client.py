@@ -196,23 +196,23 @@ class Attached:
 
     async def _bytes(self, response: httpx.Response, torn: Callable[[], float]) -> AsyncGenerator[bytes, None]:
         """Yield what comes; end when missing events do not come. Raises TimeoutError after a long silence."""
-        source = response.aiter_bytes()
-        while True:
-            limit = self._backoff.idle
-            if since := torn():
-                limit = since + self._backoff.torn - anyio.current_time()
-                if limit <= 0:
-                    return
-            with anyio.move_on_after(limit) as scope:
-                try:
-                    chunk = await anext(source)
-                except StopAsyncIteration:
-                    return
-            if scope.cancelled_caught:
-                if torn():
-                    return
-                raise TimeoutError(f"nothing came for {self._backoff.idle:g} s")
-            yield chunk
+        async with aclosing(response.aiter_bytes()) as source:
+            while True:
+                limit = self._backoff.idle
+                if since := torn():
+                    limit = since + self._backoff.torn - anyio.current_time()
+                    if limit <= 0:
+                        return
+                with anyio.move_on_after(limit) as scope:
+                    try:
+                        chunk = await anext(source)
+                    except StopAsyncIteration:
+                        return
+                if scope.cancelled_caught:
+                    if torn():
+                        return
+                    raise TimeoutError(f"nothing came for {self._backoff.idle:g} s")
+                yield chunk
 
 
 async def _accept(response: httpx.Response) -> None:

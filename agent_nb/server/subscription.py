@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 from ..events import End
@@ -51,6 +52,7 @@ class Subscription:
         self._overflow = overflow
         self._lag = lag
         self._idle = True
+        self._until: Position | None = None
 
     @property
     def closed(self) -> bool:
@@ -71,6 +73,8 @@ class Subscription:
                 out += self._pass(entries)
             else:
                 break
+        if self._until is not None and (not out or self._place >= self._until):
+            self.close()
         return out
 
     def close(self, reason: str = "closed") -> None:
@@ -79,10 +83,10 @@ class Subscription:
         self._hub.forget(self)
 
     def finish(self) -> None:
-        """Stop, and see to it that the reader hears of it."""
-        waker, self.waker = self.waker, nothing
-        self.close()
-        waker()
+        """Stop when what there is now has been taken, and see to it that the reader hears of it."""
+        self._until = self._channel.newest
+        with suppress(Exception):  # a reader that is gone cannot be told
+            self.waker()
 
     def signal(self) -> None:
         """Tell the reader, once, that there is something to take."""

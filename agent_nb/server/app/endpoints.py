@@ -158,9 +158,7 @@ class Endpoints:
 
     async def _launch(self, message: str, conversation: str) -> Channel:
         assert self.start is not None
-        launched: Any = self.start(message, conversation)
-        if inspect.isawaitable(launched):
-            launched = await launched
+        launched = await _call(self.start, message, conversation)
         return self.hub.attach(launched.log, conversation=conversation, cancel=launched.cancel, approve=launched.approve)
 
     def _channel(self, request: Request) -> Channel:

@@ -1,7 +1,8 @@
 """uvicorn around the app: in the foreground for a command, in a thread for a notebook.
 
 Rules
-- On shutdown the streams are ended first, so that every client sees a proper end; then uvicorn waits for what is left.
+- On shutdown `closing` is awaited (it ends the runs, within the grace), then the streams are ended, so that every client sees a proper
+  end; then uvicorn waits for what is left. A signal that asked for it is answered by that, not by a traceback.
 - Nothing of the process's logging is touched, and no request is logged.
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import msgspec
 import uvicorn
 
@@ -22,29 +25,45 @@ from .build import create_app
 from .endpoints import Settings, Start
 
 SHORTEST = 8  # characters of a token
+Closing = Callable[[], Awaitable[Any]]
+
+
+async def _nothing() -> None:
+    """What a server has to end that starts no runs."""
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, ending the streams first when it shuts down, so that clients see a proper end."""
+    """uvicorn, ending runs and streams first when it shuts down, so that clients see a proper end."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+    def __init__(self, config: uvicorn.Config, hub: Hub, closing: Closing, grace: float) -> None:
         super().__init__(config)
         self._hub = hub
+        self._closing = closing
+        self._grace = grace
 
     async def shutdown(self, sockets: Any = None) -> None:
+        with anyio.move_on_after(self._grace):
+            await self._closing()
         self._hub.close()
         await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()  # they were obeyed; uvicorn would raise them again
 
 
 class Server:
     """A server of one hub. `run` serves until a signal; `start` and `stop` serve from a thread (a notebook).
 
-    `port` 0 takes a free one. The host is loopback unless another is given; `origins` are pages that may use it from a browser.
+    `port` 0 takes a free one. The host is loopback unless another is given; `origins` are pages that may use it from a browser;
+    `closing` ends the runs that are its own when it stops.
     """
 
     def __init__(
         self, hub: Hub | None = None, start: Start | None = None, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None,
-        origins: tuple[str, ...] = (), settings: Settings | None = None,
+        origins: tuple[str, ...] = (), settings: Settings | None = None, closing: Closing = _nothing,
     ) -> None:  # fmt: skip
         self.hub = hub or Hub()
         hosts = Access().hosts | {host} if host not in ("0.0.0.0", "::") else frozenset({"*"})  # noqa: S104  (asked for by the user)
@@ -61,7 +80,7 @@ class Server:
             create_app(self.hub, start, access=access, settings=settings), host=host, port=port, log_level="warning", access_log=False,
             log_config=None, lifespan="off", timeout_graceful_shutdown=int(settings.grace) + 5, server_header=False, ws="none",
         )  # fmt: skip
-        self._server = _Uvicorn(config, self.hub)
+        self._server = _Uvicorn(config, self.hub, closing, settings.grace)
         self._thread: threading.Thread | None = None
 
     @property

@@ -1,0 +1,65 @@
+"""Runs an agent for `POST /runs`: message after message, each with the conversation before it.
+
+Rules
+- A conversation has one run at a time; without a name each run stands alone.
+- A run that failed without an answer is no turn of its conversation.
+- Whatever the agent asks is put to who follows the run, for as long as its limits allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..agent import Agent, Stream
+from ..errors import UsageError
+from ..log import EventLog
+from ..run import Run
+
+CONVERSATIONS = 200
+
+
+class Launch:
+    """A run that was started, as the server takes it (`app.Launched`)."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.log = stream.log
+        self.approve = stream.questions.answer
+
+    def cancel(self) -> None:
+        """Stop it; from any thread."""
+        self._stream.stop("stopped over HTTP")
+
+
+class Agents:
+    """Starts runs of one agent. `on_start` gets the log of each, before its first event. `stop` ends what goes on."""
+
+    def __init__(self, agent: Agent, *, on_start: Callable[[EventLog], Any] = lambda _: None) -> None:
+        self._agent = agent
+        self._on_start = on_start
+        self._turns: dict[str, list[EventLog]] = {}
+        self._streams: list[Stream] = []
+
+    async def __call__(self, message: str, conversation: str) -> Launch:
+        """Start a run. Raises UsageError while another of the same conversation goes on."""
+        turns = self._turns.pop(conversation, []) if conversation else []
+        if conversation:
+            self._turns[conversation] = turns  # the newest last
+        if turns and not turns[-1].ended:
+            raise UsageError(f"A run of the conversation {conversation!r} goes on. Wait for its end, or stop it.")
+        turns[:] = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
+        stream = self._agent(message, history=list(turns))
+        stream.questions.reachable = lambda: True
+        self._on_start(stream.log)
+        self._streams = [s for s in self._streams if not s.log.ended] + [stream]
+        if conversation:
+            turns.append(stream.log)
+            self._turns.pop(next(iter(self._turns)) if len(self._turns) > CONVERSATIONS else "", None)
+        return Launch(stream.start())
+
+    async def stop(self) -> None:
+        """Stop every run and wait for its end, then close the model's connections."""
+        for stream in self._streams:
+            await stream.aclose()
+        await self._agent.aclose()

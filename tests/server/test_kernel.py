@@ -1,0 +1,241 @@
+"""`agent_nb.serve()`: the runs of this process for others to follow, stop and answer; nothing secret in what it shows."""
+
+import asyncio
+import gc
+import json
+import stat
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+import agent_nb
+from agent_nb import Agent, Scripted, tool
+from agent_nb.errors import UsageError
+from agent_nb.server import kernel, tokens
+from agent_nb.server.client import attach
+
+SLOW = [{"chunks": ["One ", "two"], "delay": 60}]
+CALL = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'
+
+
+@tool(effect="outside")
+def touch(name: str) -> str:
+    """Touch a thing."""
+    return f"touched {name}"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    """A state folder of the test's own, and no server left behind."""
+    gc.collect()  # runs of other tests that nobody holds
+    monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
+    yield tmp_path / "servers"
+    if kernel._Current.serving is not None:
+        kernel._Current.serving.stop()
+
+
+@pytest.fixture
+def serving():
+    return agent_nb.serve(keepalive=0)
+
+
+def client(serving):
+    return httpx.Client(base_url=serving.url, headers={"Authorization": f"Bearer {serving.token}"}, trust_env=False, timeout=30)
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 30))
+
+
+async def run_of(*turns, **options):
+    return await Agent(Scripted(list(turns)), **options)("hi")
+
+
+# What is published.
+
+
+def test_a_run_is_published_from_its_first_event_to_its_last(serving):
+    done = run(run_of("Hello."))
+    with client(serving) as http:
+        text = http.get(f"/runs/{done.id}/events", params={"internal": "1", "deltas": "0"}, headers={"Accept": "application/x-ndjson"}).text
+    assert text == done.log.to_ndjson()
+
+
+def test_runs_that_were_over_before_are_published_while_somebody_holds_them():
+    held, lost = run(run_of("one")), run(run_of("two"))
+    name = lost.id
+    del lost
+    gc.collect()
+    runs = agent_nb.serve(keepalive=0).runs
+    assert held.id in runs
+    assert name not in runs
+
+
+def test_recorded_runs_are_published_where_asked():
+    log = agent_nb.EventLog.from_ndjson(run(run_of("old")).log.to_ndjson())
+    serving = agent_nb.serve(keepalive=0)
+    name = f"{log.run}x"
+    log.run = name
+    serving.add([agent_nb.Run(log)])
+    assert name in serving.runs
+
+
+def test_a_replay_of_a_published_run_is_the_same_run(serving):
+    done = run(run_of("Hello."))
+    again = agent_nb.EventLog.from_ndjson(done.log.to_ndjson())
+    found = kernel.Announced(again, "", kernel.published.Questions(), None)
+    serving._publish(found)
+    assert serving.runs.count(done.id) == 1
+
+
+def test_a_run_is_followed_while_it_goes_on_and_stopped_from_elsewhere(serving):
+    async def main():
+        stream = Agent(Scripted(SLOW))("hi").start()
+        attached = attach(f"{serving.url}/runs/{stream.log.run}", serving.token)
+        async for event in attached:
+            if event.type == "node" and event.phase == "enter":
+                await attached.cancel()
+        return attached.run, await stream
+
+    seen, ran = run(main())
+    assert (seen.status, ran.status, seen.answer) == ("interrupted", "interrupted", ran.answer)
+    assert list(seen.log) == list(ran.log)
+
+
+def test_a_question_is_answered_by_whoever_follows(serving):
+    async def main():
+        stream = Agent(Scripted([CALL, "Done."]), tools=[touch])("go")
+        attached = attach(f"{serving.url}/runs/{stream.log.run}", serving.token)
+        answered = asyncio.create_task(_approve(attached))
+        while not serving._hub.listeners(stream.log.run):
+            stream._announced = stream._announced or agent_nb.published.announce(stream.log, questions=stream.questions, cancel=stream.stop)
+            await asyncio.sleep(0.01)
+        ran = await stream
+        await answered
+        return ran
+
+    assert [e.content for e in run(main()).log.of("result")] == ["touched b"]
+
+
+async def _approve(attached):
+    async for event in attached:
+        if event.type == "approval" and event.stage == "requested":
+            await attached.approve(event.call_id, allow=True, args={"name": "b"})
+
+
+def test_without_anybody_who_follows_a_question_is_not_waited_for(serving):
+    done = run(run_of(CALL, "Done.", tools=[touch]))
+    assert [e.status for e in done.log.of("result")] == ["denied"]
+
+
+def test_a_run_that_is_over_cannot_be_stopped_or_answered(serving):
+    done = run(run_of("Hello."))
+    with client(serving) as http:
+        assert http.post(f"/runs/{done.id}/cancel").status_code == 409
+        assert http.post(f"/runs/{done.id}/approvals/c", json={"decision": "allow"}).status_code in (404, 405)
+
+
+def test_a_fault_of_the_hub_does_not_reach_the_run(serving, monkeypatch):
+    monkeypatch.setattr("agent_nb.server.channel.Channel.publish", lambda *_: 1 / 0)
+    done = run(run_of("Hello."))
+    assert (done.status, done.answer) == ("ok", "Hello.")
+
+
+def test_an_agent_answers_messages_where_one_is_given():
+    serving = agent_nb.serve(agent=Agent(Scripted(["First.", "Second."])), keepalive=0)
+    with client(serving) as http:
+        text = http.post("/runs", json={"message": "hi", "stream": True}, headers={"Accept": "text/event-stream"}).text
+    assert "First." in text
+
+
+def test_without_an_agent_no_run_can_be_started(serving):
+    with client(serving) as http:
+        answer = http.post("/runs", json={"message": "hi"})
+    assert (answer.status_code, "starts none" in answer.text) == (405, True)
+
+
+# The handle.
+
+
+def test_nothing_that_the_handle_shows_holds_the_token(serving):
+    shown = [repr(serving), *serving._repr_mimebundle_().values()]
+    assert all(serving.url in text for text in shown)
+    assert not any(serving.token in text for text in shown)
+    assert "%agent attach" in shown[1]
+
+
+def test_the_token_is_hidden_from_every_run(serving):
+    done = run(run_of(f"The token is {serving.token}."))
+    assert serving.token not in done.log.to_ndjson()
+
+
+def test_the_token_lies_in_a_file_that_only_the_user_can_read_and_goes_with_the_server(serving, state):
+    (path,) = state.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["token"] == serving.token
+    assert tokens.find(serving.url) == serving.token
+    serving.stop()
+    assert not path.exists()
+
+
+def test_a_note_of_a_dead_server_is_not_used(state):
+    left = tokens.leave("http://127.0.0.1:1", "t" * 12)
+    assert [note.url for note in tokens.living()] == ["http://127.0.0.1:1"]
+    text = left.path.read_bytes()
+    left.close()
+    (state / "127-0-0-1-1.json").write_bytes(text)
+    (state / "odd.json").write_text("{")
+    assert tokens.living() == []
+
+
+def test_a_folder_that_cannot_be_written_is_no_reason_not_to_serve(state, monkeypatch):
+    state.write_text("a file")
+    serving = agent_nb.serve(keepalive=0)
+    assert "server.token" in serving._repr_mimebundle_()["text/plain"]
+    assert serving.token not in serving._repr_mimebundle_()["text/plain"]
+
+
+def test_asking_again_gives_the_same_server_and_asking_for_another_stops_it(serving):
+    assert agent_nb.serve(keepalive=0) is serving
+    other = agent_nb.serve(keepalive=5)
+    assert (serving.running, other.running) == (False, True)
+    assert repr(serving).endswith("stopped>")
+
+
+def test_stopping_ends_streams_properly_and_leaves_the_runs(serving):
+    async def main():
+        stream = Agent(Scripted(SLOW))("hi").start()
+        url = f"{serving.url}/runs/{stream.log.run}/events"
+        auth = {"Authorization": f"Bearer {serving.token}"}
+        async with httpx.AsyncClient(headers=auth, trust_env=False) as http, http.stream("GET", url) as answer:
+            lines = answer.aiter_lines()
+            await anext(lines)
+            stopping = threading.Thread(target=serving.stop)
+            stopping.start()
+            async for _ in lines:  # a stream that is cut would raise
+                pass
+        await asyncio.to_thread(stopping.join)
+        assert not stream.log.ended
+        await stream.aclose()
+
+    run(main())
+
+
+def test_it_is_a_context_manager():
+    with agent_nb.serve(keepalive=0) as serving:
+        assert serving.running
+    assert not serving.running
+
+
+def test_a_token_that_is_too_short_is_refused():
+    with pytest.raises(UsageError, match="too short"):
+        agent_nb.serve(token="short")
+
+
+def test_without_the_extra_the_install_line_is_named():
+    code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb\ntry: agent_nb.serve()\nexcept Exception as fault: print(fault)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "pip install 'jupyter-agent-nb[serve]'" in done.stdout
