@@ -8,6 +8,7 @@ How a user gets a replay out of a tool that knows nothing of this package (what 
 - `AGENT_NB_TRUST_RECORD=1` lets code of records run again that this user has not signed: notebooks of somebody else, a fresh machine.
 """
 
+import importlib.util
 import json
 import os
 import shutil
@@ -65,17 +66,35 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("example", notebooks(), ids=lambda name: Path(name).stem)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def others():
+    """Skip where the tools are not installed; in CI their absence is a failure."""
+    missing = [name for name in ("papermill", "nbmake", "nbconvert") if importlib.util.find_spec(name) is None]
+    if missing:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{', '.join(missing)} missing: pip install '.[interop]'")
+
+
 @pytest.fixture
 def names():
     """The names of all example notebooks."""
     return notebooks()
 
 
+def copied(folder):
+    """Copy the examples into a folder; return where they are."""
+    return Path(shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns(".*", "*.run.ipynb")))
+
+
 @pytest.fixture
 def examples(tmp_path):
     """A copy of the examples, where tools may write."""
-    ignored = shutil.ignore_patterns(".*", "*.run.ipynb")
-    return Path(shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=ignored))
+    return copied(tmp_path)
+
+
+@pytest.fixture
+def original():
+    """The path of an example as the repository has it, by its name."""
+    return lambda name: EXAMPLES / name
 
 
 @pytest.fixture(scope="session")
@@ -90,16 +109,18 @@ def closed(tmp_path_factory):
     return [], {"PYTHONPATH": str(folder)}
 
 
-@pytest.fixture
-def tool(closed, tmp_path):
+@pytest.fixture(scope="session")
+def in_the_closed(closed, tmp_path_factory):
     """Run `python -m …` with the network closed, every key gone, and strict replay; return the finished process, output as text."""
     prefix, added = closed
+    home = tmp_path_factory.mktemp("ipython")
 
-    def tool(*command, cwd, check=True, **variables):
+    def run(*command, cwd, check=True, **variables):
         path = os.pathsep.join(filter(None, [added.get("PYTHONPATH"), str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = {
-            **os.environ, "PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "IPYTHONDIR": str(tmp_path / "ipython"), "AGENT_NB_RERUN": "replay", "AGENT_NB_TRUST_RECORD": "1", **variables,
+            **{k: v for k, v in os.environ.items() if not k.upper().endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))},
+            "PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PWD": str(cwd),
+            "IPYTHONDIR": str(home), "AGENT_NB_RERUN": "replay", "AGENT_NB_TRUST_RECORD": "1", **variables,
         }  # fmt: skip
         done = subprocess.run(
             [*prefix, sys.executable, "-m", *map(str, command)], cwd=cwd, env=environment, text=True, timeout=PATIENCE, check=False,
@@ -108,7 +129,21 @@ def tool(closed, tmp_path):
         assert not check or done.returncode == 0, done.stdout[-4000:]
         return done
 
-    return tool
+    return run
+
+
+@pytest.fixture
+def tool(in_the_closed, clean_environment):
+    """The same, in the environment of one test: its home is its own."""
+    return in_the_closed
+
+
+@pytest.fixture(scope="session")
+def converted(in_the_closed, tmp_path_factory):
+    """Every example as HTML, made by one command: {name of the example: path of its page}."""
+    here = copied(tmp_path_factory.mktemp("html"))
+    in_the_closed("nbconvert", "--to", "html", *notebooks(), cwd=here)
+    return {name: (here / name).with_suffix(".html") for name in notebooks()}
 
 
 @pytest.fixture

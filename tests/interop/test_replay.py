@@ -5,9 +5,6 @@ papermill writes another one, with the metadata of the first. None of them lifts
 still in the metadata); readers count each once, and `jupyter agent-nb pack FILE` moves them.
 """
 
-import os
-from pathlib import Path
-
 import nbformat
 import pytest
 
@@ -18,21 +15,7 @@ from agent_nb.record import KEY, MIME
 
 pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
 
-MISSING = "needs the extra interop: pip install 'jupyter-agent-nb[interop]'"
 LOOK = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=20)"
-
-
-@pytest.fixture
-def need():
-    """Skip where another's package is not installed; in CI its absence is a failure."""
-
-    def need(module):
-        try:
-            __import__(module)
-        except ImportError:
-            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
-
-    return need
 
 
 @pytest.fixture
@@ -63,7 +46,7 @@ def test_there_is_no_network_but_loopback(closed, tool, tmp_path):
     assert "Network is unreachable" in done.stdout or "the network is closed" in done.stdout
 
 
-def test_jupyter_execute_in_place(example, examples, tool, replayed, read):
+def test_jupyter_execute_in_place(example, examples, tool, replayed, read, original):
     path = examples / example
     recorded = read(path)["metadata"][KEY]
     for _ in range(2):
@@ -75,8 +58,7 @@ def test_jupyter_execute_in_place(example, examples, tool, replayed, read):
     assert all(set(o["data"][MIME]) == {"version", "ref"} for c in nb["cells"] for o in c.get("outputs", []) if MIME in o.get("data", {}))
 
 
-def test_papermill(example, examples, tool, replayed, need):
-    need("papermill")
+def test_papermill(example, examples, tool, replayed, original):
     path = examples / example
     before = path.read_bytes()
     tool("papermill", path, examples / "out.ipynb", "--cwd", path.parent, cwd=path.parent, AGENT_NB_NOTEBOOK=str(path))
@@ -84,23 +66,20 @@ def test_papermill(example, examples, tool, replayed, need):
     assert path.read_bytes() == before
 
 
-def test_papermill_over_its_own_input(examples, tool, replayed, need):
-    need("papermill")
+def test_papermill_over_its_own_input(examples, tool, replayed, original):
     path = examples / "scripted.ipynb"
     tool("papermill", path, path, cwd=examples, AGENT_NB_NOTEBOOK=str(path))
     replayed(path, original("scripted.ipynb"))
 
 
-def test_nbmake_needs_no_variable_for_the_file(examples, names, tool, replayed, need):
-    need("nbmake")
+def test_nbmake_needs_no_variable_for_the_file(examples, names, tool, replayed, original):
     done = tool("pytest", "--nbmake", "--overwrite", "-q", "-p", "no:cacheprovider", ".", cwd=examples)
     assert f"{len(names)} passed" in done.stdout
     for name in names:
         replayed(examples / name, original(name))
 
 
-def test_nbconvert_executes_a_copy(examples, tool, replayed, need):
-    need("nbconvert")
+def test_nbconvert_executes_a_copy(examples, tool, replayed, original):
     path = examples / "scripted.ipynb"
     tool("nbconvert", "--execute", "--to", "notebook", "--output", "out.ipynb", path, cwd=examples, AGENT_NB_NOTEBOOK=str(path))
     replayed(examples / "out.ipynb", original("scripted.ipynb"))
@@ -110,8 +89,3 @@ def test_without_the_file_the_message_names_the_variable(examples, tool):
     done = tool("jupyter", "execute", "--output", examples / "out.ipynb", "scripted.ipynb", cwd=examples, check=False)
     assert done.returncode != 0
     assert "AGENT_NB_NOTEBOOK" in done.stdout
-
-
-def original(name):
-    """The example as the repository has it."""
-    return Path(__file__).parents[2] / "examples" / name
