@@ -4,8 +4,8 @@ Why: Run All should be free, quick and safe until something has changed, and a n
 
 Rules
 - A replay yields the recorded events, ids and times included; the record itself is not touched.
-- Model turns and results come from the tape. Calls of tools whose effect is in the kernel run again, so that later cells find their
-  variables; their fresh results are only compared (`normal`), their fresh progress is dropped.
+- Model turns and results come from the tape. Calls that live in the kernel (`tape.lives`) run again, one after the other, so that later
+  cells find their variables; their fresh results are only compared (`normal`), their fresh progress is dropped.
 - The first difference is the drift. A replay goes on to its end and reports it, or (`Tape.live`) stops there and hands over what is
   needed to go on with the model (`Resume`).
 - Calls whose arguments were cut or hold something redacted never run again; what else may not is in `tape`.
@@ -28,8 +28,9 @@ from .log import EventLog
 from .normal import normal
 from .portable import canonical
 from .record import closed
-from .tape import Tape
+from .tape import Tape, lives
 from .tools.base import Outcome, Report, Update
+from .tools.reads import reads
 from .tools.runner import ToolRunner
 from .turn import clean_value
 
@@ -38,13 +39,17 @@ _SHOWN = 300  # characters of a result in a report
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """The first difference of a replay: the recorded event `seq`, and what came of the call now."""
+    """The first difference of a replay: the recorded event `seq`, and what came of the call now.
+
+    `reads`: the variables of the notebook that made an undeclared function run again.
+    """
 
     seq: int
     call_id: str
     name: str
     recorded: str
     fresh: str
+    reads: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"event {self.seq}: {self.name} ({self.call_id}) gave {_short(self.recorded)} when recorded and {_short(self.fresh)} now"
@@ -115,7 +120,7 @@ class Player:
         self._resume: Resume | None = None
         self._calls = {e.call_id: e for e in tape.events if isinstance(e, Call)}
         self._results = {e.call_id: e for e in tape.events if isinstance(e, Result)}
-        self._kernel = tape.again(runner.toolset) if runner is not None else []
+        self._ran = tape.ran()
 
     @property
     def played(self) -> Played:
@@ -145,21 +150,18 @@ class Player:
                     return
 
     async def _again(self, batch: Execute, runner: ToolRunner) -> _Fresh:
-        """Run the kernel calls of a batch again and return what they gave now."""
+        """Run the kernel calls of a batch again, in the order in which they began, and return what they gave now."""
         fresh = _Fresh()
-        jobs = []
-        for call in self._kernel:
-            if call.call_id not in batch.calls:
+        for call in self._ran:
+            tool = runner.toolset.get(call.name) if call.call_id in batch.calls else None
+            if tool is None or not lives(tool):
                 continue
             args = self._tape.arguments(call)
             if why := self._barred(call, args):
                 fresh.end(call.call_id, Outcome("denied", why))
             else:
-                jobs.append((call.call_id, call.name, args, ""))
-        if jobs:
-            await runner.run(jobs, fresh)
+                await runner.run([(call.call_id, call.name, args, "")], fresh)
         return fresh
-
 
     def _barred(self, call: Call, args: dict[str, Any]) -> str:
         if (call.seq, "args") in self._tape.cut or (call.seq, "raw_args") in self._tape.cut:
@@ -178,9 +180,13 @@ class Player:
             if outcome.status != result.status or not same:
                 return Drift(
                     seq=result.seq, call_id=call_id, name=result.name,
-                    recorded=_told(result.status, result.content), fresh=_told(outcome.status, content),
+                    recorded=_told(result.status, result.content), fresh=_told(outcome.status, content), reads=self._reads(result.name),
                 )  # fmt: skip
         return None
+
+    def _reads(self, name: str) -> tuple[str, ...]:
+        tool = self._runner.toolset.get(name) if self._runner is not None else None
+        return tuple(sorted(reads(tool.invoke))) if tool is not None and tool.effect == "none" else ()
 
     def _taken(self, batch: Execute, fresh: _Fresh, drift: Drift) -> Resume:
         """Gather what the loop needs: fresh outcomes where there are any, recorded ones elsewhere."""

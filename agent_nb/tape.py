@@ -6,7 +6,9 @@ Rules
 - A run is found by the digests of its inputs (`inputs`); a record whose content does not have the hash it names does not count.
 - Code in a record is foreign code unless this user signed the record or says to trust it: it runs again only after somebody allowed it.
   A recorded approval counts only then, and for exactly its arguments; what the policy denies now is denied.
-- Calls that were denied, cancelled or timed out never run again.
+- What lives in the kernel runs again: tools that say so, and functions of the notebook that say nothing and use its variables
+  (`tools.reads`). Calls that were denied, cancelled or timed out never do.
+- A function that runs unasked when live needs no trust either: the notebook shows what it does.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from .signing import intact, signed_by
 from .tools.approval import Approver
 from .tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from .tools.policy import Policy
+from .tools.reads import reads
 from .tools.toolset import Toolset
 from .turn import clean_value
 
@@ -122,11 +125,19 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True):
         return self.events[0].run if self.events else ""
 
     def again(self, toolset: Toolset) -> list[Call]:
-        """Return the calls that a replay with these tools runs again."""
+        """Return the calls that a replay with these tools runs again, as things are now, in the order in which they began."""
+        return [c for c in self.ran() if (tool := toolset.get(c.name)) is not None and lives(tool)]
+
+    def ran(self) -> list[Call]:
+        """Return the calls that ran to an end of their own, in the order in which they began."""
         results = {e.call_id: e.status for e in self.events if isinstance(e, Result)}
-        started = {e.call_id for e in self.events if isinstance(e, Started)}
-        calls = [e for e in self.events if isinstance(e, Call) and e.call_id in started and results.get(e.call_id) in RERUN]
-        return [c for c in calls if (tool := toolset.get(c.name)) is not None and tool.effect == "kernel"]
+        calls = {e.call_id: e for e in self.events if isinstance(e, Call) and results.get(e.call_id) in RERUN}
+        began = dict.fromkeys(e.call_id for e in self.events if isinstance(e, Started))
+        return [calls[call_id] for call_id in began if call_id in calls]
+
+    def foreign(self, toolset: Toolset) -> list[Call]:
+        """Return the calls that would run again and must not unless somebody allows it: nobody trusts this record."""
+        return [] if self.trusted else [c for c in self.again(toolset) if toolset[c.name].effect != "none"]
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: as the model gave them, or as they were approved."""
@@ -137,6 +148,11 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True):
         """Return the recorded decision about a call, if there was one."""
         found = [e for e in self.events if isinstance(e, Approval) and e.call_id == call_id and e.stage == "decided"]
         return found[-1] if found else None
+
+
+def lives(tool: Tool) -> bool:
+    """Return whether what a tool does belongs to the kernel's variables, so that a replay has to do it again."""
+    return tool.effect == "kernel" or (not tool.declared and bool(reads(tool.invoke)))
 
 
 class TapeApprover(Approver):
@@ -153,6 +169,8 @@ class TapeApprover(Approver):
         verdict, reason = self._given.judge(tool, args)
         if verdict == "deny":
             return Decision(False, reason=reason or "the policy denies it now")
+        if verdict == "allow" and tool.effect == "none":
+            return Decision(True, reason=reason)
         if not self._tape.trusted:
             return await self._foreign(tool, args, context)
         recorded = self._tape.approval(context.call_id)

@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from .metadata import load
 from .transform import agent_cell, source_of
 
 LONGEST = 20  # lines of a difference
+LINE = 60  # characters of a prompt that name its cell
 PASSING = ("ok", "limit")  # how a recorded run may have ended
 
 
@@ -45,7 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         if self.ok:
             return f"{self.notebook}: ok, {self.runs} run{'' if self.runs == 1 else 's'} replayed"
-        again = f"To record it again: jupyter agent-nb run --live --inplace {self.notebook}"
+        again = f"To record it again: jupyter agent-nb run --live --inplace {shlex.quote(self.notebook)}"
         return "\n".join([f"{self.notebook}: failed", *(f"  {line}" for p in self.problems for line in p.splitlines()), f"  {again}"])
 
 
@@ -74,7 +76,7 @@ def _agent_cells(nb: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
 
 def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield what is wrong with one agent cell, `run` being the numbers of what it showed (None: it did not run)."""
-    name = f"cell {number} ({cell['id']})" if cell.get("id") else f"cell {number}"
+    name = _title(number, cell)
     listed = [found.record for found in records(nb) if found.cell == cell.get("id")]
     if not listed:
         yield f"{name}: there is no record"
@@ -85,10 +87,32 @@ def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapp
     elif not run.get("replayed"):
         yield "\n".join([f"{name}: {run.get('error') or 'it was not replayed'}", *_prompts(cell, listed[-1])])
     elif drift := run.get("drift"):
-        head = f"{name}: {drift.get('name')} gave another result when it ran again (event {drift.get('seq')})"
-        yield "\n".join([head, *_lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))])
+        yield "\n".join([f"{name}: {_head(drift)}", *_lines(str(drift.get("recorded", "")), str(drift.get("fresh", ""))), *_why(drift)])
     elif run.get("status") not in PASSING and not run.get("imported"):  # a run of another system may end as it likes
         yield f"{name}: the recorded run ended with status {run.get('status')}"
+
+
+def _title(number: int, cell: Mapping[str, Any]) -> str:
+    """Return what a cell is called: its number, its id and the first line of its prompt."""
+    parts = agent_cell(source_of(cell))
+    first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
+    said = f' "{first[:LINE]}{"…" if len(first) > LINE else ""}"' if first else ""
+    place = f" ({cell['id']})" if cell.get("id") else ""
+    return f"cell {number}{place}{said}"
+
+
+def _head(drift: Mapping[str, Any]) -> str:
+    """Return the first diverging event in words."""
+    name, seq = drift.get("name"), drift.get("seq")
+    call = f" (call {drift['call_id']})" if drift.get("call_id") else ""
+    return f"{name} gave another result when it ran again: event {seq}, the result of {name}{call}"
+
+
+def _why(drift: Mapping[str, Any]) -> list[str]:
+    """Return why a function ran again although nobody said that it should."""
+    used = ", ".join(map(str, drift.get("reads") or ()))
+    name = drift.get("name")
+    return [f'{name} runs again because it uses {used} of the notebook; @tool(effect="none") plays it from the record'] if used else []
 
 
 def _prompts(cell: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:

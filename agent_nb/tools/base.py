@@ -135,6 +135,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     (raises ToolError with what to correct); `invoke` runs with them and returns a value, an awaitable, or an (async) generator
     whose items are progress and whose last value or `return` is the result. `thread`: where it is called: a worker thread,
     the kernel's main thread, or the agent's event loop (coroutine functions always are).
+    `declared`: somebody said what the effect is; where nobody did, a function of the notebook counts by what its code uses (`reads`).
     `render` may return a mime bundle for people from the result value. `preview` may return text (a diff) of what a call would change;
     a ToolError it raises is the result of the call. `command`: the parameter that holds a shell command, if any
     (the globs of allow rules then do not match across shell operators). `grace`: seconds to clean up when it is stopped.
@@ -144,6 +145,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     invoke: Callable[..., Any]
     validate: Callable[[dict[str, Any]], dict[str, Any]]
     effect: Effect = "none"
+    declared: bool = True
     timeout: float | None = None
     thread: Literal["worker", "main", "loop"] = "worker"
     icon: str = ""

@@ -42,7 +42,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     name: str = ""
     description: str = ""
-    effect: Effect = "none"
+    effect: Effect | None = None
     timeout: float | None = None
     thread: Thread = "worker"
     render: Render | None = None
@@ -57,7 +57,7 @@ def tool(
     *,
     name: str = "",
     description: str = "",
-    effect: Effect = "none",
+    effect: Effect | None = None,
     side_effects: bool = False,
     timeout: float | None = None,
     thread: Thread = "worker",
@@ -69,8 +69,9 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
     """Declare a function as a tool; use it bare or with options.
 
     `name` and `description` default to the function's own. `effect`: none, kernel or outside (`side_effects=True` is the same as
-    outside). `timeout`: seconds (None: the runner's default, `math.inf`: no limit). `thread`: worker or main, for synchronous
-    functions. `render(value)` returns a mime bundle for people, `preview(args, context)` a text of what a call would change.
+    outside); where nothing is said it is none, except that a replay runs functions again which use the notebook's variables.
+    `timeout`: seconds (None: the runner's default, `math.inf`: no limit). `thread`: worker or main, for synchronous functions.
+    `render(value)` returns a mime bundle for people, `preview(args, context)` a text of what a call would change.
     Raises UsageError for options or signatures that cannot be.
     """
     if side_effects:
@@ -140,7 +141,8 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
         invoke=_invoker(function, arguments),
         validate=arguments.validate,
         context_parameter=arguments.context_parameter,
-        effect=declaration.effect,
+        effect=declaration.effect or "none",
+        declared=declaration.effect is not None,
         timeout=declaration.timeout,
         thread=_thread(function, declaration.thread, title),
         render=declaration.render,

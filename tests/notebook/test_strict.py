@@ -84,7 +84,8 @@ class TestReplaying:
         edit(notebook, 1, "base = 40", "base = 41")
         assert main(["test", str(notebook)]) == 1
         told = capsys.readouterr().out
-        assert "cell 3 (cell3)" in told
+        assert 'cell 3 (cell3) "What is base + 2?"' in told
+        assert re.search(r"event \d+, the result of python", told)
         assert "-42" in told
         assert "+43" in told
         assert "run --live --inplace" in told
@@ -107,7 +108,7 @@ class TestReplaying:
         del nb["metadata"]["agent_nb"]["runs"]["cell4"]
         notebook.write_text(json.dumps(nb))
         assert main(["test", str(notebook)]) == 1
-        assert "cell 4 (cell4): there is no record" in capsys.readouterr().out
+        assert 'cell 4 (cell4) "Are you sure?": there is no record' in capsys.readouterr().out
 
     def test_a_tampered_record_is_no_drift(self, notebook, capsys):
         notebook.write_text(notebook.read_text().replace("It is 42.", "It is 99."))
@@ -147,6 +148,76 @@ class TestReplaying:
         done.assert_outcomes(failed=1)
         assert "+43" in done.stdout.str()
         assert pytester.runpytest_subprocess(*plugin, str(notebook.parent)).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+BOTH = '<execute>[{"name": "answer", "args": {"n": 2}}, {"name": "shout", "args": {"text": "hm"}}]</execute>'
+PLAIN = f"""%load_ext agent_nb
+from agent_nb import Scripted
+base = 40
+found = []
+def answer(n: int) -> int:
+    "Add."
+    found.append(base + n)
+    return base + n
+def shout(text: str) -> str:
+    "No data of the notebook."
+    return text.upper()
+three = Scripted([{BOTH!r}, 'It is 42.'])
+"""
+THIRD = "%%agent -m three -t answer,shout\nWhat is the answer?\nSay it."
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A recorded notebook whose tool is an undeclared function that uses and changes variables, and a cell that looks at them."""
+    folder = tmp_path_factory.mktemp("plain")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
+        path = write(folder / "n.ipynb", PLAIN, THIRD, "assert found == [base + 2], found")
+        assert main(["run", "--live", "--inplace", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def functions(plain, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(plain.parent / "jupyter"))
+    return shutil.copy(plain, tmp_path / "n.ipynb")
+
+
+class TestFunctionsOfTheNotebook:
+    def test_with_the_same_data_it_passes_and_later_cells_find_what_it_did(self, functions, capsys):
+        before = functions.read_bytes()
+        assert main(["test", str(functions)]) == 0
+        assert functions.read_bytes() == before
+        record = json.dumps(load(functions)["metadata"]["agent_nb"])
+        assert main(["run", "--inplace", str(functions)]) == 0
+        assert json.dumps(load(functions)["metadata"]["agent_nb"]) == record
+
+    def test_with_other_data_it_fails_and_says_what_to_do(self, functions, capsys):
+        edit(functions, 1, "base = 40", "base = 41")
+        assert main(["test", str(functions)]) == 1
+        told = capsys.readouterr().out
+        assert 'cell 2 (cell2) "What is the answer?"' in told
+        assert re.search(r"event \d+, the result of answer", told)
+        assert "-42" in told
+        assert "+43" in told
+        assert "because it uses base, found of the notebook" in told
+        assert f"jupyter agent-nb run --live --inplace {functions}" in told
+
+    def test_data_that_are_gone_are_a_drift(self, functions, capsys):
+        edit(functions, 1, "base = 40", "")
+        assert main(["test", str(functions)]) == 1
+        assert "NameError" in capsys.readouterr().out
+
+    def test_a_declared_effect_wins(self, functions, capsys):
+        edit(functions, 1, "def answer", "from agent_nb import tool\n@tool(effect='none')\ndef answer")
+        edit(functions, 1, "base = 40", "base = 41")
+        edit(functions, 3, "[base + 2]", "[]")
+        assert main(["test", str(functions)]) == 0
+
+    def test_no_trust_is_needed_for_what_is_never_asked_about(self, functions, monkeypatch, tmp_path):
+        monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "somebody"))
+        assert main(["test", str(functions)]) == 0
 
 
 class TestParameters:

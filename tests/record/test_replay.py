@@ -250,6 +250,80 @@ class TestPlaying:
         assert done.log[-1].status == "ok"
 
 
+class TestFunctionsOfTheNotebook:
+    """Plain functions of `__main__`: those that use its variables run again, whoever made the record."""
+
+    CELL = """
+said = []
+def note(text: str) -> str:
+    "Write down."
+    said.append(text)
+    return f"{len(said)} {text}"
+def shout(text: str) -> str:
+    "Make it loud."
+    return text.upper() + MARK
+"""
+
+    @pytest.fixture
+    def cell(self):
+        space = {"__name__": "__main__"}
+        exec(self.CELL.replace(" + MARK", ""), space)
+        return space
+
+    def record(self, cell, *wanted, key=KEY):
+        made = Agent(Scripted([calls(*wanted), "ok"]), [cell["note"], cell["shout"]], secrets={})
+        run = wait(lambda: made("go"))
+        cell["said"].clear()
+        return sign(run_record(run.log), key)
+
+    def play(self, cell, stored, **options):
+        made = Agent(Scripted([]), [cell["note"], cell["shout"]], secrets={}, **options)
+        kept = []
+
+        async def main():
+            kept.append(made.replay(Tape.of(stored, key=KEY)))
+            return await kept[0]
+
+        wait(main)
+        return kept[0].played.drift
+
+    def test_they_run_again_in_the_order_in_which_they_began(self, cell):
+        stored = self.record(cell, ("note", {"text": "a"}), ("note", {"text": "b"}))
+        assert self.play(cell, stored) is None
+        assert cell["said"] == ["a", "b"]
+
+    def test_other_data_give_a_drift_that_names_them(self, cell):
+        stored = self.record(cell, ("note", {"text": "a"}))
+        cell["said"].append("x")
+        drift = self.play(cell, stored)
+        assert (drift.recorded, drift.fresh, drift.reads) == ("1 a", "2 a", ("said",))
+
+    def test_a_function_without_data_comes_from_the_tape(self, cell):
+        stored = self.record(cell, ("shout", {"text": "a"}))
+        exec("def shout(text: str) -> str:\n    raise AssertionError", cell)
+        assert self.play(cell, stored) is None
+
+    @pytest.mark.parametrize("approve", ["ask", "auto"])
+    def test_they_need_no_trust(self, cell, approve):
+        stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
+        assert self.play(cell, stored, approve=approve) is None
+        assert cell["said"] == ["a"]
+
+    def test_what_a_policy_asks_about_needs_trust(self, cell, tmp_path):
+        rules = tmp_path / "rules.yaml"
+        rules.write_text("rules:\n  - ask: note\n")
+        stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
+        assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
+        assert cell["said"] == []
+
+    def test_a_policy_may_forbid_them(self, cell, tmp_path):
+        rules = tmp_path / "rules.yaml"
+        rules.write_text("rules:\n  - deny: note\n")
+        stored = self.record(cell, ("note", {"text": "a"}))
+        assert "denied" in self.play(cell, stored, approve=str(rules)).fresh
+        assert cell["said"] == []
+
+
 class TestTrust:
     FORGED = calls(("python", {"code": "gone.append('harm')"}))
 

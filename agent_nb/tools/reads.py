@@ -1,0 +1,172 @@
+"""Which variables of the notebook a function uses, read from its code without running it.
+
+Why: a function of the notebook that computes with the notebook's data gives another result when the data have changed, and may change
+them itself. A replay that served it from the record would hide the one and lose the other.
+
+Rules
+- A variable is a global name in the code of a function that was defined in `__main__`, of the functions inside it, and of the functions
+  and classes of `__main__` that it uses; what its closure holds counts too, and defaults and bound arguments that can change.
+- Modules, classes, functions, agents and what annotations are made of are no variables; nor are builtins. A name that nobody has
+  defined (yet) is one.
+- Nothing is run and no attribute of a foreign object is asked for. What a function reaches by names made at run time (`eval`,
+  `globals()`) or through modules is not seen: `@tool(effect="kernel")` says it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MAIN = "__main__"
+_READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+_WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
+_FUNCTIONS = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.MethodWrapperType, types.ClassMethodDescriptorType, functools.partial, staticmethod, classmethod, property,
+)  # fmt: skip
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
+_MUTABLE = (list, dict, set, bytearray)
+_ABSENT = object()
+
+
+def reads(function: Any) -> frozenset[str]:
+    """Return the names of the notebook's variables that `function` uses, as far as its code shows.
+
+    What has no name of its own is called after where it stands: `self`, or the parameter or closure variable that holds it.
+    """
+    return frozenset(_Search().of(function))
+
+
+class _Search:
+    """Walks from one function to all that it uses; each is visited once."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._kept: list[Any] = []  # so that no number is given twice
+
+    def of(self, value: Any) -> Iterator[str]:
+        """Yield the variables that calling `value` uses."""
+        if id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        self._kept.append(value)
+        if is_a(value, functools.partial):
+            yield from self.of(value.func)
+            yield from self._held("a bound argument", (*value.args, *value.keywords.values()))
+        elif is_a(value, types.MethodType):
+            yield from self._method(value)
+        elif is_a(value, staticmethod | classmethod):
+            yield from self.of(value.__func__)
+        elif is_a(value, property):
+            yield from (name for f in (value.fget, value.fset) if f is not None for name in self.of(f))
+        elif is_a(value, types.FunctionType):
+            yield from self._function(value)
+        elif is_a(value, type):
+            yield from self._class(value)
+        elif _in_main(type(value)):
+            yield "self"
+        if (inner := inspect.getattr_static(value, "__wrapped__", None)) is not None:
+            yield from self.of(inner)
+
+    def _method(self, method: types.MethodType) -> Iterator[str]:
+        yield from self.of(method.__func__)
+        if is_a(method.__self__, type):
+            yield from self.of(method.__self__)
+        elif _in_main(type(method.__self__)):
+            yield "self"
+
+    def _function(self, function: types.FunctionType) -> Iterator[str]:
+        cells = list(_closure(function))
+        if function.__globals__.get("__name__") != MAIN:  # a wrapper of a library: only what it wraps can be the notebook's
+            yield from (name for _, held in cells if is_a(held, _FUNCTIONS) for name in self.of(held))
+            return
+        for name in _names(function.__code__):
+            yield from self._resolved(name, function.__globals__)
+        for name, held in cells:
+            yield from self._value(name, held)
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        yield from self._held("a default", defaults)
+
+    def _class(self, made: type) -> Iterator[str]:
+        if not _in_main(made):
+            return
+        for name, member in type.__dict__["__dict__"].__get__(made).items():
+            if is_a(member, _FUNCTIONS):
+                yield from self.of(member)
+            elif not name.startswith("_") and is_a(member, _MUTABLE):
+                yield f"{made.__name__}.{name}"
+
+    def _resolved(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
+        if name.startswith("__") and name.endswith("__"):
+            return
+        value = space.get(name, _ABSENT)
+        if value is not _ABSENT:
+            yield from self._value(name, value)
+        elif not hasattr(builtins, name):
+            yield name
+
+    def _value(self, name: str, value: Any) -> Iterator[str]:
+        """Yield `name` if `value` is data, else what the function or class it is uses."""
+        if is_a(value, types.BuiltinFunctionType):
+            if not is_a(value.__self__, types.ModuleType | type | types.NoneType):
+                yield name  # a bound method of data, such as `push = found.append`
+        elif is_a(value, (*_FUNCTIONS, type)) or _like_a_function(value):
+            yield from self.of(value)
+        elif not _no_data(value):
+            yield name
+
+    def _held(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
+        """Yield what changeable values that are bound to a function stand for; constants are part of its text."""
+        for value in values:
+            if not _constant(value):
+                yield from self._value(name, value)
+
+
+def is_a(value: Any, kinds: Any) -> bool:
+    """Return whether `value` is of these kinds by its type; unlike `isinstance` it asks nothing of the object."""
+    return issubclass(type(value), kinds)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yield the global names in a code object and in those inside it."""
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}  # a class body's
+    for instruction in dis.get_instructions(code):
+        if (instruction.opname in _READ and instruction.argval not in own) or instruction.opname in _WRITTEN:
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+
+
+def _in_main(made: type) -> bool:
+    return bool(type.__dict__["__dict__"].__get__(made).get("__module__") == MAIN)
+
+
+def _like_a_function(value: Any) -> bool:
+    """Return whether a foreign callable goes by a name, as cached functions and those of compiled libraries do."""
+    return hasattr(type(value), "__call__") and inspect.getattr_static(value, "__name__", None) is not None  # noqa: B004
+
+
+def _no_data(value: Any) -> bool:
+    """Return whether a value is code or a type rather than data; what can be a tool itself, such as an agent, is code."""
+    kind = type(value)
+    return is_a(value, types.ModuleType) or kind.__module__ in ("typing", "types", "typing_extensions") or hasattr(kind, "as_tool")
+
+
+def _constant(value: Any) -> bool:
+    if is_a(value, tuple | frozenset):
+        return all(_constant(item) for item in value)
+    return is_a(value, _PLAIN) or _no_data(value)

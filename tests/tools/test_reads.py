@@ -1,0 +1,105 @@
+"""Which variables of the notebook a function uses, as its code shows."""
+
+import textwrap
+
+import pytest
+
+from agent_nb.tools.reads import reads
+
+
+def notebook(source, name="__main__"):
+    """Run a cell and return its namespace."""
+    space = {"__name__": name}
+    exec(textwrap.dedent(source), space)
+    return space
+
+
+DATA = {
+    "a number": "base = 40\ndef f(): return base + 2",
+    "a frame, by its method": "base = []\ndef f(): return base.copy()",
+    "a name that is written": "def f():\n    global base\n    base = 1",
+    "a name that is deleted": "base = 1\ndef f():\n    global base\n    del base",
+    "a name that nobody has defined": "def f(): return base",
+    "an inner function": "base = 1\ndef f():\n    def g(): return base\n    return g()",
+    "a comprehension": "base = 1\ndef f(): return [base for _ in range(3)]",
+    "a lambda": "base = 1\nf = lambda: base",
+    "an async generator": "base = 1\nasync def f():\n    yield base",
+    "a class inside": "base = 1\ndef f():\n    class C:\n        x = base\n    return C.x",
+    "a helper": "base = 1\ndef g(): return base\ndef f(): return g()",
+    "helpers that call each other": "base = 1\ndef g(): return f()\ndef f(): return g() + base",
+    "a class of the notebook": "base = 1\nclass C:\n    def m(self): return base\ndef f(): return C().m()",
+    "a property": "base = 1\nclass C:\n    @property\n    def m(self): return base\ndef f(): return C().m",
+    "a cached function": "import functools\nbase = 1\n@functools.cache\ndef f(): return base",
+    "a wrapped function": "import functools\nbase = 1\ndef g(): return base\n@functools.wraps(g)\ndef f(): return 1",
+    "a decorator of the notebook": "base = 1\ndef d(g):\n    def w(): return g()\n    return w\n@d\ndef f(): return base",
+    "a bound method of data": "base = [].append\ndef f(): base(1)",
+    "a closure": "def make():\n    base = 1\n    def f(): return base\n    return f\nf = make()",
+    "a partial": "import functools\nbase = 1\ndef g(x): return base + x\nf = functools.partial(g, 2)",
+    "a static method": "base = 1\nclass C:\n    @staticmethod\n    def m(): return base\nf = C.m",
+    "a class method": "base = 1\nclass C:\n    @classmethod\n    def m(cls): return base\nf = C.m",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", DATA.values(), ids=DATA)
+def test_data_of_the_notebook_are_found_in(source):
+    assert reads(notebook(source)["f"]) == {"base"}
+
+
+NONE = {
+    "arguments and literals": "def f(x, n=5, how='utf-8', none=None, pair=(1, 2)): return x * n + 1",
+    "modules": "import math\ndef f(x): return math.sqrt(x)",
+    "functions of modules": "from math import sqrt\nfrom textwrap import dedent\ndef f(x): return dedent(str(sqrt(x)))",
+    "classes": "from fractions import Fraction\nclass C:\n    size = 3\ndef f(x): return Fraction(x), C.size",
+    "builtins": "def f(x): return print(len(x), sorted(x))",
+    "attributes of the same name as a variable": "base = 1\ndef f(x): return x.base",
+    "local variables of the same name": "base = 1\ndef f(base): return base",
+    "keywords of the same name": "base = 1\ndef f(x): return dict(base=x)",
+    "names in a class body that it defines itself": "base = 1\ndef f():\n    class C:\n        base = 2\n        x = base\n    return C.x",
+    "type aliases": "from typing import Any, Literal\nT = Literal['a', 'b']\nL = list[int]\ndef f(x): return T, L, Any",
+    "helpers that use none": "def g(x): return x\ndef f(x): return g(x)",
+    "functions of compiled libraries": "import numpy\nsqrt = numpy.sqrt\ndef f(x): return sqrt(x)",
+    "agents": "from agent_nb import Agent, Scripted\nhelper = Agent(Scripted(['x']))\ndef f(q): return helper.run_sync(q)",
+    "what the notebook calls itself": "def f(): return __name__",
+    "a function that calls itself": "def f(n): return n and f(n - 1)",
+    "an unfilled closure": "def make():\n    def f(): return late\n    if False: late = 1\n    return f\nf = make()",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", NONE.values(), ids=NONE)
+def test_no_data_are_found_in(source):
+    assert reads(notebook(source)["f"]) == frozenset()
+
+
+def test_values_that_can_change_count_as_defaults_and_bound_arguments():
+    space = notebook("import functools\ndef f(x, store=[]): return store\ndef g(x, y): return x\nh = functools.partial(g, {})")
+    assert reads(space["f"]) == {"a default"}
+    assert reads(space["h"]) == {"a bound argument"}
+
+
+def test_objects_of_the_notebook_are_data():
+    space = notebook("class C:\n    def m(self): return 1\n    def __call__(self): return 1\no = C()")
+    assert reads(space["o"]) == reads(space["o"].m) == {"self"}
+
+
+def test_a_class_attribute_that_can_change_is_data():
+    assert reads(notebook("class Store:\n    items = []\ndef f(x): Store.items.append(x)")["f"]) == {"Store.items"}
+
+
+def test_a_function_of_a_module_is_not_the_notebooks():
+    assert reads(notebook("base = 1\ndef f(): return base", name="helpers")["f"]) == frozenset()
+
+
+def test_a_wrapper_of_a_module_counts_by_what_it_wraps():
+    space = notebook("secret = 1\ndef d(g):\n    def w(): return g(), secret\n    return w", name="helpers")
+    inner = notebook("base = 1\ndef f(): return base")["f"]
+    assert reads(space["d"](inner)) == {"base"}
+
+
+def test_nothing_is_asked_of_the_objects():
+    class Touchy:
+        def __getattribute__(self, name):
+            raise AssertionError(name)
+
+    space = notebook("def f(): return base")
+    space["base"] = Touchy()
+    assert reads(space["f"]) == {"base"}
