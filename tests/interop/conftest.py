@@ -66,7 +66,7 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("example", notebooks(), ids=lambda name: Path(name).stem)
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(scope="session")
 def others():
     """Skip where the tools are not installed; in CI their absence is a failure."""
     missing = [name for name in ("papermill", "nbmake", "nbconvert") if importlib.util.find_spec(name) is None]

@@ -11,7 +11,7 @@ import pytest
 
 from agent_nb.collect import runs
 
-pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.usefixtures("others"), pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FETCHING = ("src", "href", "srcset", "poster", "data", "action", "background")

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.collect import runs
 
-pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.usefixtures("others"), pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
 
 PROMPT = "%%agent -m scripted/script.json -t python --approve auto --new\nHow many cups of {{ drink }}?"
 SCRIPT = ['<think>I count.</think><execute>[{"name": "python", "args": {"code": "cups = len(drink)\\ncups"}}]</execute>', "That many."]

@@ -13,7 +13,7 @@ from agent_nb.notebook.metadata import records, summaries
 from agent_nb.notebook.transform import agent_cell
 from agent_nb.record import KEY, MIME
 
-pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.usefixtures("others"), pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
 
 LOOK = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=20)"
 

@@ -1,0 +1,47 @@
+"""`jupyter agent-nb test --trust-record examples/` with no network and no key, and again, and again: nothing may ever differ.
+
+`AGENT_NB_REPEATS` says how often (2 if it is not set; 20 is the full proof).
+"""
+
+import json
+import os
+
+import pytest
+
+from agent_nb.collect import runs
+from agent_nb.normal import normal
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
+
+REPEATS = int(os.environ.get("AGENT_NB_REPEATS", "2"))
+
+
+@pytest.fixture
+def seen(read):
+    """What is in a notebook after its execution: events, outputs in normal form, and the record as it stands in the file."""
+
+    def seen(path):
+        nb = read(path)
+        outputs = [(c["id"], normal(o)) for c in nb["cells"] for o in c.get("outputs", [])]
+        return [list(run.log) for run in runs(path)], outputs, json.dumps(nb["metadata"]["agent_nb"])
+
+    return seen
+
+
+def test_the_examples_replay_every_time(examples, names, tool):
+    before = {name: (examples / name).read_bytes() for name in names}
+    for _ in range(REPEATS):
+        done = tool("agent_nb", "test", "--trust-record", ".", cwd=examples, AGENT_NB_RERUN="", AGENT_NB_TRUST_RECORD="")
+        assert all(f"{name}: ok" in done.stdout for name in names), done.stdout
+    assert {name: (examples / name).read_bytes() for name in names} == before
+
+
+def test_executing_again_gives_the_same_events_outputs_and_record(examples, names, tool, seen, original):
+    recorded = {name: json.dumps(json.loads(original(name).read_text(encoding="utf-8"))["metadata"]["agent_nb"]) for name in names}
+    first = {}
+    for _ in range(max(REPEATS, 2)):
+        tool("agent_nb", "run", "--inplace", "--rerun", "replay", "--trust-record", *names, cwd=examples, AGENT_NB_TRUST_RECORD="")
+        for name in names:
+            events, outputs, record = seen(examples / name)
+            assert record == recorded[name]
+            assert first.setdefault(name, (events, outputs)) == (events, outputs)
