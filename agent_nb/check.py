@@ -14,9 +14,8 @@ from typing import Any
 import msgspec
 
 from .events import Unknown
-from .portable import payload_key
-from .record import FORMAT, VERSION, Record, events_of, payload_keys
-from .signing import intact, signed_by
+from .record import FORMAT, VERSION, Record, events_of, payload_faults
+from .signing import hash_fits, signed_by
 
 FindSecrets = Callable[[str], list[str]]  # text -> names of what was found
 
@@ -25,8 +24,8 @@ def check(record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes 
     """Return the problems of one record. With a `key`, a missing or foreign signature is one too."""
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
-    found = [*_shape(record), *_payloads(record, payloads or {}), *_events(record, payloads)]
-    if not intact(record):
+    found = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
+    if not hash_fits(record):
         found.append("the content was changed after it was recorded: it does not have the hash it names")
     elif key is not None and not signed_by(record, key):
         found.append("not signed by this user" if record.get("signature") else "not signed")
@@ -58,16 +57,6 @@ def _shape(record: Mapping[str, Any]) -> Iterator[str]:
         msgspec.convert(dict(record), Record)
     except (msgspec.ValidationError, TypeError, RecursionError) as fault:
         yield f"not a record: {fault}"
-
-
-def _payloads(record: Mapping[str, Any], payloads: Mapping[str, Any]) -> Iterator[str]:
-    own = record.get("payloads")
-    known = {**payloads, **(own if isinstance(own, dict) else {})}
-    for key in sorted(payload_keys(record, payloads)):
-        if key not in known:
-            yield f"the payload {key[:12]}… is missing"
-        elif payload_key(known[key]) != key:
-            yield f"the payload {key[:12]}… was changed"
 
 
 def _events(record: Mapping[str, Any], payloads: Mapping[str, Any] | None) -> Iterator[str]:

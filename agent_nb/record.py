@@ -26,7 +26,7 @@ from .chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
 from .cut import CAP, Cut, shorten
 from .events import Call, Event, Respond, Think, event_from, to_builtins
 from .log import EventLog, block_text
-from .portable import Home, Packer, Unpacker, canonical, references, sha256
+from .portable import Home, Packer, Unpacker, canonical, payload_key, references, sha256
 
 FORMAT = 1
 VERSION = 1  # of nb.metadata["agent_nb"]
@@ -230,6 +230,19 @@ def payload_keys(record: Any, payloads: Mapping[str, Any] | None = None) -> set[
     own = record.get("payloads") if isinstance(record, Mapping) else None
     known = {**(payloads or {}), **(own if isinstance(own, dict) else {})}
     return _reachable(record.get("events"), known) if isinstance(record, Mapping) else set()
+
+
+def payload_faults(record: Mapping[str, Any], payloads: Mapping[str, Any] | None = None) -> list[str]:
+    """Return what is wrong with the payloads that a record needs: missing, or not what their keys say."""
+    own = record.get("payloads")
+    known = {**(payloads or {}), **(own if isinstance(own, dict) else {})}
+    faults = []
+    for key in sorted(payload_keys(record, payloads)):
+        if key not in known:
+            faults.append(f"the payload {key[:12]}… is missing")
+        elif payload_key(known[key]) != key:
+            faults.append(f"the payload {key[:12]}… was changed")
+    return faults
 
 
 def detach(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

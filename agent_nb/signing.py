@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .record import record_hash
+from .record import payload_faults, record_hash
 
 SCHEME = "hmac-sha256:"
 _PREFIX = b"agent_nb record 1\n"
@@ -34,10 +34,15 @@ def sign(record: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     return {**signed, "signature": _signature(content, key)} if key and content else signed
 
 
-def intact(record: Mapping[str, Any]) -> bool:
-    """Return whether the content of a record is what its hash says."""
+def hash_fits(record: Mapping[str, Any]) -> bool:
+    """Return whether the content of a record is what its hash says, whatever its payloads are."""
     content = record_hash(record)
     return bool(content) and record.get("hash") == content
+
+
+def intact(record: Mapping[str, Any]) -> bool:
+    """Return whether a whole record (see `record.attach`) is what its hash says, its payloads included."""
+    return hash_fits(record) and not payload_faults(record)
 
 
 def signed_by(record: Mapping[str, Any], key: bytes) -> bool:

@@ -31,7 +31,8 @@ from .tools.reads import reads
 from .tools.toolset import Toolset
 from .turn import clean_value
 
-Status = Literal["recorded", "stale", "unrecorded"]
+Status = Literal["recorded", "stale", "tampered", "unrecorded"]
+TAMPERED = "the record was changed after it was made: its hash does not fit"
 RERUN = ("ok", "error")  # a call that ended so may run again
 FOREIGN = "This code comes from a record that you have not signed"
 TRUST = f"{FOREIGN}, and there is nobody to ask. If you trust the notebook: --trust-record"
@@ -53,22 +54,26 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 def match(records: Iterable[Mapping[str, Any]], inputs: Mapping[str, str], *, statuses: Sequence[str] | None = ("ok",)) -> Match:
     """Find the run with these `inputs` (see `inputs.inputs_of`) among `records`, whole and newest first.
 
-    `statuses`: how the run may have ended (None: any way). A record whose content does not have the hash it names does not count.
+    `statuses`: how the run may have ended (None: any way). A record whose content does not have the hash it names does not count; where
+    that leaves none, or the newest is such a one, the run is `tampered`.
     """
     newest: tuple[str, ...] | None = None
     problem = ""
+    tampered = False
     for record in records:
         known = recorded_inputs(events_of({**record, "events": list(record.get("events") or [])[:1]}))
         differs = changed(known, inputs) if known is not None else INPUTS
+        whole = bool(differs and newest is not None) or intact(record)
+        tampered = tampered or not whole
         newest = differs if newest is None else newest
-        if differs:
+        if differs or not whole:
             continue
-        if not intact(record):
-            problem = problem or "the record was changed after it was made: its hash does not fit"
-        elif statuses is not None and record.get("status") not in statuses:
+        if statuses is not None and record.get("status") not in statuses:
             problem = problem or f"the recorded run ended with status {record.get('status')}"
         else:
             return Match(status="recorded", record=record)
+    if tampered:
+        return Match(status="tampered", problem=TAMPERED)
     if newest is None:
         return Match(status="unrecorded")
     return Match(status="stale", changed=newest, problem=problem)
@@ -114,7 +119,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True):
         """
         whole = attach(record, payloads) if payloads else record
         if not intact(whole):
-            raise UsageError("The record was changed after it was made: its hash does not fit. Run the cell live to record it again.")
+            raise UsageError(f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again.")
         cuts = whole.get("cut")
         places = {(c.get("seq", 0), c.get("field", "")) for c in cuts if isinstance(c, dict)} if isinstance(cuts, list) else set()
         return cls(events=events_of(whole, home=home), trusted=trust or signed_by(whole, key), live=live, cut=frozenset(places))

@@ -135,6 +135,9 @@ class CellRun:
         placed = self.session.library.path(self.cell.sent) is not None
         self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
 
+        if choice.found.status == "tampered":
+            sys.stderr.write(f"agent_nb: {choice.found.problem}. It is not played; the cell runs live.\n")
+
         def start(driver: Driver, resume: Resume | None) -> Work:
             agent.host, agent.ask = driver.host, self._asker(driver)
             stream = agent(prompt, attachments=attached, history=history, notes=notes, resume=resume)

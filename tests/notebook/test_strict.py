@@ -40,6 +40,22 @@ def edit(path, number, old, new):
     path.write_text(json.dumps(nb, indent=1))
 
 
+def tamper(path, how):
+    """Change the record of the third cell."""
+    nb = json.loads(path.read_text())
+    (record,) = nb["metadata"]["agent_nb"]["runs"]["cell3"]
+    events = record["events"]
+    if how == "byte":
+        events[:] = json.loads(json.dumps(events).replace("It is 42.", "It is 43."))
+    elif how == "hash":
+        record["hash"] = "sha256:" + "0" * 64
+    elif how == "gone":
+        del events[-2]
+    else:
+        events[-2], events[-3] = events[-3], events[-2]
+    path.write_text(json.dumps(nb))
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A recorded notebook, made once; and the folder with the secret that signed it."""
@@ -110,13 +126,24 @@ class TestReplaying:
         assert main(["test", str(notebook)]) == 1
         assert 'cell 4 (cell4) "Are you sure?": there is no record' in capsys.readouterr().out
 
-    def test_a_tampered_record_is_no_drift(self, notebook, capsys):
-        notebook.write_text(notebook.read_text().replace("It is 42.", "It is 99."))
+    @pytest.mark.parametrize("change", ["byte", "hash", "gone", "order"])
+    def test_a_tampered_record_is_no_drift(self, notebook, capsys, change):
+        tamper(notebook, change)
         assert main(["test", str(notebook)]) == 1
         told = capsys.readouterr().out
         assert "changed after it was recorded" in told
+        assert "tampered" in told
         assert "another result" not in told
         assert main(["verify", str(notebook)]) == 1
+        assert "cell cell3" in capsys.readouterr().out
+
+    def test_a_tampered_record_is_not_played_and_auto_says_so(self, notebook, capsys):
+        tamper(notebook, "byte")
+        assert main(["run", "--inplace", str(notebook)]) == 0
+        (told,) = [o["text"] for o in load(notebook)["cells"][2]["outputs"] if o["output_type"] == "stream"]
+        assert "changed after it was made" in "".join(told)
+        assert "drift" not in "".join(told)
+        assert main(["test", str(notebook)]) == 0
 
     def test_a_failing_cell_without_agent_fails(self, notebook, capsys):
         edit(notebook, 1, "base = 40", "base = 40\n1 / 0")

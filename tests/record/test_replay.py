@@ -9,6 +9,7 @@ import pytest
 
 from agent_nb import Agent, Scripted, context, tool
 from agent_nb import events as e
+from agent_nb.check import check
 from agent_nb.errors import UsageError
 from agent_nb.inputs import changed, inputs_hash, inputs_of
 from agent_nb.normal import normal
@@ -84,6 +85,19 @@ def play(stored, live=False, trust=False, key=KEY, **options):
     return kept[0]
 
 
+TAMPERED = {
+    "a byte of an event": lambda r: json.loads(json.dumps(r).replace("It is 42.", "It is 43.")),
+    "a byte of an input": lambda r: json.loads(json.dumps(r).replace('"content": "go"', '"content": "no"')),
+    "the inputs themselves": lambda r: {**r, "events": [{**r["events"][0], "settings": {}}, *r["events"][1:]]},
+    "the hash": lambda r: {**r, "hash": "sha256:" + "0" * 64},
+    "no hash": lambda r: {k: v for k, v in r.items() if k != "hash"},
+    "an event less": lambda r: {**r, "events": r["events"][:-2] + r["events"][-1:]},
+    "the first event gone": lambda r: {**r, "events": r["events"][1:]},
+    "two events the other way round": lambda r: {**r, "events": [r["events"][0], *r["events"][1:][::-1]]},
+    "an event more": lambda r: {**r, "events": [*r["events"][:-1], {"type": "respond", "content": "x"}, r["events"][-1]]},
+}  # fmt: skip
+
+
 class TestMatching:
     def test_the_same_inputs_are_recorded(self):
         assert match([record()], agent().inputs("go")).status == "recorded"
@@ -139,10 +153,31 @@ class TestMatching:
     def test_a_tampered_record_does_not_count(self):
         stored = json.loads(json.dumps(record()).replace("base + 2", "base + 9"))
         found = match([stored], agent().inputs("go"))
-        assert found.status == "stale"
+        assert found.status == "tampered"
         assert "hash" in found.problem
         with pytest.raises(UsageError, match="hash"):
             Tape.of(stored, trust=True)
+
+    @pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
+    def test_whatever_was_changed_it_is_tampered_and_neither_stale_nor_played(self, change):
+        stored = change(record())
+        assert match([stored], agent().inputs("go")).status == "tampered"
+        assert any("does not have the hash" in problem for problem in check(stored))
+
+    @pytest.mark.parametrize("body", ["other text " * 10_000, None])
+    def test_a_payload_that_was_changed_or_lost_makes_a_record_tampered(self, body):
+        stored = record([f"long {'answer ' * 20_000}"])
+        (key,) = stored["payloads"]
+        changed = {**stored, "payloads": {} if body is None else {key: body}}
+        inputs = agent([f"long {'answer ' * 20_000}"]).inputs("go")
+        assert match([stored], inputs).status == "recorded"
+        assert match([changed], inputs).status == "tampered"
+        with pytest.raises(UsageError, match="changed after it was made"):
+            Tape.of(changed, trust=True)
+
+    def test_an_older_record_that_is_whole_is_played_instead(self):
+        old = record()
+        assert match([{**record(), "hash": ""}, old], agent().inputs("go")).record == old
 
     def test_only_a_run_that_ended_well_counts_unless_asked_for(self):
         stored = record(["ok"])
