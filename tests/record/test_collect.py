@@ -61,6 +61,13 @@ def test_payloads_beside_the_runs_are_used(make, tmp_path, new_log):
     assert run.log.of("result")[0].content == "y" * (LARGE + 1)
 
 
+def test_a_recorded_run_without_an_end_is_read_as_interrupted(make, tmp_path):
+    whole = make("x")
+    save(tmp_path / "a.ipynb", [cell("c1")], {"c1": [{**whole, "events": whole["events"][:3]}]})
+    (run,) = runs(tmp_path / "a.ipynb")
+    assert (run.status, run.log[-1].type, len(run.log)) == ("interrupted", "end", 5)
+
+
 @pytest.mark.parametrize("pattern", ["", "**/*.ipynb", "sub/../*/*.ipynb"])
 def test_a_folder_and_a_glob_reach_below(make, tmp_path, pattern):
     save(tmp_path / "sub" / "a.ipynb", [cell("c1", make("a"))])
