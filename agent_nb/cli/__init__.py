@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import AgentError, UsageError
-from . import converting, executing, git, reading, records
+from . import converting, doctor, executing, git, reading, records
 from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
 
 
@@ -65,4 +65,5 @@ COMMANDS: dict[str, tuple[Command, Describe]] = {
     "git-merge": (git.git_merge, git.git_merge_options),
     "pack": (records.pack, file_options),
     "strip": (records.strip, records.strip_options),
+    "doctor": (doctor.doctor, doctor.doctor_options),
 }

@@ -5,7 +5,6 @@ Rule: no key is ever shown.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from ...errors import AgentError, UsageError
@@ -77,24 +76,16 @@ def key(magics: AgentMagics, arguments: list[str]) -> None:
 
 
 def doctor(magics: AgentMagics, _: list[str]) -> None:
-    """what this kernel and its front end can do"""
-    from importlib.metadata import PackageNotFoundError, version
-
+    """what is installed, enabled and missing, what this kernel and its front end can do, and what to do about it"""
+    from ..doctor import Finding, examine, report
     from ..frontend import can_click, view_kind
 
-    rows: list[tuple[str, str]] = [("python", sys.version.split()[0])]
-    for package in ("jupyter-agent-nb", "ipykernel", "ipython", "ipywidgets", "nbclient", "jupyter-server"):
-        try:
-            rows.append((package, version(package)))
-        except PackageNotFoundError:
-            rows.append((package, "not installed here"))
     cell = magics.session.cells.current(magics.shell, "doctor", "")
-    rows += [
-        ("kernel", "yes" if cell.kernel else "no, a terminal"),
+    rows = (
+        ("this kernel", "yes" if cell.kernel else "no, a terminal"),
         ("cell ids", "sent" if cell.id else "not sent: reruns cannot be told from new cells"),
         ("view", view_kind("auto", cell)),
         ("clicks while a cell runs", "yes" if can_click(magics.shell, cell) else "no: interrupt the kernel to stop"),
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
-    ]
-    say(table(rows))
-    models(magics, [])
+    )
+    say(report(examine(model=magics.model, more={"here": lambda: iter([Finding(topic, "info", said) for topic, said in rows])})))
