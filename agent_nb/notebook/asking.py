@@ -20,7 +20,7 @@ from typing import Any, Literal
 from ..tools.base import Asker, Decision, Host, Question
 
 LONGEST = 2000  # characters of an argument or preview
-PATIENCE = 1.0  # s for the front end to make ready for clicks, after the first widgets of a kernel
+PATIENCE = 1.0  # s for the front end to make ready for clicks after the first widgets of a kernel, or for the view to show the question
 ATTEMPTS = 3
 ANSWERS = {
     "y": Decision(True, by="stdin"),
@@ -32,12 +32,18 @@ ANSWERS = {
 }
 
 
-def stdin_asker(host: Host, allowed: bool) -> Asker:
-    """Return an asker that uses `input()` on the main thread of `host`; it answers None unless `allowed`."""
+def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: True) -> Asker:
+    """Return an asker that uses `input()` on the main thread of `host`; it answers None unless `allowed`.
+
+    A question stands below what it is about: it waits (a second at most) until the view has `shown` all there is.
+    """
 
     async def ask(question: Question) -> Decision | None:
         if not allowed:
             return None
+        end = asyncio.get_running_loop().time() + PATIENCE
+        while not shown() and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.01)
         answer: Decision | None = await host.call(lambda: put(question))
         return answer
 

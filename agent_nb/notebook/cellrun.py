@@ -194,7 +194,7 @@ class CellRun:
             sys.stderr.write(f"agent_nb: {journal.warning}\n")
 
     def _asker(self, driver: Driver) -> Asker:
-        typed = stdin_asker(driver.host, self.cell.stdin)
+        typed = stdin_asker(driver.host, self.cell.stdin, lambda: self._view is None or self._view.caught_up)
         return either_asker(self._clicks, typed, self._can_click) if self._clicks else typed
 
     def _agent(self, driver: Driver, options: Options) -> Agent:

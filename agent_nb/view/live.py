@@ -182,6 +182,11 @@ class LiveView:
         """What made the painter fail, if it did."""
         return self.renderer.fault
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that has happened so far is shown."""
+        return self.renderer.caught_up
+
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         """Paint the last state, replace the display by the mime bundle `final`, and close the widgets. Calling it again does nothing."""
         if self._closed:

@@ -79,11 +79,16 @@ class Renderer:
         self._clock, self._wall = clock, wall
         self._pending: deque[Event] = deque()
         self._wake = threading.Event()
-        self._urgent = self._stopped = self._dirty = False
+        self._urgent = self._stopped = self._dirty = self._painting = False
         self._due = self._second = 0.0
         self._failures = 0
         self._thread: threading.Thread | None = None
         self._detach: Callable[[], None] = lambda: None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that came is painted, or nobody paints any more."""
+        return self._stopped or not (self._pending or self._dirty or self._painting)
 
     def subscribe(self) -> None:
         """Listen to the log: the events so far, then each new one."""
@@ -150,15 +155,17 @@ class Renderer:
 
     def _fold(self) -> None:
         while self._pending:
-            self.view.apply(self._pending.popleft())
             self._dirty = True
+            self.view.apply(self._pending.popleft())
 
     def _paint(self, now: float) -> None:
+        self._painting = True
         self._dirty = self._urgent = False
         running = self.view.status in {"", "running"}
         sent = 0
         if self._failures < PATIENCE:
             sent = self._try(self._wall() if running else None)
+        self._painting = False
         after = self._clock()
         self._second = now + 1.0
         self._due = max(now + self._frame, after + (DUTY - 1) * (after - now), after + self._budget.spend(sent, after))

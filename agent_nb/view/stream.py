@@ -38,13 +38,14 @@ class TextPainter:
         self._letters = 0  # of its text
         self._begun = self._ended = False
         self._midline = False
+        self._kind = ""  # of what was printed last
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Print what is new. Returns 1 if there was something."""
         before = self._letters, self._at, len(self._said), self._begun
         if not self._begun and view.model:
             self._begun = True
-            self._line(f"● {view.model}")
+            self._line(f"● {view.model}", "head")
         while self._at < len(view.cards):
             card = view.cards[self._at]
             if isinstance(card, NoteCard) and card is view.cards[-1] and now is not None:
@@ -64,6 +65,8 @@ class TextPainter:
         if isinstance(card, ThinkCard):
             self._think(card)
         elif isinstance(card, RespondCard):
+            if len(card.text):
+                self._turn("answer")
             self._flow(card.text, "", card.done)
         elif isinstance(card, CallCard):
             self._call(card)
@@ -115,10 +118,18 @@ class TextPainter:
             self._said.add(what)
             self._line(text)
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, kind: str = "step") -> None:
         if text:
+            self._turn(kind)
             self._fresh()
             self._out(text + "\n")
+
+    def _turn(self, kind: str) -> None:
+        """Leave an empty line between the steps, the answers and the end."""
+        if self._kind not in {"", "head", kind}:
+            self._fresh()
+            self._out("\n")
+        self._kind = kind
 
     def _fresh(self) -> None:
         if self._midline:
@@ -132,7 +143,7 @@ class TextPainter:
         self._ended = True
         for card in view.cards:
             if isinstance(card, PlanCard) and (node := draw(card, self._context)) is not None:
-                self._line(plain.draw(node))
+                self._line(plain.draw(node), "end")
         whole: Page = page(view, self._context)
         for section in (s for s in whole.sections if s.key in {"header", "footer"}):
-            self._line(plain.draw(section))
+            self._line(plain.draw(section), "end")

@@ -137,3 +137,31 @@ def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by
         return asked.result()
 
     assert asyncio.run(ask()).by == by
+
+
+def test_a_question_is_typed_below_what_it_is_about(answer):
+    answer("y")
+    shown, asked = [], []
+
+    class Host:
+        async def call(self, function):
+            asked.append(list(shown))
+            return function()
+
+    def caught_up():
+        shown.append(len(shown) >= 2)
+        return shown[-1]
+
+    assert asyncio.run(stdin_asker(Host(), True, caught_up)(QUESTION)) is ANSWERS["y"]
+    assert asked == [[False, False, True]]
+
+
+def test_a_view_that_never_shows_a_question_does_not_keep_it(answer, monkeypatch):
+    monkeypatch.setattr(asking, "PATIENCE", 0.05)
+    answer("y")
+
+    class Host:
+        async def call(self, function):
+            return function()
+
+    assert asyncio.run(stdin_asker(Host(), True, lambda: False)(QUESTION)) is ANSWERS["y"]

@@ -207,3 +207,22 @@ def test_a_late_renderer_gets_the_events_so_far(clock, rich):
     renderer.subscribe()
     renderer.stop()
     assert painter.paints[-1][1:] == (len(rich.log), "ok")
+
+
+def test_it_has_caught_up_when_all_that_came_is_painted(clock):
+    renderer = make(clock, Painter(clock))
+    drive(renderer, clock, 0.5)
+    assert renderer.caught_up
+    renderer.push(e.Approval(call_id="k"))
+    assert not renderer.caught_up
+    renderer.step()
+    assert renderer.caught_up
+
+
+def test_it_has_not_caught_up_while_it_paints(clock):
+    seen = []
+    painter = Painter(clock)
+    renderer = make(clock, painter)
+    painter.paint = lambda view, now: seen.append(renderer.caught_up) or 1
+    drive(renderer, clock, 0.01, e.Approval(call_id="k"))
+    assert not any(seen)

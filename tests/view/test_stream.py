@@ -57,3 +57,13 @@ def test_a_terminal_gets_no_escape_sequences_of_a_tool(begun):
     begun.call("k", "sh", {})
     begun(e.Started(call_id="k"), e.Progress(call_id="k", text="\x1b[2Jgone\x1b]0;title\x07\n"), e.Result(call_id="k", content="\x1b[31mx"))
     assert "\x1b" not in printed(begun.seen)
+
+
+def test_steps_answers_and_the_end_stand_apart(begun):
+    begun.tool("k1", "look", {})
+    begun.answer("First.", "r1")
+    begun.tool("k2", "look", {})
+    begun.answer("Last.", "r2")
+    begun(e.End())
+    parts = printed(begun.seen).split("\n\n")
+    assert [part.split("\n")[0].split()[0] for part in parts] == ["●", "First.", "ƒ", "Last.", "✓"]

@@ -1,0 +1,36 @@
+"""The table of profiles cannot lie: it is whole, and every cell of it names a test that pytest collects, or says why there is none."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
+CELLS = TABLE["cells"]()
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_profile_has_every_behaviour():
+    assert set(CELLS) == {(profile, behaviour) for profile in TABLE["PROFILES"] for behaviour in TABLE["BEHAVIOURS"]}
+    assert (len(TABLE["PROFILES"]), len(TABLE["BEHAVIOURS"])) == (8, 14)
+
+
+def test_a_cell_without_a_test_says_why():
+    bare = [cell.outcome for cell in CELLS.values() if not cell.test]
+    assert all(re.fullmatch(r"– \(.{8,}\)", outcome) for outcome in bare)
+    assert len(bare) < len(CELLS) / 5
+
+
+def test_every_test_that_a_cell_names_is_collected():
+    named = {cell.test for cell in CELLS.values() if cell.test}
+    files = sorted({name.partition("::")[0] for name in named})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "kernel or browser", *files]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    assert named - set(said.stdout.splitlines()) == set(), said.stderr
+
+
+def test_it_is_written_as_markdown():
+    lines = TABLE["markdown"]().splitlines()
+    assert len(lines) == 2 + len(TABLE["BEHAVIOURS"])
+    assert {line.count("|") for line in lines} == {len(TABLE["PROFILES"]) + 2}
