@@ -2,8 +2,8 @@
 
 Why: consecutive thoughts and calls form one panel, the answer stands outside; both the static and the live view are arranged here.
 
-Rules: an unchanged card gives the very same node as before (a redraw compares identities); cards whose elapsed time moves are drawn
-again once a second at most.
+Rules: an unchanged card gives the very same node as before (a redraw compares identities); cards whose elapsed time moves, and the
+figures of the header, are drawn again once a second at most.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 
 from .cards.base import Context, draw
 from .cardstates import CallCard, Card, ErrorCard, NodeCard
-from .nodes import Node, Page, Panel, Section, Step, Tone
+from .nodes import Node, Page, Panel, Row, Section, Step, Tone
 from .state import RunView
 
 OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
@@ -25,11 +25,12 @@ class Layout:
         self._context = context or Context()
         self._drawn: dict[str, tuple[object, Node | None]] = {}
         self._panels: dict[str, tuple[tuple[Node, ...], Panel]] = {}
+        self._header: tuple[object, Node | None] = (None, None)
 
     def page(self, view: RunView, context: Context | None = None) -> Page:
         """Return the page of `view` as it is now."""
         context = context or self._context
-        header = draw(view, context, "header")
+        header = self._head(view, context)
         sections = [Section("header", header)] if header else []
         steps: list[Step] = []
         for card in view.cards:
@@ -55,6 +56,17 @@ class Layout:
         node = draw(card, context)
         self._drawn[card.key] = (mark, node)
         return node
+
+    def _head(self, view: RunView, context: Context) -> Node | None:
+        """Return the header: the one before, unless a second has passed or it says something else apart from its figures."""
+        node = draw(view, context, "header")
+        if not isinstance(node, Row) or context.now is None:
+            return node
+        said = tuple(t.text for t in node.left), tuple((b.key, b.label, b.enabled) for b in node.buttons)
+        mark = (_tick(context), said)
+        if self._header[0] != mark:
+            self._header = (mark, node)
+        return self._header[1]
 
     def _close(self, steps: list[Step], sections: list[Section]) -> None:
         """End the panel that is being gathered, if there is one."""

@@ -6,7 +6,9 @@ AA contrast on light and on dark ground: it darkens a tone on paper and lightens
 colour without one. Hairlines and grounds are a neutral grey with alpha, which needs no theme.
 
 Rules: inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`, no `url()`; sizes in px.
-`LIVE_CSS` is for the live view alone (one style element inside a widget): focus, motion, the skin of ipywidgets.
+`LIVE_CSS` is for the live view alone (one style element inside a widget): focus, motion, the skin of ipywidgets. Finished parts of a
+long text are not laid out while they are out of sight; they keep the height they were last seen with, so parts that were never seen in
+this shape (merged ones) are left out of it.
 This file imports nothing.
 """
 
@@ -150,5 +152,7 @@ LIVE_CSS = """
 .agent-nb-scroll{display:flex;flex-direction:column-reverse !important;max-height:18em;overflow:auto !important}
 .agent-nb .agent-nb-panel>*{padding:3px 8px}
 .agent-nb .agent-nb-panel>*+*{border-top:1px solid rgba(128,128,128,.18)}
+.agent-nb-prose>*{contain-intrinsic-height:auto 1200px}
+.agent-nb-prose>:not(:last-child):not(.agent-nb-merged){content-visibility:auto}
 @media (prefers-reduced-motion:reduce){.agent-nb .progress-bar{transition:none}}
 """.strip()

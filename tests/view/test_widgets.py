@@ -13,6 +13,7 @@ from agent_nb.view.live import WidgetPainter
 from agent_nb.view.markdown import render
 from agent_nb.view.sheet import compact, css
 from agent_nb.view.state import RunView
+from agent_nb.view.widgets import prose as prose_slot
 
 
 class Acts(list[tuple[str, Any]]):
@@ -45,6 +46,11 @@ def text(painter: WidgetPainter) -> str:
     return "\n".join(x.value for x in below(painter.board.root) if isinstance(x, w.HTML | w.HTMLMath))
 
 
+def inner(prose: Any) -> str:
+    """Return the HTML of a growing text, whatever widgets it was put into."""
+    return "".join(x.value[x.value.find(">") + 1 :].removesuffix("</div>") for x in prose.children)
+
+
 def play(painter: WidgetPainter, seen: list[e.Event], *, every: int = 3) -> tuple[RunView, int]:
     view, sent = RunView(), 0
     for number, event in enumerate(seen):
@@ -64,7 +70,10 @@ def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
     for every in (1, 7, 10_000):
         painter = WidgetPainter(acts, "collapse", lambda: True)
         play(painter, rich.seen, every=every)
-        shapes.append([(type(x).__name__, x.value) for x in below(painter.board.root) if isinstance(x, w.HTML | w.Button)])
+        prose = [x for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes]
+        parts = {id(child) for x in prose for child in x.children}
+        others = [x for x in below(painter.board.root) if isinstance(x, w.HTML | w.Button) and id(x) not in parts]
+        shapes.append([[inner(x) for x in prose], [(type(x).__name__, x.value) for x in others]])
         painter.close()
     assert shapes[0] == shapes[1] == shapes[2]
 
@@ -155,11 +164,43 @@ def test_a_long_answer_takes_few_widgets_and_few_bytes(painter, long_answer):
     assert sent <= 9 * len(LONG)
 
 
+def test_a_text_of_any_length_is_few_widgets(painter, begun, monkeypatch):
+    monkeypatch.setattr(prose_slot, "RECENT", 200)  # as if the text were twenty times as long
+    begun.stream("r", "respond", LONG, size=100)
+    view, most = RunView(), 0
+    for event in begun.seen:
+        view.apply(event)
+        painter.paint(view, event.ts)
+        most = max(most, len(below(painter.board.root)))
+    assert most <= 60
+
+
+def test_the_figures_of_the_header_move_once_a_second(painter, begun):
+    view = RunView().extend(begun.seen)
+    painter.paint(view, view.last)
+    sent = 0
+    for number in range(1, 200):
+        view.apply(e.Delta(block="r", of="think", text="word " * 50))
+        sent += painter.paint(view, view.last + number / 100) >= 2
+    assert sent <= 8  # of 200: two seconds have passed, the text went on in a new widget
+
+
+def test_parts_with_formulas_are_typeset_as_they_are_finished_and_never_again(painter, begun):
+    part = "Let $x_{%}$ be as it was, and so on and on until it is a paragraph of some length. "
+    begun.stream("r", "respond", "".join(part.replace("%", str(i)) * 6 + "\n\n" for i in range(80)), size=40)
+    view, seen = RunView(), []
+    for event in begun.seen:
+        view.apply(event)
+        painter.paint(view, event.ts)
+        seen += [x for x in find(painter, w.HTMLMath) if x not in seen]
+    assert find(painter, w.HTMLMath) == seen
+    assert 8 <= len(seen) <= 40
+
+
 def test_the_answer_in_the_widgets_is_the_answer_rendered_at_once(painter, long_answer):
     play(painter, long_answer, every=30)
     prose = next(x for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes)
-    inner = "".join(x.value.removeprefix(x.value[: x.value.find(">") + 1]).removesuffix("</div>") for x in prose.children)
-    assert inner == compact(render(LONG))
+    assert inner(prose) == compact(render(LONG))
 
 
 def test_a_link_defined_below_reaches_the_parts_above_it(painter, begun):

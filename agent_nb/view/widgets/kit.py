@@ -35,10 +35,10 @@ class Kit:
         self.editors: dict[str, Any] = {}
         self._retired: list[Any] = []
 
-    def html(self, value: str, *classes: str) -> Any:
-        """Return a new HTML widget; one with formulas in it has them typeset where the front end can."""
+    def html(self, value: str, *classes: str, grows: bool = False) -> Any:
+        """Return a new HTML widget; its formulas are typeset where the front end can, unless it `grows`: that would be at every change."""
         self.sent += 1
-        if has_formula(value):
+        if not grows and has_formula(value):
             return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
         return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
 

@@ -1,8 +1,18 @@
-"""A growing text: a few widgets of finished parts, and one with what is recent and open, so that only the end is sent again."""
+"""A growing text: a few widgets of finished parts, and one with what is recent and open, so that only the end is sent again.
+
+How: when there is much recent text, it stays in its widget and a new one goes on. `FAN` such parts become one of the next level, so that
+a text of any length is few widgets, and every letter of it is sent again only as often as there are levels.
+
+Rules: what is merged stands at the end of the box, because front ends make every child anew behind the first that changed; text moves
+from one widget to another within one message where it can, for between two it would be seen twice, or not at all. Parts with formulas
+are widgets of their own kind, which typeset them, and are not merged: that would typeset them again.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+import msgspec
 
 from .. import look, nodes
 from ..markdown import stream_of
@@ -10,22 +20,29 @@ from ..sheet import compact
 from .kit import Kit, has_formula
 from .slots import Slot
 
-RECENT = 5_000  # characters of finished HTML that are sent again with the open end
+RECENT = 4_000  # characters of finished HTML that are sent again with the open end
 SHORT = 300  # characters of an open end that is no more than a line or two
-CHUNKS = 48  # in long answers more of them, so that their widgets are not many more than that
+FAN = 20  # parts of a level that become one of the next
+FORMULAS = 400  # characters of finished HTML with formulas that get a widget of their own, and more of them
+SHARE = 8  # as there are more of them: this share of what has one
+MERGED = ("agent-nb-merged",)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Finished HTML that has a widget of its own. `level`: how often it was merged; -1: never, because of its formulas."""
+
+    html: str
+    level: int
 
 
 class Prose(Slot):
-    """A growing markdown text: widgets of finished parts, then one with what is recent and open.
-
-    When there is much of it, the last widget keeps what is finished and a new one goes on: were text moved from one to the other, it
-    would be seen twice, or not at all, for a moment.
-    """
+    """A growing markdown text."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
-        self._chunks: list[str] = []  # the finished parts in each widget but the last
-        self._placed = 0  # finished parts in them
+        self._parts: list[Part] = []  # one for each widget but the last
+        self._placed = 0  # finished pieces of the text in them
+        self._formulas = 0  # characters of parts with formulas
 
     def update(self, node: Any) -> None:
         """Show what is new."""
@@ -34,38 +51,55 @@ class Prose(Slot):
         if not self.widgets:
             self._begin(node)
         recent = compact("".join(stream.frozen[self._placed :]))
-        if self._enough(recent, tail) or (not node.open and has_formula(recent)):
-            self._chunks.append(recent)
-            self._placed, recent = len(stream.frozen), ""
-            self._go_on(tail)
-        if not node.open and "".join(self._chunks) + recent != (whole := compact("".join(stream.frozen))):
+        if self._enough(recent, tail, node.open):
+            self._placed = len(stream.frozen)
+            self._go_on(recent, tail)
+            recent = ""
+        if not node.open and "".join(p.html for p in self._parts) + recent != (whole := compact("".join(stream.frozen))):
             self._again(whole)  # a link was defined below a part that refers to it
         else:
             self.kit.set(self._end, "value", self._wrapped(recent + tail))
 
-    def _enough(self, recent: str, tail: str) -> bool:
+    def _enough(self, recent: str, tail: str, growing: bool) -> bool:
         """Return whether to go on in a new widget: there is much, and little that is open, for that is seen twice for a moment."""
-        much = max(RECENT, sum(map(len, self._chunks)) // CHUNKS)
-        return len(recent) > (much if len(tail) < SHORT else 2 * much)
+        much = RECENT if len(tail) < SHORT else 2 * RECENT
+        if len(recent) > FORMULAS and has_formula(recent):
+            much = max(FORMULAS, self._formulas // SHARE)
+        return len(recent) > much or (not growing and has_formula(recent))
 
     def _begin(self, node: nodes.Prose) -> None:
         self._css = look.THOUGHT + ";" + look.ink("muted") if node.dim else look.ANSWER.replace("8px 0 2px", "0")
-        self._end = self.kit.html("")
+        self._end = self.kit.html("", grows=True)
         self.widgets = [self.kit.box([self._end], "agent-nb-prose")]
 
     def _wrapped(self, inner: str) -> str:
         return f'<div style="{self._css}">{inner}</div>' if inner else ""
 
-    def _go_on(self, tail: str) -> None:
-        """Leave the newest chunk to the last widget (or to one that typesets its formulas) and open a new one with `tail`."""
-        box, done, value = self.widgets[0], self._end, self._wrapped(self._chunks[-1])
-        self._end = self.kit.html(self._wrapped(tail))
-        kept = self.kit.html(value) if has_formula(value) else done
-        self.kit.set(box, "children", (*box.children[:-1], kept, self._end))
-        if kept is done:
-            self.kit.set(done, "value", value)
+    def _go_on(self, recent: str, tail: str) -> None:
+        """Leave what is recent to the last widget, or to one of more or of another kind, and open a new one with `tail`."""
+        box, done = self.widgets[0], self._end
+        typeset = has_formula(recent)
+        self._formulas += len(recent) if typeset else 0
+        count = self._add(Part(recent, -1 if typeset else 0))
+        value = self._wrapped(self._parts[-1].html)
+        self._end = self.kit.html(self._wrapped(tail), grows=True)
+        before = box.children[: len(self._parts) - 1]
+        if typeset or count:
+            gone = box.children[len(before) :]
+            self.kit.set(box, "children", (*before, self.kit.html(value, *MERGED), self._end))
+            self.kit.retire(list(gone))
         else:
-            self.kit.retire([done])
+            self.kit.set(box, "children", (*before, done, self._end))
+            self.kit.set(done, "value", value)
+
+    def _add(self, part: Part) -> int:
+        """Add a part; merge the last ones as long as `FAN` are of one level. Return how often."""
+        self._parts.append(part)
+        merged = 0
+        while (level := self._parts[-1].level) >= 0 and [p.level for p in self._parts[-FAN:]] == [level] * FAN:
+            self._parts[-FAN:] = [Part("".join(p.html for p in self._parts[-FAN:]), level + 1)]
+            merged += 1
+        return merged
 
     def _again(self, whole: str) -> None:
         """Show a closed text anew in one widget."""
