@@ -9,7 +9,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from agent_nb.notebook.metadata import records
@@ -92,6 +91,8 @@ def test_static_html_of_an_example(page, axe, path, scheme):
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_our_part_of_a_page_of_nbconvert(page, axe, theme):
+    from nbconvert import HTMLExporter
+
     shown = [new_output("display_data", data=bundle(log)) for path in EXAMPLES for log in logs(path)]
     made, _ = HTMLExporter(theme=theme).from_notebook_node(new_notebook(cells=[new_code_cell("%%agent", outputs=shown)]))
     assert found(page(made), axe, ".agent-nb") == []

@@ -6,6 +6,7 @@ Each runs scenes (SCENES) and tells what was `Seen`. A runner executes all its s
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -20,8 +21,6 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from nbconvert import HTMLExporter
-from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat.v4 import new_code_cell, new_notebook
 
 DRIVERS = runpy.run_path(str(Path(__file__).parents[1] / "notebook" / "conftest.py"))
@@ -255,14 +254,10 @@ class Watched(NotebookClient):  # type: ignore[misc]
         return super().process_message(message, cell, index)
 
 
-class Converted(ExecutePreprocessor):  # type: ignore[misc]
-    """What `jupyter nbconvert --execute` executes with."""
-
-
 class Runner:
     """nbclient or nbconvert: all scenes in one notebook, executed once; the endless one is interrupted by its time-out."""
 
-    def __init__(self, folder: Path, client: type[NotebookClient]) -> None:
+    def __init__(self, folder: Path, *, convert: bool) -> None:
         self._names = [*SCENES]
         cells = [new_code_cell(PREPARE)]
         for name in self._names:
@@ -273,16 +268,18 @@ class Runner:
         options = {
             "allow_errors": True, "interrupt_on_timeout": True, "timeout_func": lambda cell: 5 if "-m talk" in cell.source else 60,
         }  # fmt: skip
-        if client is Converted:
-            made = client(**options)
-            made.preprocess(nb, resources)
+        self.pages: dict[int, list[str]] = {}
+        if convert:
+            from nbconvert.preprocessors import ExecutePreprocessor
+
+            ExecutePreprocessor(**options).preprocess(nb, resources)
         else:
-            made = client(nb, resources=resources, **options)
+            made = Watched(nb, resources=resources, **options)
             made.execute()
-        path = folder / f"{client.__name__}.ipynb"
+            self.pages = made.pages
+        path = folder / f"{'converted' if convert else 'executed'}.ipynb"
         nbformat.write(nb, path)
         self.notebook = nbformat.read(path, 4)
-        self.pages: dict[int, list[str]] = getattr(made, "pages", {})
 
     def scene(self, name: str) -> Seen:
         """Return what was seen of a scene."""
@@ -299,6 +296,8 @@ class Runner:
 
     def html(self) -> str:
         """Return the page that nbconvert makes of the notebook."""
+        from nbconvert import HTMLExporter
+
         made, _ = HTMLExporter().from_notebook_node(self.notebook)
         return str(made)
 
@@ -346,13 +345,15 @@ def terminal(folder: Path) -> Any:
 @pytest.fixture(scope="module")
 def nbclient(folder: Path) -> Runner:
     """A notebook that nbclient has executed."""
-    return Runner(folder, Watched)
+    return Runner(folder, convert=False)
 
 
 @pytest.fixture(scope="module")
 def nbconvert(folder: Path) -> Runner:
     """A notebook that nbconvert has executed."""
-    return Runner(folder, Converted)
+    if importlib.util.find_spec("nbconvert") is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("nbconvert is not installed")
+    return Runner(folder, convert=True)
 
 
 @pytest.fixture
