@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli import COMMANDS, main, parser
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.log import EventLog
 from agent_nb.record import MIME, run_record
@@ -34,7 +34,10 @@ def read(path):
     return json.loads(path.read_text())
 
 
-WRONG = [[], ["frobnicate"], ["run"], ["run", "x.ipynb", "--timeout", "-1"], ["run", "--inplace", "-o", "x", "y"]]
+WRONG = [
+    [], ["frobnicate"], ["run"], ["run", "x.ipynb", "--timeout", "-1"], ["run", "--inplace", "-o", "x", "y"],
+    ["run", "--live", "--rerun", "replay", "x"],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("command", WRONG)
@@ -43,6 +46,23 @@ def test_a_wrong_command_is_exit_code_2(command, capsys):
         main(command)
     assert end.value.code == 2
     assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_does_and_what_it_takes(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    told = capsys.readouterr().out
+    function, _ = COMMANDS[command]
+    assert function.__doc__[1:20] in " ".join(told.split())
+    assert all(a.help for a in parser()._subparsers._group_actions[0].choices[command]._actions)
+
+
+def test_the_help_shows_examples_and_exit_codes(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "exit codes: 0 ok" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["run", "pack", "strip", "events"])

@@ -18,6 +18,15 @@ from ..errors import AgentError, UsageError
 from . import converting, doctor, executing, git, reading, records
 from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
 
+EPILOG = """\
+examples:
+  jupyter agent-nb run analysis.ipynb              play what has not changed, run the rest, write analysis.run.ipynb
+  jupyter agent-nb test --trust-record examples/   replay everything: no model, no key, no network
+  jupyter agent-nb export analysis.ipynb -o runs.html
+  jupyter agent-nb COMMAND --help                  what a command takes
+exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
@@ -41,7 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(prog="jupyter agent-nb", description="Run and inspect notebooks with %%agent cells.")
+    top = argparse.ArgumentParser(
+        prog="jupyter agent-nb", description="Run and inspect notebooks with %%agent cells.", epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for name, (function, describe) in COMMANDS.items():

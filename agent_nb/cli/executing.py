@@ -48,10 +48,12 @@ def run(arguments: Arguments) -> int:
 
 def run_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="notebook files")
     sub.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set a variable before the notebook runs")
-    sub.add_argument("--live", action="store_true", help="call the models, whatever is recorded")
-    sub.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help="auto plays what has not changed (the default)")
+    how = sub.add_mutually_exclusive_group()
+    how.add_argument("--live", action="store_true", help="call the models, whatever is recorded (the same as --rerun live)")
+    modes = "auto plays what has not changed (the default), replay plays or fails"
+    how.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help=modes)
     trust_option(sub)
     sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
     kernel_options(sub)

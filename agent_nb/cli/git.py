@@ -34,7 +34,7 @@ def git_text(arguments: Arguments) -> int:
 
 def git_text_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `git-text`."""
-    sub.add_argument("notebook", metavar="NOTEBOOK")
+    sub.add_argument("notebook", metavar="NOTEBOOK", help="a notebook file")
 
 
 def git_merge(arguments: Arguments) -> int:
@@ -46,5 +46,5 @@ def git_merge(arguments: Arguments) -> int:
 
 def git_merge_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `git-merge`."""
-    for name in ("base", "ours", "theirs"):
-        sub.add_argument(name, metavar=name.upper())
+    for name, which in (("base", "the common ancestor"), ("ours", "our version, written over"), ("theirs", "the other version")):
+        sub.add_argument(name, metavar=name.upper(), help=which)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from pathlib import Path
 
 from ..errors import UsageError
-from .shared import FAILED, OK, Arguments, files, notebooks, out
+from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, target
 
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -19,11 +17,10 @@ def events(arguments: Arguments) -> int:
     from ..notebook import reading
 
     runs = reading.read_runs(notebooks(arguments.notebooks), every=arguments.all)
+    output = target(arguments.output)
     if arguments.json:
-        for run in runs:
-            sys.stdout.write(run.log.to_ndjson())
+        out("".join(run.log.to_ndjson() for run in runs), output)
         return OK
-    output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (FORMS.get(output.suffix.lower(), "table") if output else "table")
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
@@ -40,20 +37,24 @@ def events_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--all", action="store_true", help="every recorded run, not only the newest of each cell")
     sub.add_argument("--columns", default="", metavar="COLUMNS", help="events, calls, turns, runs, or names with commas")
     sub.add_argument("--format", choices=("table", "csv", "json", "parquet"), help="how to write (default: by the ending of -o)")
-    sub.add_argument("-o", "--output", metavar="FILE", help="where to write")
+    sub.add_argument("-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)")
     sub.add_argument("--json", action="store_true", help="the events as they are, one JSON object a line")
 
 
 def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
+    from ..codecs.base import Losses
     from ..notebook import reading
 
     runs = [r for r in reading.read_runs(notebooks(arguments.notebooks), every=bool(arguments.run)) if r.id.startswith(arguments.run)]
     if not runs:
         raise UsageError("There is no recorded run to export" + (f" whose id begins with {arguments.run!r}." if arguments.run else "."))
-    output = Path(arguments.output) if arguments.output else None
+    output = target(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
-    out("".join(reading.export(run, form) for run in runs), output)
+    losses = Losses()
+    out(reading.export(runs, form, losses), output)
+    if losses:
+        complain(f"not written as {form}:\n{losses}")
     return OK
 
 
@@ -61,15 +62,17 @@ def export_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
     sub.add_argument("--run", default="", metavar="ID", help="one run, by the beginning of its id")
-    sub.add_argument("--to", default="", metavar="FORM", help="markdown, html, text or a codec (default: by -o, else markdown)")
-    sub.add_argument("-o", "--output", metavar="FILE", help="where to write")
+    sub.add_argument("--to", default="", metavar="FORM", help="markdown, html, text or a codec (default: by the ending of -o)")
+    sub.add_argument("-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)")
 
 
 def diff(arguments: Arguments) -> int:
     """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest run with the one before"""
     from ..notebook import reading
 
-    paths = files(arguments.notebooks[:2])
+    paths = files(arguments.notebooks)
+    if len(paths) > 2:
+        raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
     if len(paths) == 2:
         found = reading.compare(reading.read_runs(paths[:1]), reading.read_runs(paths[1:]))
     else:

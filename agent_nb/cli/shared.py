@@ -62,6 +62,11 @@ def in_parallel(work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]
         return list(pool.map(one, items))
 
 
+def target(name: str | None) -> Path | None:
+    """Return the file of the option -o, or None for stdout (`-`, or no option)."""
+    return Path(name) if name and name != "-" else None
+
+
 def out(text: str, path: Path | None) -> None:
     """Write a text to a file or to stdout. Raises UsageError."""
     if path is None:
@@ -92,7 +97,7 @@ def trust_option(sub: argparse.ArgumentParser) -> None:
 
 def file_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that take files only."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK")
+    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="notebook files")
 
 
 def _seconds(text: str) -> float:

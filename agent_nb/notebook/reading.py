@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import plugins
 from ..check import check, secrets_in
+from ..codecs.base import Losses
 from ..collect import ENDING, Runs, records
 from ..compare import Diff, diff
 from ..convert import decode, encode
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from ..frame import EventFrame
 
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
+PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title></head>
+<body style="margin:24px auto;max-width:900px;padding:0 16px;font-family:system-ui,sans-serif">
+{body}</body>
+</html>
+"""
 SHORT = {"md": "markdown", "htm": "html", "txt": "text", "jsonl": "canonical", "ndjson": "canonical"}
 
 
@@ -81,14 +90,23 @@ def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
     return f"{table.to_string(max_colwidth=60)}\n"
 
 
-def export(run: Run, form: str) -> str:
-    """Return a run as markdown, html, text or in a codec's format. Raises UsageError for an unknown form, with the known ones."""
+def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
+    """Return runs as markdown, html (a whole page), text or in a codec's format; what a codec cannot carry is told to `losses`.
+
+    Raises UsageError for an unknown form, with the known ones.
+    """
     name = SHORT.get(form, form)
     if name in PAGES:
-        return bundle(run.log)[PAGES[name]] + "\n"
+        text = "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
+        return PAGE.format(title=escape(_title(runs)), body=text) if name == "html" else text
     if name.partition(":")[0] not in plugins.names("codecs"):
         raise UsageError(f"There is no form {form!r}. Known: {', '.join([*PAGES, *plugins.names('codecs')])}.")
-    return "".join(text if text.endswith("\n") else f"{text}\n" for text in encode(run.log, name))
+    return "".join(text if text.endswith("\n") else f"{text}\n" for run in runs for text in encode(run.log, name, losses=losses))
+
+
+def _title(runs: Sequence[Run]) -> str:
+    names = dict.fromkeys(os.path.basename(run.notebook) for run in runs if run.notebook)
+    return f"Agent runs: {', '.join(names)}" if names else "Agent runs"
 
 
 def compare(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import agent_nb
+from agent_nb import decode, plugins
 from agent_nb.cli import main
 from agent_nb.collect import runs
 from agent_nb.notebook.metadata import load, records
@@ -289,6 +290,33 @@ class TestReading:
         assert main(["export", str(notebook), "--run", run, "-o", str(tmp_path / "x.ndjson")]) == 0
         lines = (tmp_path / "x.ndjson").read_text().splitlines()
         assert {json.loads(line)["run"] for line in lines} == {run}
+
+    @pytest.mark.parametrize("codec", plugins.names("codecs"))
+    def test_export_in_every_codec_to_stdout_by_a_dash(self, notebook, tmp_path, monkeypatch, capsys, codec):
+        monkeypatch.chdir(tmp_path)
+        assert main(["export", str(notebook), "--to", codec, "-o", "-"]) == 0
+        assert list(decode(capsys.readouterr().out.splitlines(keepends=True), codec))
+        assert not (tmp_path / "-").exists()
+
+    def test_what_a_codec_cannot_carry_is_told(self, notebook, capsys):
+        assert main(["export", str(notebook), "--to", "cogency"]) == 0
+        assert "not written as cogency" in capsys.readouterr().err
+
+    def test_exported_html_is_a_page_of_its_own(self, notebook, tmp_path):
+        assert main(["export", str(notebook), "-o", str(tmp_path / "x.html")]) == 0
+        text = (tmp_path / "x.html").read_text(encoding="utf-8")
+        assert text.startswith("<!doctype html>")
+        assert 'charset="utf-8"' in text
+        assert "<title>Agent runs: n.ipynb</title>" in text
+        assert "<script" not in text
+
+    def test_events_as_they_are_into_a_file(self, notebook, tmp_path):
+        assert main(["events", str(notebook), "--json", "-o", str(tmp_path / "e.ndjson")]) == 0
+        assert json.loads((tmp_path / "e.ndjson").read_text().splitlines()[0])["type"] == "run_start"
+
+    def test_diff_takes_two_notebooks_at_most(self, notebook, capsys):
+        assert main(["diff", *[str(notebook)] * 3]) == 2
+        assert "not 3" in capsys.readouterr().err
 
     def test_export_in_an_unknown_form_names_the_known_ones(self, notebook, capsys):
         assert main(["export", str(notebook), "--to", "morse"]) == 2
