@@ -27,9 +27,10 @@ from ..tape import candidates
 from .cell import Cell, content_hash
 from .conversations import Turn
 from .transform import source_of
-from .whereis import notebook_path
+from .whereis import served_path, session_path, told_path
 
 KEPT = 3
+FRESH = 5.0  # seconds for which the answer of a Jupyter server holds
 SILENCE = 60.0  # seconds without asking again, when no Jupyter server knew this kernel
 SENT = "runs"  # what our runner sends: the records of the cell
 
@@ -58,7 +59,9 @@ class Library:
         self._made: dict[str, list[Mapping[str, Any]]] = {}
         self._gone: set[str] = set()
         self._read: tuple[tuple[str, int, int], File] | None = None
-        self._path: Path | None = None
+        self._told: Path | None = None
+        self._served: Path | None = None
+        self._ask_at = 0.0
         self._silent_until = 0.0
 
     def keep(self, key: str, record: Mapping[str, Any]) -> None:
@@ -81,12 +84,15 @@ class Library:
 
     def path(self, sent: Mapping[str, Any] = {}, *, ask: bool = False) -> Path | None:
         """Return the path of the notebook, if it can be known; `ask`: a Jupyter server may be asked."""
-        if self._path is None or not self._path.is_file():
-            asking = ask and time.monotonic() >= self._silent_until
-            self._path = notebook_path(sent, self._namespace, ask=asking)
-            if asking and self._path is None:
-                self._silent_until = time.monotonic() + SILENCE
-        return self._path
+        self._told = told_path(sent, self._namespace) or self._told
+        if self._told is not None and self._told.is_file():
+            return self._told
+        now = time.monotonic()
+        renamed = self._served is not None and not self._served.is_file()
+        if now >= self._silent_until and (renamed or (ask and now >= self._ask_at)):
+            self._served, self._ask_at = served_path(), now + FRESH
+            self._silent_until = 0.0 if self._served is not None else now + SILENCE
+        return self._served or session_path()
 
     def file(self, sent: Mapping[str, Any] = {}) -> File:
         """Return what the notebook's file holds."""

@@ -4,8 +4,9 @@ Why so many ways: a kernel is told the cell's id and nothing else. Our own runne
 Jupyter's servers put it into the environment (stale after a rename) and know it themselves.
 
 Rules
-- The ways are tried from certain to costly; asking a Jupyter server takes one second at most, happens only where there is one, and
-  fails in silence.
+- What somebody said on purpose counts first, then what a Jupyter server says, then the environment: after a rename it names a file
+  that is gone, or another notebook that has the old name now.
+- Asking a Jupyter server takes one second at most, happens only where there is one, and fails in silence.
 - A path is returned only if there is a file. A relative one is looked up where the kernel runs, then where its runner was started
   (runners start kernels in the notebook's folder).
 """
@@ -31,13 +32,24 @@ def notebook_path(sent: Mapping[str, Any], namespace: Mapping[str, Any], *, ask:
 
     `sent` is what our runner sent with the cell, `ask` whether Jupyter servers may be asked.
     """
-    told = (sent.get("notebook"), os.environ.get(VARIABLE), namespace.get("__vsc_ipynb_file__"), os.environ.get(SESSION))
-    for path in told:
-        if isinstance(path, str) and path and (found := _located(path)) is not None:
-            return found
-    if ask and os.environ.get(SESSION):
-        return next((Path(p) for p in from_servers(kernel_id()) if _is_file(p)), None)
-    return None
+    return told_path(sent, namespace) or (served_path() if ask else None) or session_path()
+
+
+def told_path(sent: Mapping[str, Any], namespace: Mapping[str, Any]) -> Path | None:
+    """Return what a runner, the environment's variable of ours or VS Code say."""
+    told = (sent.get("notebook"), os.environ.get(VARIABLE), namespace.get("__vsc_ipynb_file__"))
+    return next((found for path in told if isinstance(path, str) and path and (found := _located(path)) is not None), None)
+
+
+def served_path() -> Path | None:
+    """Return what the Jupyter server of this kernel says."""
+    return next((Path(p) for p in from_servers(kernel_id()) if _is_file(p)), None) if os.environ.get(SESSION) else None
+
+
+def session_path() -> Path | None:
+    """Return where the notebook was when a Jupyter server started this kernel."""
+    path = os.environ.get(SESSION)
+    return _located(path) if path else None
 
 
 def kernel_id() -> str:
