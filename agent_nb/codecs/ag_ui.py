@@ -144,7 +144,7 @@ class AgUiReader:
         return [self._call_of(block, note) if block.of == "call" else keyed.completed(self._source, block, note)]
 
     def _call_of(self, block: Any, note: Obj, *, incomplete: bool = False) -> Event:
-        call_id = block.key.partition(":")[2]
+        call_id = self._calls.own(block.key.partition(":")[2])
         return keyed.completed(self._source, block, note, incomplete=incomplete, call_id=call_id)
 
     def _chunk(self, obj: Obj) -> list[Event]:
@@ -164,6 +164,8 @@ class AgUiReader:
 
     def _result(self, obj: Obj) -> list[Event]:
         given = text_of(obj, "toolCallId")
+        if self._calls.seen(given) == "over":
+            return self._unknown(obj)
         name = self._calls.name(given)
         out: list[Event] = []
         for block in [self._source.take_call(f"{TOOL.start}:{given}")]:

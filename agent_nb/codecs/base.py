@@ -273,7 +273,7 @@ def _unknown_fields(note: Mapping[str, Any]) -> bool:
 #: What a reader may leave in a note, and the foreign envelope fields in it: their absence elsewhere is no loss.
 NOTE_KEYS = frozenset(
     {"fields", "absent", "lines", "derived", "guess", "batch", "form", "held", "implicit", "start", "end", "chunks", "block", "call",
-     "complete"}
+     "complete", "rest"}
 )
 KNOWN_FIELDS = frozenset({"session_id", "node_id", "event_id", "timestamp", "contextId", "taskId", "#id", "id", "run_id"})
 

@@ -1,19 +1,26 @@
-"""Which call a line speaks of, in protocols that give their calls no ids.
+"""Which call a line speaks of, in protocols that give their calls no ids, or use an id again.
 
 Why: without ids, two parallel calls to one tool cannot be told apart. The oldest open call of that name is taken, as all known
 receivers of these protocols do; where that is a choice among several, the match is marked as a guess and the reader is told.
 
 Rules
 - A given id always wins. A made-up id is unique in the stream and its call is `synthetic`.
-- News of a tool that nobody called opens an implicit call, once; its progress and its result go there.
-- State is held for open calls only.
+- An id that a new call uses again after its call has ended gets a number (`c1#2`), so that ids are unique in a run.
+- News of a tool that nobody called opens an implicit call, once; its progress and its result go there. Late news of a call that has
+  ended are that call's.
+- Open calls are held, and of ended ones the newest `REMEMBERED` ids.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from typing import Literal
+
 import msgspec
 
 GUESS = "the oldest open call of this tool"
+REMEMBERED = 1024
+Seen = Literal["", "open", "over"]
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -25,32 +32,41 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Correlator:
-    """Open calls of one stream, by tool name."""
+    """Open calls of one stream, by tool name. `prefix` is put before the ids that are made up."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self._open: dict[str, list[str]] = {}
         self._names: dict[str, str] = {}
+        self._ids: dict[str, str] = {}  # the id on the wire of an open call -> its id here
+        self._past: OrderedDict[str, int] = OrderedDict()  # ids on the wire of ended calls -> how many calls had it
         self._made = 0
 
     def call(self, name: str, call_id: str = "") -> tuple[str, bool]:
         """A call is made: return its id and whether that is synthetic."""
-        synthetic = not call_id
-        call_id = call_id or self._make()
+        given, call_id = call_id, self._unique(call_id) or self._make()
         if call_id not in self._names:
             self._names[call_id] = name
             self._open.setdefault(name, []).append(call_id)
-        return call_id, synthetic
+            if given:
+                self._ids[given] = call_id
+        return call_id, not given
+
+    def seen(self, call_id: str) -> Seen:
+        """Return what is known of the call with an id on the wire: it is open, it is over, or nothing ("")."""
+        return "open" if call_id in self._ids else "over" if call_id in self._past else ""
 
     def news(self, name: str, call_id: str = "") -> Match:
         """Something is said of a call to `name`: return which one."""
-        if call_id:
-            implicit = call_id not in self._names
-            self.call(name, call_id)
-            return Match(call_id, implicit=implicit)
-        waiting = self._open.get(name, ())
+        waiting = () if call_id else self._open.get(name, ())
         if waiting:
             return Match(waiting[0], guess=len(waiting) > 1)
-        return Match(self.call(name)[0], implicit=True)
+        if self.own(call_id) in self._names:
+            return Match(self.own(call_id))
+        if self.seen(call_id) == "over":
+            uses = self._past[call_id]
+            return Match(call_id if uses == 1 else f"{call_id}#{uses}")
+        return Match(self.call(name, call_id)[0], implicit=True)
 
     def result(self, name: str, call_id: str = "") -> Match:
         """A call to `name` has ended: return which one, and forget it."""
@@ -75,21 +91,38 @@ class Correlator:
 
     def name(self, call_id: str) -> str:
         """Return the tool of an open call ("" when it is not open)."""
-        return self._names.get(call_id, "")
+        return self._names.get(self.own(call_id), "")
+
+    def own(self, call_id: str) -> str:
+        """Return the id here of an open call with an id on the wire; any other id as it is."""
+        return self._ids.get(call_id, call_id)
 
     def clear(self) -> None:
-        """A new run begins: open calls of the old one are out of reach."""
-        self._open.clear()
-        self._names.clear()
+        """A new run begins: calls of the old one are out of reach."""
+        for known in (self._open, self._names, self._ids, self._past):
+            known.clear()
+
+    def _unique(self, given: str) -> str:
+        """Return the id here of an open call, or one that is not used yet ("" for none)."""
+        uses = self._past.get(given, 0)
+        return self._ids.get(given) or (f"{given}#{uses + 1}" if given and uses else given)
 
     def _make(self) -> str:
         self._made += 1
-        while f"call-{self._made}" in self._names:
+        while f"{self._prefix}call-{self._made}" in self._names:
             self._made += 1
-        return f"call-{self._made}"
+        return f"{self._prefix}call-{self._made}"
 
     def _forget(self, call_id: str) -> None:
-        name = self._names.pop(call_id)
+        name = self._names.pop(call_id, None)
+        if name is None:
+            return
         self._open[name].remove(call_id)
         if not self._open[name]:
             del self._open[name]
+        given = next((wire for wire, own in self._ids.items() if own == call_id), "")
+        if given:
+            del self._ids[given]
+            self._past[given] = self._past.get(given, 0) + 1
+            if len(self._past) > REMEMBERED:
+                self._past.popitem(last=False)

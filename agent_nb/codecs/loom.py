@@ -5,6 +5,7 @@ sessions are parted, repeats dropped and frames brought in order (`loom_order`).
 
 Rules
 - A session is a run; after its reply the next frame begins another. The reply is the run's `end`, and its answer if none was streamed.
+- A frame that names no session belongs to the one before it; frames that came before any session was named belong to the first.
 - `node_id` is the path of everything in a node run; a node's own span is unique even where `node_id` repeats (§ 2). In `got_expand`
   it belongs to the payload.
 - Tree and graph of thought, custom and unknown types are extensions of namespace `loom`, their payload as it came.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from ..events import Event
 from .base import Codec, Item
-from .loom_lines import ENVELOPE, NAME, SINGLE_KEYS, Obj, from_export
+from .loom_lines import ENVELOPE, NAME, Obj, from_export, is_export
 from .loom_order import Order
 from .loom_read import Session
 from .loom_write import LoomWriter
@@ -28,18 +29,28 @@ class LoomReader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._sessions: dict[str, tuple[Order, Session]] = {}
+        self._newest = ""
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object, and of those that waited for it."""
         out: list[Event] = []
         for frame in _frames(item.obj):
-            key = text_of(frame, "session_id")
-            if key not in self._sessions:
-                self._sessions[key] = (Order(self._losses), Session(self._losses))
-            order, session = self._sessions[key]
+            order, session = self._session(text_of(frame, "session_id"))
             for due in order.take(frame):
                 out += session.read(due)
         return out
+
+    def _session(self, named: str) -> tuple[Order, Session]:
+        """Return the session of a frame; `named`: the one it names."""
+        key = named or self._newest
+        if key not in self._sessions:
+            nameless = self._sessions.get("")
+            if nameless is not None and (nameless[0].waits or nameless[1].going_on):
+                self._sessions[key] = self._sessions.pop("")
+            else:
+                self._sessions[key] = (Order(self._losses), Session(self._losses))
+        self._newest = key
+        return self._sessions[key]
 
     def close(self) -> list[Event]:
         """Return what waited, and close what is open."""
@@ -55,18 +66,24 @@ def _frames(obj: Obj) -> list[Obj]:
     """Return the frames in one object of the wire."""
     if obj.get("type") == "run_stream_event" and isinstance(obj.get("event"), dict):
         return [{**inner, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}} for inner in _frames(obj["event"])]
-    if len(obj) == 1 and SINGLE_KEYS & obj.keys():
+    if is_export(obj):
         return [from_export(obj)]
-    if isinstance(obj.get("events"), list) and "type" not in obj:
+    if _is_whole(obj):
         return _whole(obj)
     return [obj]
 
 
+def _is_whole(obj: Obj) -> bool:
+    """True for a run that was printed as one object, in which there is nothing that frames have no place for."""
+    events, reply = obj.get("events"), obj.get("reply", "")
+    listed = isinstance(events, list) and all(isinstance(e, dict) for e in events)
+    return listed and isinstance(reply, dict | str) and obj.keys() <= {"events", "reply", "stop_reason", "session_id"}
+
+
 def _whole(obj: Obj) -> list[Obj]:
-    """Return the frames of a run that was printed as one object."""
-    frames = [f for e in obj["events"] if isinstance(e, dict) for f in _frames(e)]
-    reply = obj.get("reply")
-    if isinstance(reply, dict):
+    frames = [f for e in obj["events"] for f in _frames(e)]
+    if "reply" in obj:
+        reply = obj["reply"] if isinstance(obj["reply"], dict) else {"reply": obj["reply"]}
         frames.append({**reply, **({"stop_reason": obj["stop_reason"]} if "stop_reason" in obj else {})})
     session = {"session_id": obj["session_id"]} if isinstance(obj.get("session_id"), str) else {}
     return [{**session, **f} for f in frames]
@@ -82,7 +99,7 @@ _SHARED = frozenset({"usage", "error", "values", "custom", "tool_call", "run_sta
 
 def _score(item: Item) -> float:
     obj = item.obj
-    if len(obj) == 1 and SINGLE_KEYS & obj.keys():
+    if is_export(obj):
         return 1.0
     if "reply" in obj:
         return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2

@@ -7,6 +7,8 @@ Rules
   from its frame), `#ws` (the id of the message that wrapped the frame).
 - `from_export(to_export(frame))` and the reverse are the identity for every object of the forms listed here.
 - In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a `namespace`.
+- The single-key form has no envelope of its own; one that stands beside its key is kept, and `Messages` with the payload of a frame
+  (`content`, `id`) in it is read too.
 """
 
 from __future__ import annotations
@@ -137,7 +139,9 @@ def to_export(frame: Obj) -> Obj:
     note = frame.get("#export")
     if not isinstance(note, dict):
         return {key: body}
-    return {key: note["body"] if "body" in note else restore(body, note) if isinstance(body, dict) else body}
+    beside = note.get("envelope")
+    envelope = {k: frame[k] for k in ENVELOPE if k in frame} if beside is True else beside if isinstance(beside, dict) else {}
+    return {**envelope, key: note["body"] if "body" in note else restore(body, note) if isinstance(body, dict) else body}
 
 
 def _exported(frame: Obj) -> tuple[str, Any]:
@@ -165,14 +169,23 @@ def _message(fields: Obj, kind: str) -> Obj:
     return {"chunk": chunk, "metadata": {"loom_node": fields.get("id", ""), "namespace": fields.get("namespace")}}
 
 
+def is_export(obj: Obj) -> bool:
+    """True for an object of the single-key form, with or without an envelope beside its key."""
+    return "type" not in obj and len(obj.keys() & SINGLE_KEYS) == 1 and obj.keys() <= SINGLE_KEYS | set(ENVELOPE)
+
+
 def from_export(obj: Obj) -> Obj:
-    """Return the frame of a single-key object of `SINGLE_KEYS`."""
-    ((key, body),) = obj.items()
+    """Return the frame of an object of the single-key form (see `is_export`)."""
+    envelope = {k: v for k, v in obj.items() if k in ENVELOPE}
+    ((key, body),) = ((k, v) for k, v in obj.items() if k not in ENVELOPE)
     frame = _frame(key, body)
     back = _exported(frame)[1]
+    note = {}
     if not same(body, back):
-        frame["#export"] = diff(body, back) if isinstance(body, dict) and isinstance(back, dict) else {"body": body}
-    return frame
+        note = diff(body, back) if isinstance(body, dict) and isinstance(back, dict) else {"body": body}
+    if envelope:
+        note["envelope"] = True if not envelope.keys() & frame.keys() else envelope
+    return {**envelope, **frame, **({"#export": note} if note else {})}
 
 
 def _frame(key: str, body: Any) -> Obj:
@@ -187,6 +200,8 @@ def _frame(key: str, body: Any) -> Obj:
 
 
 def _chunk_frame(fields: Obj) -> Obj:
+    if "chunk" not in fields and isinstance(fields.get("content"), str):
+        return {"type": "message_chunk", **{k: v for k, v in fields.items() if k != "type"}}
     chunk, metadata = _dict(fields.get("chunk")), _dict(fields.get("metadata"))
     kind = "thought_chunk" if chunk.get("kind") == "Thinking" else "message_chunk"
     space = {"namespace": metadata["namespace"]} if metadata.get("namespace") is not None else {}

@@ -31,12 +31,18 @@ class Order:
         self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()
         self._replied = False
 
+    @property
+    def waits(self) -> bool:
+        """True while frames wait for earlier ones."""
+        return bool(self._held)
+
     def take(self, frame: Obj) -> list[Obj]:
         """Return the frames that are due now that `frame` has come."""
-        number = frame.get("event_id")
+        number, reply = frame.get("event_id"), "reply" in frame
         if type(number) is not int:
-            return [*self.flush(), frame]
-        reply = "reply" in frame
+            out = [*self.flush(), frame]
+            self._replied = self._replied or reply
+            return out
         if number in (0, 1) and (self._replied or self._restarts(number, reply, frame)):
             return [*self.flush(), *self._begin(number, reply, frame)]
         if self._is_repeat(number, reply, frame):

@@ -4,7 +4,9 @@ Rules
 - What the canonical fields do not say of a frame, its envelope included, stays in the event's note (see residue).
 - A text block ends where anything but its next piece comes; arguments that come in chunks wait for their `tool_call`, and become a call
   on their own when the tool starts, ends, or the node exits without one.
-- An approval, output or end of a call that nobody made opens an implicit one.
+- An approval, output or end of a call that nobody made opens an implicit one. A second `tool_call` of an open call and a second end
+  of one that is over are no second call and no second result: they are extensions.
+- Of an answer that had been streamed the reply tells nothing more; of one streamed in part it tells the rest.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ from ..events import (
 )
 from .correlate import GUESS, Correlator, Match
 from .loom_lines import NAME, SHIFTS, Obj, bare, draw, draw_chunk
+from .loom_parts import Pieces, Told, id_of
 from .loom_write import STOPS
 from .losses import Losses
-from .reading import OpenBlock, Source, Spans, run_id, text_of
+from .reading import OpenBlock, Source, Spans, arguments_of, run_id, text_of
 from .residue import diff
 
 _STATUS = {word: status for status, word in STOPS.items()}
@@ -53,6 +56,7 @@ class Session:
 
     def __init__(self, losses: Losses) -> None:
         self._source = Source(NAME, losses, SHIFTS)
+        self._pieces = Pieces(self._source)
         self._calls = Correlator()
         self._spans = Spans()
         self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of the open ones
@@ -60,15 +64,15 @@ class Session:
         self._entered = 0
         self._runs = 0
         self._base = ""
-        self._begun = False
+        self._begun = self._announced = False
         self._total = Counts()
-        self._answer = ""
+        self._answer = Told()
 
     def read(self, frame: Obj) -> list[Event]:
         """Return the events of one frame."""
         kind = frame.get("type")
         out: list[Event] = []
-        if not self._begun or (kind == "run_start" and self._entered):
+        if not self._begun or (kind == "run_start" and (self._entered or self._announced)):
             out += self.close()
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
@@ -77,6 +81,11 @@ class Session:
             out += self._closed()
         handler = self.HANDLERS.get(kind, Session._unknown) if isinstance(kind, str) else Session._unknown
         return [*out, *handler(self, frame)]
+
+    @property
+    def going_on(self) -> bool:
+        """True while a run has begun and not ended."""
+        return self._begun
 
     def close(self) -> list[Event]:
         """Close what is open, as cut off."""
@@ -88,13 +97,16 @@ class Session:
         self._source.new_run(self._base if self._runs == 1 else f"{self._base}#{self._runs}")
         self._calls.clear()
         self._spans, self._nodes, self._last, self._entered = Spans(), [], ("", ""), 0
-        self._total, self._answer, self._begun = Counts(), "", True
+        self._total, self._answer, self._begun, self._announced = Counts(), Told(), True, False
 
     def _closed(self, *, incomplete: bool = False) -> list[Event]:
-        events = self._source.close(incomplete=incomplete)
+        return self._heard(self._source.close(incomplete=incomplete))
+
+    def _heard(self, events: list[Event]) -> list[Event]:
+        """Note what of the answer has been streamed."""
         for event in events:
             if isinstance(event, Respond):
-                self._answer = event.content
+                self._answer.hear(event)
         return events
 
     def _make(self, cls: type[Any], frame: Obj, note: Obj | None = None, **fields: Any) -> Any:
@@ -117,6 +129,7 @@ class Session:
     # The run and its nodes.
 
     def _run_start(self, frame: Obj) -> list[Event]:
+        self._announced = True
         out: list[Event] = [self._make(RunStart, frame, agent=text_of(frame, "agent"))]
         if isinstance(frame.get("message"), str):
             out.append(self._source.derived(User, content=frame["message"]))
@@ -147,14 +160,21 @@ class Session:
     def _reply(self, frame: Obj) -> list[Event]:
         out: list[Event] = [*self._closed(), *self._pending_calls()]
         text, stop = frame["reply"], frame.get("stop_reason")
-        if text and text != self._answer:
-            out.append(self._source.derived(Respond, content=text))
+        if not self._answer.knows(text):
+            out.append(self._missing(text))
         status = _STATUS.get(stop, "ok") if isinstance(stop, str) else "ok"
         reason = stop if isinstance(stop, str) and status == "ok" else ""
-        note = diff(frame, {"reply": text or self._answer, **({"stop_reason": stop} if isinstance(stop, str) else {})})
+        note = diff(frame, {"reply": self._answer.text, **({"stop_reason": stop} if isinstance(stop, str) else {})})
         out.append(self._source.make(End, note, status=status, finish_reason=reason))
         self._begun = False
         return out
+
+    def _missing(self, reply: str) -> Event:
+        """Return the answer that only the reply tells."""
+        text, rest = self._answer.missing(reply)
+        event = self._source.make(Respond, {"derived": True, **({"rest": True} if rest else {})}, content=text)
+        self._answer.take(event, whole=not rest)
+        return event
 
     # Text.
 
@@ -163,11 +183,8 @@ class Session:
         text = frame.get("content")
         if not isinstance(text, str):
             return [*self._closed(), *self._unknown(frame)]
-        out = self._source.delta(of, text, frame, draw_chunk(of, text), key=text_of(frame, "id"), where=self._where(frame))
-        for event in out:
-            if isinstance(event, Respond):
-                self._answer = event.content
-        return out
+        drawn = draw_chunk(of, text)
+        return self._heard(self._source.delta(of, text, frame, drawn, key=text_of(frame, "id"), where=self._where(frame)))
 
     # Tools.
 
@@ -176,33 +193,36 @@ class Session:
         if not isinstance(text, str):
             return [*self._closed(), *self._unknown(frame)]
         before = self._closed()
-        name, key = text_of(frame, "name"), text_of(frame, "call_id")
-        open_calls = self._source.open_calls()
-        key = key or (f"name:{name}" if name or not open_calls else open_calls[-1].key)
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        key = self._pieces.key(name, given, text)
         return [*before, *self._source.call_delta(key, name, text, frame, draw_chunk("call", text), where=self._where(frame))]
 
     def _call(self, frame: Obj) -> list[Event]:
-        name, given, args = text_of(frame, "name"), text_of(frame, "call_id"), frame.get("arguments")
-        block = self._source.take_call(given) if given else None
-        block = block or self._source.take_call(f"name:{name}")
-        call_id, synthetic = self._calls.call(name, given)
-        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args if isinstance(args, dict) else {}}
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        args, raw = arguments_of(frame.get("arguments"))
+        if self._calls.seen(given) == "open":
+            return [*self._pending_calls(name, given), *self._unknown(frame)]
+        block = self._pieces.take(name, given)
+        call_id, synthetic = self._calls.call(name, given or (id_of(block) if block is not None else ""))
+        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args}
         if block is None:
-            return [self._make(Call, frame, **fields)]
+            return [self._make(Call, frame, raw_args=raw, **fields)]
         event = self._source.complete_call(block, **fields)
         note = {**(event.extra or {}).get(NAME, {}), "call": diff(frame, draw(event))}
         return [msgspec.structs.replace(event, extra={NAME: note})]
 
     def _pending_calls(self, name: str = "", call_id: str = "") -> list[Event]:
         """Return the calls whose arguments came in chunks but were never given whole; one of them if a name or id is given."""
-        wanted = {call_id, f"name:{name}"} if name or call_id else None
-        blocks = [b for b in self._source.open_calls() if wanted is None or b.key in wanted]
-        return [self._from_chunks(b) for b in blocks]
+        if not name and not call_id:
+            return [self._from_chunks(b) for b in self._source.open_calls()]
+        if call_id and self._calls.seen(call_id):
+            return []
+        block = self._pieces.take(name, call_id)
+        return [self._from_chunks(block)] if block is not None else []
 
     def _from_chunks(self, block: OpenBlock) -> Event:
         self._source.take_call(block.key)
-        given = "" if block.key.startswith("name:") else block.key
-        call_id, synthetic = self._calls.call(block.name, given)
+        call_id, synthetic = self._calls.call(block.name, id_of(block))
         try:
             args = msgspec.json.decode(block.text)
         except (ValueError, RecursionError):
@@ -235,6 +255,8 @@ class Session:
 
     def _ended(self, frame: Obj) -> list[Event]:
         name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        if self._calls.seen(given) == "over":
+            return self._unknown(frame)
         out = self._pending_calls(name, given)
         match = self._calls.result(name, given)
         implicit, note = self._news(frame, match)

@@ -37,7 +37,7 @@ from .base import REASONS, Item, Options, note_of
 from .loom_lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
 from .losses import Losses
 from .residue import restore
-from .writing import Block, Live, noted_pieces, pieces
+from .writing import Answer, Block, Live, noted_pieces, pieces
 
 #: The stop reason that tells of an end that was not ok.
 STOPS: dict[EndStatus, str] = {"interrupted": "cancelled", "error": "error", "limit": "limit", "awaiting": "awaiting"}
@@ -94,7 +94,7 @@ class _Run:
         self._nodes = 0
         self._frames = 0
         self._names: dict[str, str] = {}
-        self._answer = ""
+        self._answer = Answer()
 
     def write(self, event: Event) -> list[Obj]:
         """Return the frames of one event."""
@@ -112,7 +112,7 @@ class _Run:
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
         if isinstance(event, Respond):
-            self._answer = event.content
+            self._answer.take(event, whole=bool(note.get("derived") and not note.get("rest")))
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
@@ -120,7 +120,7 @@ class _Run:
             return [restore(draw_chunk(event.of, event.text), note)] if event.of in ("think", "respond", "call") else []
         if isinstance(event, End):
             stop = event.finish_reason or STOPS.get(event.status)
-            return [restore({"reply": self._answer, **({"stop_reason": stop} if stop else {})}, note)]
+            return [restore({"reply": self._answer.text, **({"stop_reason": stop} if stop else {})}, note)]
         if isinstance(event, Think | Respond):
             return self._imported_block(event, note)
         if isinstance(event, Call):
@@ -212,8 +212,8 @@ class _Run:
         return [*before, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
-        if isinstance(event, Respond) and not event.span:
-            self._answer = event.content
+        if isinstance(event, Respond):
+            self._answer.take(event)
         if self._live.take(event):
             return []
         before, node_id = self._within(event, "think")
@@ -274,7 +274,7 @@ class _Run:
         stop = STOPS.get(event.status, event.finish_reason)
         if event.status in STOPS and event.finish_reason not in ("", stop):
             self._losses.add("end.finish_reason", "the stop reason has to tell how the run ended")
-        return [*self._leave(), self._frame({"reply": self._answer, **({"stop_reason": stop} if stop else {})})]
+        return [*self._leave(), self._frame({"reply": self._answer.text, **({"stop_reason": stop} if stop else {})})]
 
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start_run, User: _user, Node: _on_node, Delta: _delta, Think: _block, Respond: _block, Call: _call,

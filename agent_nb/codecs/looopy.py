@@ -1,7 +1,7 @@
 """Looopy's events over SSE (seed 004): tasks, streamed content, thoughts, tools, `internal:*` events.
 
 Reads the server's frames (the kind is on the `event:` line and not in the data) and the document's (all in the data). Forms to write:
-`server` (the default) and `document`.
+`server` (the default) and `document`, whose pieces of text are named as in its client (`content` of a delta, `thought`).
 
 Rules
 - A task is a run; tasks of one stream may interleave. What carries a `path`, or belongs to a subtask, is a run inside its run (`span`).
@@ -28,6 +28,7 @@ class LooopyReader:
         self._losses = losses
         self._tasks: dict[tuple[str, str], Task] = {}
         self._runs: dict[str, int] = {}
+        self._current: dict[str, str] = {}  # the run that each task is now
         self._subtasks: dict[str, str] = {}
         self._root = ""
 
@@ -45,7 +46,7 @@ class LooopyReader:
             out += self._close_inner(run)
         out += task.read(obj)
         if task.over:
-            del self._tasks[run, span]
+            self._forget(run, span)
         subtask = text_of(obj, "subtaskId")
         if obj["kind"] == "subtask-created" and subtask:
             self._subtasks[subtask] = run
@@ -72,21 +73,29 @@ class LooopyReader:
         return task, ""
 
     def _run(self, task: str, obj: Obj) -> str:
-        """Return the id of a run; a task that goes on after its end is another run."""
-        count = self._runs[task] = self._runs.get(task, 0) + 1
-        base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
-        return base if count == 1 or not task else f"{base}#{count}"
+        """Return the id of the run that a task is now; one that goes on after its end is another run."""
+        if task not in self._current:
+            count = self._runs[task] = self._runs.get(task, 0) + 1
+            base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
+            self._current[task] = base if count == 1 or not task else f"{base}#{count}"
+        return self._current[task]
+
+    def _forget(self, run: str, span: str) -> Task:
+        """Let go of a task; with it, if it is no part of another, of its run."""
+        if not span:
+            self._current.pop(run, None)
+        return self._tasks.pop((run, span))
 
     def _close_inner(self, run: str) -> list[Event]:
         """Close what runs inside a run that is about to end."""
         inner = [key for key in self._tasks if key[0] == run and key[1]]
-        return [event for key in inner for event in self._tasks.pop(key).close()]
+        return [event for key in inner for event in self._forget(*key).close()]
 
     def _close_others(self, run: str) -> list[Event]:
         """A task begins that is no subtask: those that said how they ended are over."""
         out: list[Event] = []
         for key in [k for k, task in self._tasks.items() if k[0] != run and not k[1] and task.waiting_for_end]:
-            out += [*self._close_inner(key[0]), *self._tasks.pop(key).close()]
+            out += [*self._close_inner(key[0]), *self._forget(*key).close()]
         return out
 
 

@@ -49,6 +49,15 @@ def draw_complete(text: str) -> Obj:
     return {"kind": "content-complete", "content": text}
 
 
+_DOCUMENT = {"content-delta": ("delta", "content"), "thought-stream": ("content", "thought")}
+
+
+def as_in_document(obj: Obj) -> Obj:
+    """Return an event with its text under the name that the client of the document reads (§ Client-Side)."""
+    name, other = _DOCUMENT.get(obj["kind"], ("", ""))
+    return {(other if key == name else key): value for key, value in obj.items()} if name in obj else obj
+
+
 def _run_start(event: RunStart) -> Obj:
     names = {k: v for k, v in (("agentId", event.agent), ("model", event.model)) if v}
     return {"kind": "task-created", "initiator": "user", **({"metadata": names} if names else {})}

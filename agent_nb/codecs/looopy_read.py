@@ -5,7 +5,8 @@ Rules
   nothing was streamed, and an extension otherwise.
 - Every status stays as a state; one that says how the task ended is told again as error, interrupt or `end`. The end itself comes with
   `task-complete`, or when the task is over without one.
-- `internal:*` events are read like any other; a call that an internal event started or ended is not started or ended twice.
+- `internal:*` events are read like any other; a call that an internal event started or ended is not started or ended twice, and one
+  that is told twice while it is open is one call. What is said twice is an extension.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from ..events import (
 from .correlate import Correlator
 from .looopy_lines import DRAW, ENDED, NAME, SHIFTS, Obj, attributes, bare, draw_complete, draw_delta, state_word
 from .losses import Losses
-from .reading import Source, text_of
+from .reading import Source, arguments_of, text_of
 from .residue import diff
 from .times import epoch
 
@@ -51,11 +52,12 @@ class Task:
 
     def __init__(self, losses: Losses, run: str, span: str = "") -> None:
         self.over = False
-        self._source = Source(NAME, losses, SHIFTS)
+        prefix = f"{span}/" if span else ""
+        self._source = Source(NAME, losses, SHIFTS, prefix)
         self._source.new_run(run)
         self._span = span
-        self._calls = Correlator()
-        self._past: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._calls = Correlator(prefix)
+        self._begun: OrderedDict[str, None] = OrderedDict()  # calls that have started
         self._said = ""  # content since the last content-complete
         self._answered = False
         self._requests = 0
@@ -172,30 +174,33 @@ class Task:
     # Tools.
 
     def _call(self, obj: Obj) -> list[Event]:
-        name, args = text_of(obj, "toolName"), obj.get("arguments")
-        call_id, synthetic = self._calls.call(name, text_of(obj, "toolCallId"))
-        fields: Obj = {"name": name, "args": args if isinstance(args, dict) else {}, "synthetic": synthetic}
-        return [self._make(Call, obj, call_id=call_id, **fields)]
+        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if self._calls.seen(given) == "open":
+            return self._unknown(obj)
+        args, raw = arguments_of(obj.get("arguments"))
+        call_id, synthetic = self._calls.call(name, given)
+        return [self._make(Call, obj, call_id=call_id, name=name, args=args, raw_args=raw, synthetic=synthetic)]
 
     def _implicit(self, obj: Obj, call_id: str, *, wanted: bool) -> list[Event]:
-        args = obj.get("arguments", obj.get("toolArguments"))
-        fields: Obj = {"name": text_of(obj, "toolName"), "args": args if isinstance(args, dict) else {}}
+        fields: Obj = {"name": text_of(obj, "toolName"), "args": arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]}
         return [self._derived(Call, call_id=call_id, synthetic=not text_of(obj, "toolCallId"), **fields)] if wanted else []
 
-    def _once(self, what: str, call_id: str) -> bool:
-        """True the first time that `what` is said of a call."""
-        if (what, call_id) in self._past:
+    def _first_start(self, call_id: str) -> bool:
+        """True the first time that a call is said to start."""
+        if call_id in self._begun:
             return False
-        self._past[what, call_id] = None
-        if len(self._past) > _REMEMBERED:
-            self._past.popitem(last=False)
+        self._begun[call_id] = None
+        if len(self._begun) > _REMEMBERED:
+            self._begun.popitem(last=False)
         return True
 
     def _started(self, obj: Obj) -> list[Event]:
         given = text_of(obj, "toolCallId")
-        if given and not self._once("start", given):
+        if self._calls.seen(given) == "over":
             return self._unknown(obj)
         match = self._calls.news(text_of(obj, "toolName"), given)
+        if given and not self._first_start(match.call_id):
+            return self._unknown(obj)
         implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
         return [*implicit, self._make(Started, obj, call_id=match.call_id, name=text_of(obj, "toolName"))]
 
@@ -209,11 +214,11 @@ class Task:
 
     def _ended(self, obj: Obj) -> list[Event]:
         name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if given and not self._once("end", given):
+        if self._calls.seen(given) == "over":
             return self._unknown(obj)
         match = self._calls.result(name, given)
         implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
-        fine = obj.get("success") is not False
+        fine = obj.get("success") is not False and not ("success" not in obj and "error" in obj and "result" not in obj)
         content = obj.get("result" if fine else "error", obj.get("result", ""))
         metadata = obj.get("metadata")
         took = metadata.get("duration") if isinstance(metadata, dict) else None

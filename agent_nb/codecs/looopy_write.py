@@ -6,7 +6,8 @@ A run of ours begins with `task-created` and the statuses `submitted` and `worki
 Rules
 - What was read from Looopy goes back as it came, framing included.
 - The server's frames (form `server`) have an `event:` line and ids `context-n`, n from 1; the document's (form `document`) carry `kind`
-  and `contextId` in the data. As plain JSON lines there is no frame, so the kind is always in the object.
+  and `contextId` in the data, and name texts as its client reads them. As plain JSON lines there is no frame, so the kind is always in
+  the object.
 - What a sub-agent does has a `path` of `agent:name` for each level.
 """
 
@@ -37,11 +38,11 @@ from ..events import (
 )
 from .base import Item, Options, note_of
 from .framing import sse_safe
-from .looopy_lines import DRAW, NAME, SHIFTS, Obj, bare, draw_complete, draw_delta
+from .looopy_lines import DRAW, NAME, SHIFTS, Obj, as_in_document, bare, draw_complete, draw_delta
 from .losses import Losses
 from .residue import restore
 from .times import iso
-from .writing import Live, noted_pieces, pieces
+from .writing import Answer, Live, noted_pieces, pieces
 
 
 class LooopyWriter:
@@ -81,7 +82,9 @@ class LooopyWriter:
 
     def _framed(self, obj: Obj) -> Item:
         """Frame an event of ours as the chosen form says."""
-        if self._options.form == "document" or self._options.framing != "sse" or not sse_safe(obj["kind"]):
+        if self._options.form == "document":
+            return Item(as_in_document(obj))
+        if self._options.framing != "sse" or not sse_safe(obj["kind"]):
             return Item(obj)
         context = obj.pop("contextId")
         self._ids[context] = self._ids.get(context, 0) + 1
@@ -97,9 +100,9 @@ class _Run:
         self._where: Obj = {"contextId": conversation or run, "taskId": run}
         self._live = Live()
         self._said = ""
-        self._imported_said = ""
-        self._answer = ""
-        self._index = 0
+        self._imported_said: dict[str, str] = {}  # by span
+        self._answer = Answer()
+        self._index: dict[str, int] = {}  # of the next delta, by span
         self._thoughts = 0
         self._last: Event = User()
         self._calls: dict[str, Call] = {}
@@ -144,12 +147,12 @@ class _Run:
             return []
         if isinstance(event, Delta):
             self._live.add(event)
-            self._imported_said += event.text
+            self._imported_said[event.span] = self._imported_said.get(event.span, "") + event.text
             return [restore(draw_delta(event.text), note)] if event.of == "respond" else []
         if isinstance(event, Respond):
             return self._imported_text(event, note)
         if isinstance(event, Extension) and event.name == "content-complete":
-            self._imported_said = ""
+            self._imported_said.pop(event.span, None)
         draw = DRAW.get(type(event))
         return [restore(draw(event), note)] if draw else []
 
@@ -160,10 +163,9 @@ class _Run:
         out: list[Obj] = []
         if not self._live.take(event):
             out = [restore(draw_delta(text), n) for text, n in noted_pieces(event, note, SHIFTS)]
-            self._imported_said += event.content
+            self._imported_said[event.span] = self._imported_said.get(event.span, "") + event.content
         if isinstance(complete, dict):
-            said, self._imported_said = self._imported_said, ""
-            out.append(restore(draw_complete(said), complete))
+            out.append(restore(draw_complete(self._imported_said.pop(event.span, "")), complete))
         return out
 
     # Runs of our own.
@@ -173,17 +175,21 @@ class _Run:
         said, self._said = self._said, ""
         if not said:
             return []
-        self._index = 0
+        self._index.pop("", None)
         return [{**draw_complete(said), "finishReason": "tool_calls" if isinstance(event, Call) else "stop"}]
 
     def _start(self, event: RunStart) -> list[Obj]:
         if event.span:
-            return []
+            return self._no_place(event)
         statuses = [{"kind": "task-status", "status": {"state": state}} for state in ("submitted", "working")]
         return [DRAW[RunStart](event), *statuses]
 
     def _user(self, event: User) -> list[Obj]:
-        return [] if event.span else [DRAW[User](event)]
+        return self._no_place(event) if event.span else [DRAW[User](event)]
+
+    def _no_place(self, event: Event) -> list[Obj]:
+        self._losses.add(f"nested {event.type}", "of a sub-agent's run only the start is told, as a subtask")
+        return []
 
     def _delta(self, event: Delta) -> list[Obj]:
         if event.of != "respond":
@@ -194,12 +200,12 @@ class _Run:
     def _piece(self, text: str, span: str) -> Obj:
         if not span:
             self._said += text
-        self._index += 1
-        return {**draw_delta(text), "index": self._index - 1}
+        index = self._index.get(span, 0)
+        self._index[span] = index + 1
+        return {**draw_delta(text), "index": index}
 
     def _respond(self, event: Respond) -> list[Obj]:
-        if not event.span:
-            self._answer = event.content
+        self._answer.take(event)
         return [] if self._live.take(event) else [self._piece(text, event.span) for text, _ in pieces(event)]
 
     def _think(self, event: Think) -> list[Obj]:
@@ -269,7 +275,10 @@ class _Run:
         if event.phase == "exit":
             return []
         self._agents[event.span] = event.name
-        return [{"kind": "subtask-created", "subtaskId": event.span, "agentId": event.name, "prompt": ""}]
+        call = self._calls.get(event.span)
+        prompt = call.args.get("prompt") if call else None
+        told = prompt if isinstance(prompt, str) else ""
+        return [{"kind": "subtask-created", "subtaskId": event.span, "agentId": event.name, "prompt": told}]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
@@ -284,11 +293,11 @@ class _Run:
 
     def _end(self, event: End) -> list[Obj]:
         if event.span:
-            return []
+            return self._no_place(event)
         errors, self._errors = self._errors, []
         self._drop(errors[:-1] if event.status == "error" else errors)
         if event.status == "ok":
-            return [{**DRAW[End](event), "content": self._answer}]
+            return [{**DRAW[End](event), "content": self._answer.text}]
         if event.finish_reason:
             self._losses.add("end.finish_reason", "a status tells how the task ended")
         return [{"kind": "task-status", **self._last_status(event, errors)}]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ..chunks import encode_chunks
 from ..events import Call, Delta, Event, Respond, Result, Think
-from .framing import dumps
+from .framing import dumps, loads
 from .losses import Losses
 from .residue import Shift, diff, same, shifted
 
@@ -33,6 +33,19 @@ def text_of(obj: Mapping[str, Any], key: str) -> str:
     """Return the string at `key`, or "" if there is none of that type (the residue keeps what there is)."""
     value = obj.get(key)
     return value if isinstance(value, str) else ""
+
+
+def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
+    """Return (arguments, their text) of a call whose arguments are an object, or the JSON text of one; what is neither are none."""
+    if isinstance(value, dict):
+        return value, ""
+    if not isinstance(value, str):
+        return {}, ""
+    try:
+        parsed = loads(value)
+    except (ValueError, RecursionError):
+        parsed = None
+    return parsed if isinstance(parsed, dict) else {}, value
 
 
 class OpenBlock:
@@ -66,13 +79,14 @@ class OpenBlock:
 class Source:
     """One run being read: builds its events."""
 
-    def __init__(self, codec: str, losses: Losses, shifts: Mapping[str, Shift] | None = None) -> None:
+    def __init__(self, codec: str, losses: Losses, shifts: Mapping[str, Shift] | None = None, prefix: str = "") -> None:
         self.codec = codec
         self.losses = losses
         self.run = ""
         self.turn = 0
         self.start = 0.0
         self._shifts = shifts or {}
+        self._prefix = prefix  # of the ids of blocks, where several sources read one run
         self._after_result = False
         self._open: OpenBlock | None = None
         self._calls: dict[str, OpenBlock] = {}
@@ -183,7 +197,7 @@ class Source:
     def _new(self, of: str, key: str, where: Mapping[str, Any]) -> OpenBlock:
         self._model_speaks()
         self._blocks += 1
-        return OpenBlock(of, key, f"{self.codec}-{self._blocks}", self.turn, where)
+        return OpenBlock(of, key, f"{self._prefix}{self.codec}-{self._blocks}", self.turn, where)
 
     def _add(self, block: OpenBlock, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], ts: float) -> Delta:
         note = diff(obj, drawn)

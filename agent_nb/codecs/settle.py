@@ -6,13 +6,14 @@ Rules
 - `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
 - What is added is marked as derived, so that the format it was read from does not show it.
 - Where runs do not interleave, a new run ends the one before.
+- A run without an end is `ok` if its answer is complete and no call is open; what it said last of an error or an interrupt counts more.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from ..events import Call, Delta, End, EndStatus, Event, Respond, Result
+from ..events import Call, Delta, End, EndStatus, Error, Event, Interrupt, Node, Respond, Result, Think
 
 CUT = "The stream ended before its result came."
 
@@ -66,7 +67,8 @@ class Settler:
         last = run.last
         if last is None:
             return []
-        status: EndStatus = "ok" if isinstance(run.word, Respond) and not run.word.incomplete and not run.calls else "interrupted"
+        whole = isinstance(run.word, Respond) and not run.word.incomplete and not run.calls
+        status = run.stopped or ("ok" if whole else "interrupted")
         end = End(run=last.run, ts=last.ts, turn=last.turn, origin="imported", status=status, extra={self._codec: {"derived": True}})
         return [*self._results(run), end]
 
@@ -89,13 +91,15 @@ class _Run:
     def __init__(self) -> None:
         self.last: Event | None = None
         self.word: Event | None = None
+        self.stopped: EndStatus | None = None
         self.calls: dict[str, Call] = {}
 
     def see(self, event: Event) -> None:
-        """Note a call, a result, an answer."""
+        """Note a call, a result, an answer, and what may have stopped the run."""
         if type(event) is Delta:
             return
         self.last = event
+        self.stopped = None if isinstance(event, Call | Respond | Result | Think) else _how(event) or self.stopped
         if isinstance(event, Call):
             self.calls[event.call_id] = event
             self.word = event
@@ -103,3 +107,14 @@ class _Run:
             self.calls.pop(event.call_id, None)
         elif isinstance(event, Respond):
             self.word = event
+
+
+def _how(event: Event) -> EndStatus | None:
+    """Return how a run ended of which `event` is the last news; None when it does not tell."""
+    if event.span and not isinstance(event, Node):
+        return None
+    if isinstance(event, Error) or (isinstance(event, Node) and not event.parent and event.result.startswith("error")):
+        return "error"
+    if isinstance(event, Interrupt):
+        return "interrupted" if event.reason == "user" else "limit"
+    return None

@@ -163,6 +163,8 @@ class UiMessageReader:
             match = self._calls.news("", text_of(obj, "toolCallId"))
             return [*self._implicit(match.call_id, obj, wanted=match.implicit), self._report(obj, match.call_id)]
         given = text_of(obj, "toolCallId")
+        if self._calls.seen(given) == "over":
+            return self._unknown(obj)
         name = self._calls.name(given)
         match = self._calls.result(name, given)
         status, content = _OUTPUTS[obj["type"]](obj)
