@@ -266,7 +266,8 @@ class Runner:
         nb = new_notebook(cells=cells)
         resources = {"metadata": {"path": str(folder)}}
         options = {
-            "allow_errors": True, "interrupt_on_timeout": True, "timeout_func": lambda cell: 5 if "-m talk" in cell.source else 60,
+            "allow_errors": True, "interrupt_on_timeout": True, "iopub_timeout": 60,
+            "timeout_func": lambda cell: 5 if "-m talk" in cell.source else 60,
         }  # fmt: skip
         self.pages: dict[int, list[str]] = {}
         if convert:
