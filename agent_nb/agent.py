@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from . import events, plugins
+from . import events, plugins, showing
 from .batch import Redaction
 from .errors import AgentError, Cancelled, UsageError
 from .events import Event
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 FALLBACK = "xml"
 THOUGHT_TAGS = ("think", "thinking")
 SCRIPTED = "scripted/"  # models of this provider are text files beside the notebook
+TICK = 0.05  # s; in a cell that waits without end an interrupt would be seen only when something else happens
 
 
 class Agent:
@@ -127,11 +128,13 @@ class Agent:
         history: Sequence[Sequence[Event]] = (),
         notes: Sequence[str] = (),
         resume: Resume | None = None,
+        view: str | None = "auto",
     ) -> Stream:
         """Return the stream of a new run. Nothing happens before it is started, iterated or awaited.
 
         `history` are the events of earlier runs of the conversation, oldest first; `notes` are remarks on it for the log;
-        `resume` is where a replay drifted: the run goes on from there. Raises UsageError on an empty prompt.
+        `resume` is where a replay drifted: the run goes on from there. `view`: how a notebook cell that awaits it shows it (`auto`,
+        `widgets`, `html`, `text`; None: not at all). Raises UsageError on an empty prompt.
         """
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")
@@ -140,7 +143,7 @@ class Agent:
         user = events.User(content=redaction.value(prompt), attachments=_images(attachments), origin="user")
         questions = Questions()
         plan = self._plan(log, redaction, user, notes, history, ask=questions.beside(self.ask))
-        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume), questions)
+        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume), questions, view=view)
 
     def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
         """Return the digests of what decides a run, by which its record is found (`replay.match`). The model is not needed for it."""
@@ -237,16 +240,23 @@ class Agent:
 class Stream:
     """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what drives it, in its cancel scope.
 
-    `questions` are those that may be answered from elsewhere, by whoever follows the run (`published`).
+    `questions` are those that may be answered from elsewhere, by whoever follows the run (`published`); `view`: how a cell that awaits
+    it shows it (`showing`).
     """
 
     def __init__(
-        self, log: EventLog, make: Callable[[anyio.CancelScope], Loop | Player], questions: Questions | None = None
+        self,
+        log: EventLog,
+        make: Callable[[anyio.CancelScope], Loop | Player],
+        questions: Questions | None = None,
+        *,
+        view: str | None = None,
     ) -> None:
         self.log = log
         self.run = Run(log)
         self.questions = questions or Questions()
         self._announced: Announced | None = None
+        self._view = view
         self._make = make
         self._task: asyncio.Task[None] | None = None
         self._driver: Loop | Player | None = None
@@ -279,15 +289,27 @@ class Stream:
         await asyncio.wait([self._task])
 
     async def _drive(self) -> None:
+        showing.enter()
         self._driver = self._make(anyio.CancelScope())
         if self._stop is not None:
             self._driver.cancel(self._stop)
         await self._driver.run()
 
     async def _wait(self) -> Run:
-        self.start()
-        assert self._task is not None
-        await asyncio.wait([self._task])
+        screen = showing.screen(self, self._view)
+        try:
+            self.start()
+            assert self._task is not None
+            while not self._task.done():
+                await asyncio.wait([self._task], timeout=None if screen is None else TICK)
+        except asyncio.CancelledError:
+            if screen is not None:  # whoever stops the cell means the run that it shows
+                self.cancel("user", "kernel interrupt")
+                await self.aclose()
+            raise
+        finally:
+            if screen is not None:
+                screen.close()
         return self.run
 
     def __await__(self) -> Generator[Any, None, Run]:

@@ -30,11 +30,13 @@ _below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 class Questions:
     """The open questions of a run that may be answered from elsewhere. `ask` waits on the agent's loop; `answer` is for any thread.
 
-    `reachable` says whether there is anybody elsewhere just now.
+    `reachable` says whether there is anybody elsewhere just now; `near` is whom to ask where the agent itself has nobody, such as the
+    cell that shows it.
     """
 
     def __init__(self) -> None:
         self.reachable: Callable[[], bool] = lambda: False
+        self.near: Asker | None = None
         self._open: dict[str, asyncio.Future[Decision]] = {}
 
     def beside(self, near: Asker | None) -> Asker:
@@ -44,7 +46,7 @@ class Questions:
             far: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
             self._open[question.call_id] = far
             try:
-                return await self._first(far, near, question)
+                return await self._first(far, near or self.near, question)
             finally:
                 del self._open[question.call_id]
 
@@ -62,13 +64,15 @@ class Questions:
                 await _given_up(asking)
         return await far if far.done() or self.reachable() else None
 
-    def answer(self, call_id: str, *, allow: bool, args: dict[str, Any] | None = None, scope: Scope = "once", reason: str = "") -> bool:
+    def answer(
+        self, call_id: str, *, allow: bool, args: dict[str, Any] | None = None, scope: Scope = "once", reason: str = "", by: str = "remote"
+    ) -> bool:
         """Answer the question about a call; return whether one was open. `args`: what to use instead of those asked about."""
         far = self._open.get(call_id)
         if far is None or far.done():
             return False
         with suppress(RuntimeError):  # its loop is closed: the run is over
-            far.get_loop().call_soon_threadsafe(_settle, far, Decision(allow, args=args, scope=scope, by="remote", reason=reason))
+            far.get_loop().call_soon_threadsafe(_settle, far, Decision(allow, args=args, scope=scope, by=by, reason=reason))
             return True
         return False
 
@@ -140,6 +144,17 @@ class Runs:
 
         return stop
 
+    def reach(self, log: EventLog) -> Announced | None:
+        """Return how the run of a log is reached, None when it is over or was never announced."""
+        with self._lock:
+            kept = self._logs.get(log)
+        return kept[1]() if kept is not None else None
+
+    def going_on(self) -> list[EventLog]:
+        """Return the logs of the announced runs that have not ended, the newest last."""
+        with self._lock:
+            return [log for log in self._logs if not log.ended]
+
     def _tell(self, follower: Follower, found: Announced) -> None:
         try:
             follower(found)
@@ -161,3 +176,5 @@ def below() -> Iterator[None]:
 RUNS = Runs()
 announce = RUNS.announce
 follow = RUNS.follow
+reach = RUNS.reach
+going_on = RUNS.going_on

@@ -5,6 +5,7 @@ Rules: everything is derived from the log at the moment it is asked; nothing is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`: where it was recorded."""
+    """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`: where it was recorded.
+
+    `seen` says whether what is looked at just now shows the run already: then it shows itself as one line.
+    """
 
     def __init__(self, log: EventLog, *, cell: str = "", notebook: str = "") -> None:
         self.log: EventLog = log
         self.cell = cell
         self.notebook = notebook
+        self.seen: Callable[[], bool] = lambda: False
 
     @property
     def id(self) -> str:
@@ -85,6 +90,15 @@ class Run:
         built = messages(load("dialects", "xml"), [list(self.log)])
         return [{"role": m.role, "content": m.text} for m in built]
 
+    def show(self, view: str = "auto") -> None:
+        """Show the run here: live, with its buttons, while it goes on, then as it stays. `view`: auto, widgets, html or text.
+
+        Raises UsageError on an unknown view.
+        """
+        from .showing import show
+
+        show(self, view)
+
     def save(self, path: str | Path) -> Path:
         """Write the events as NDJSON to `path` and return it. Raises OSError as `open` does."""
         target = Path(path)
@@ -97,4 +111,6 @@ class Run:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from .view.bundle import bundle
 
+        if self.seen():
+            return {"text/plain": repr(self)}
         return bundle(list(self.log))

@@ -57,6 +57,11 @@ def _active() -> Capture | None:
     return capture if capture is not None and capture.open else None
 
 
+def active() -> bool:
+    """Return whether what the running context shows is taken for a tool."""
+    return _active() is not None
+
+
 @contextmanager
 def capturing(
     shell: Any, on_text: Callable[[str], None], after: Callable[[], None], clean: Callable[[Any], Any] = lambda data: data

@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..log import EventLog
+from ..errors import UsageError
 from ..record import KEY, LIVE
 from . import html as static
 from .bundle import forms
 from .cards.base import Context, Thoughts
 from .layout import Layout
 from .nodes import Button, Page, Row, Section, T
-from .renderer import HERTZ, Renderer
+from .renderer import HERTZ, Renderer, Source
 from .state import RunView
 from .stream import TextPainter
 
@@ -104,7 +104,7 @@ class Presses:
 class WidgetPainter:
     """Paints a view as widgets."""
 
-    def __init__(self, actions: Actions, thoughts: Thoughts, can_click: Callable[[], bool]) -> None:
+    def __init__(self, actions: Actions, thoughts: Thoughts, can_click: Callable[[], bool], run_live: bool = False) -> None:
         from .widgets import Board
 
         self.presses = Presses(actions, self._typed, lambda: self.nudge())  # noqa: PLW0108  (it is set later)
@@ -113,6 +113,7 @@ class WidgetPainter:
         self._layout = Layout()
         self._thoughts: Thoughts = thoughts
         self._can_click = can_click
+        self._run_live = run_live
 
     def _typed(self, call_id: str) -> str | None:
         return self.board.edited(call_id)
@@ -122,8 +123,13 @@ class WidgetPainter:
         p = self.presses
         return Context(
             now=now, live=True, thoughts=self._thoughts, can_click=self._can_click(),
-            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes),
+            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes), run_live=self._run_live,
         )  # fmt: skip
+
+    def restart(self) -> None:
+        """Arrange the next view anew; buttons can be pressed again."""
+        self._layout = Layout()
+        self.presses.pressed.clear()
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view; returns the messages it took."""
@@ -132,9 +138,17 @@ class WidgetPainter:
     def bundle(self, view: RunView, run: str) -> dict[str, Any]:
         """Return the widget with the static forms beside it, which are what is saved while the run goes on."""
         mime = {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.board.root.model_id}}
-        page = self._layout.page(view, Context(thoughts=self._thoughts))
+        page = Layout().page(view, Context(thoughts=self._thoughts))
         note = Row((T("Saved while the run went on. To bring it back: "), T(f"%agent recover {run}", mono=True)), wrap=True)
         return {**mime, **forms(Page(page.label, (*page.sections, Section("unfinished", note))))}
+
+    def named(self, run: str) -> dict[str, Any]:
+        """Return what is to be saved while another run goes on in this place."""
+        return self.bundle(RunView(), run)
+
+    def kept(self, final: dict[str, Any]) -> dict[str, Any]:
+        """Return the widget with what stays of an ended run beside it."""
+        return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.board.root.model_id}, **final}
 
     def close(self) -> None:
         """Close the widgets."""
@@ -142,12 +156,21 @@ class WidgetPainter:
 
 
 class HtmlPainter:
-    """Paints a view as static HTML under a display id."""
+    """Paints a view as static HTML under a display id; `metadata` goes with each page."""
 
-    def __init__(self, publish: Publish, display: dict[str, Any], thoughts: Thoughts) -> None:
-        self._publish, self._display, self._thoughts = publish, display, thoughts
+    def __init__(self, publish: Publish, display: dict[str, Any], thoughts: Thoughts, metadata: dict[str, Any]) -> None:
+        self._publish, self._display, self._thoughts, self._metadata = publish, display, thoughts, metadata
         self._layout = Layout()
         self._last = ""
+
+    def restart(self) -> None:
+        """Arrange the next view anew."""
+        self._layout = Layout()
+
+    def named(self, run: str) -> dict[str, Any]:
+        """Name the run in what is published from now on; nothing is to be published for that."""
+        self._metadata = {KEY: {LIVE: run}}
+        return {}
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Publish the page if it changed; a long page counts as several messages."""
@@ -156,7 +179,7 @@ class HtmlPainter:
         if text == self._last:
             return 0
         self._last = text
-        self._publish({"text/html": text, "text/plain": page.label}, {}, self._display, True)
+        self._publish({"text/html": text, "text/plain": page.label}, self._metadata, self._display, True)
         return 1 + len(text) // PAGE_PER_MESSAGE
 
     def bundle(self, view: RunView, run: str) -> dict[str, Any]:
@@ -170,7 +193,7 @@ class HtmlPainter:
 class LiveView:
     """An open view. `close` must be called, also when the run broke."""
 
-    def __init__(self, log: EventLog, renderer: Renderer, publish: Publish | None, display: dict[str, Any], painter: Any) -> None:
+    def __init__(self, log: Source, renderer: Renderer, publish: Publish | None, display: dict[str, Any], painter: Any) -> None:
         self.log = log
         self.renderer = renderer
         self.display_id: str = display.get("display_id", "")
@@ -186,6 +209,37 @@ class LiveView:
     def caught_up(self) -> bool:
         """Whether all that has happened so far is shown."""
         return self.renderer.caught_up
+
+    def follow(self, log: Source, *, badge: str = "", events: int = 0) -> None:
+        """Show another run in the same place from now on; see `Renderer.follow`. What is saved meanwhile names that run."""
+        self.log = log
+        self.renderer.follow(log, RunView(badge=badge), events)
+        if self._publish is not None and (data := self._painter.named(log.run)):
+            self._publish(data, {KEY: {LIVE: log.run}}, self._display, True)
+
+    def stay(self, final: dict[str, Any], metadata: dict[str, Any]) -> None:
+        """Leave the live view of an ended run in place, for its buttons, with the mime bundle `final` beside it; `close` it later.
+
+        It is marked as live, so that a Jupyter server saves the bundle only. Raises TypeError for a view without widgets.
+        """
+        if self._publish is None or not isinstance(self._painter, WidgetPainter):
+            raise TypeError("Only a view of widgets can stay.")
+        numbers = {**metadata.get(KEY, {}), LIVE: self.log.run}
+        self._publish(self._painter.kept(final), {**metadata, KEY: numbers}, self._display, True)
+
+    def discard(self) -> None:
+        """Close the widgets and publish nothing: their output is gone. Calling it again does nothing."""
+        if not self._closed:
+            self._closed = True
+            with suppress(Exception):
+                self.renderer.stop()
+                self._painter.close()
+
+    def unpress(self, key: str) -> None:
+        """Let a button be pressed again that led to nothing."""
+        if isinstance(self._painter, WidgetPainter):
+            self._painter.presses.pressed.discard(key)
+            self.renderer.nudge()
 
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         """Paint the last state, replace the display by the mime bundle `final`, and close the widgets. Calling it again does nothing."""
@@ -204,7 +258,7 @@ class LiveView:
 
 
 def open_view(
-    log: EventLog,
+    log: Source,
     *,
     kind: str = "widgets",
     actions: Actions = lambda action, payload: None,
@@ -212,6 +266,7 @@ def open_view(
     can_click: bool | Callable[[], bool] = False,
     publish: Publish | None = None,
     badge: str = "",
+    run_live: Callable[[], None] | None = None,
     hz: float = HERTZ,
     write: Callable[[str], None] | None = None,
 ) -> LiveView:
@@ -219,28 +274,35 @@ def open_view(
 
     `kind`: `widgets`, `html` or `text` (`choose_view`). `actions(id, payload)` is called for `stop` (None), `approve`
     (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function does as well. `can_click`: whether clicks
-    arrive while the cell runs, or a function that tells (it may become so). `publish` sends bundles (default: the notebook's); `write`
-    takes the text of the kind `text`. `badge` is a remark on the whole run. Raises ImportError when the kind is `widgets` and ipywidgets
-    is not installed.
+    arrive while the cell runs, or a function that tells (it may become so). `publish` sends bundles, which all kinds but `text` need;
+    `write` takes the text of the kind `text`. `badge` is a remark on the whole run; `run_live` is called
+    by the button that an ended run then has, while its view stays (`LiveView.stay`). Raises UsageError without `publish` where it is
+    needed, ImportError when the kind is `widgets` and ipywidgets is not installed.
     """
     view = RunView(badge=badge)
     shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
     if kind == "text":
         return _text(log, view, shown, write or _stdout, hz)
-    send = publish or _notebook_publish()
+    if publish is None:
+        raise UsageError(f"A view of the kind {kind!r} needs `publish`, which sends mime bundles to the front end.")
     display = {"display_id": f"agent-nb-{uuid.uuid4().hex[:16]}"}
+    doing = {**actions, "run_live": run_live} if run_live is not None and isinstance(actions, Mapping) else actions
     clickable = can_click if callable(can_click) else lambda: bool(can_click)
-    painter = WidgetPainter(actions, shown, clickable) if kind == "widgets" else HtmlPainter(send, display, shown)
+    metadata = {KEY: {LIVE: log.run}}
+    painter: WidgetPainter | HtmlPainter = HtmlPainter(publish, display, shown, metadata)
+    if kind == "widgets":
+        painter = WidgetPainter(doing, shown, clickable, run_live is not None)
     renderer = Renderer(log, painter, view=view, hz=hz)
+    now = renderer.begin()
     if isinstance(painter, WidgetPainter):
         painter.nudge = renderer.nudge
-        painter.paint(view, None)
-    send(painter.bundle(view, log.run), {KEY: {LIVE: log.run}}, display, False)
+        painter.paint(view, now)
+    publish(painter.bundle(view, log.run), metadata, display, False)
     renderer.start()
-    return LiveView(log, renderer, send, display, painter)
+    return LiveView(log, renderer, publish, display, painter)
 
 
-def _text(log: EventLog, view: RunView, thoughts: Thoughts, write: Callable[[str], None], hz: float) -> LiveView:
+def _text(log: Source, view: RunView, thoughts: Thoughts, write: Callable[[str], None], hz: float) -> LiveView:
     renderer = Renderer(log, TextPainter(write, thoughts=thoughts), view=view, hz=hz)
     renderer.start()
     return LiveView(log, renderer, None, {}, None)
@@ -256,9 +318,3 @@ def choose_view(*, jupyter: bool, widgets: bool, updates: bool) -> Kind:
 def _stdout(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def _notebook_publish() -> Publish:
-    from ..notebook.publish import publish
-
-    return publish

@@ -21,18 +21,32 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ..events import Approval, End, Error, Event, Interrupt
-from ..log import EventLog
 from .state import RunView
 
 HERTZ = 10.0
 MESSAGES = 180.0  # a second, by all renderers together
 DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
+FRAME = 0.02  # s between two looks at a view that is not to be painted yet
 PATIENCE = 3  # failed paints in a row before a painter is given up
 URGENT = (Approval, Error, Interrupt, End)
 
 
+class Source(Protocol):
+    """What a view shows: a log, or what stands for one. `subscribe` is that of `EventLog`."""
+
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `subscriber` with every event so far and each new one; return a function that detaches it."""
+
+
 class Painter(Protocol):
     """Whoever shows a view."""
+
+    def restart(self) -> None:
+        """From now on `paint` shows another view, which begins as the one before."""
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show `view` as it is at `now` (epoch seconds; None: it stands still). Returns how many messages that took."""
@@ -61,7 +75,7 @@ class Renderer:
 
     def __init__(
         self,
-        log: EventLog,
+        log: Source,
         painter: Painter,
         *,
         view: RunView | None = None,
@@ -77,13 +91,15 @@ class Renderer:
         self._frame = 1 / hz
         self._budget = budget
         self._clock, self._wall = clock, wall
-        self._pending: deque[Event] = deque()
+        self._pending: deque[Event | RunView] = deque()
+        self._held = 0  # events that a view must have before it is painted
+        self._held_until = 0.0
         self._wake = threading.Event()
         self._urgent = self._stopped = self._dirty = self._painting = False
         self._due = self._second = 0.0
         self._failures = 0
         self._thread: threading.Thread | None = None
-        self._detach: Callable[[], None] = lambda: None
+        self._detach: Callable[[], None] | None = None
 
     @property
     def caught_up(self) -> bool:
@@ -91,8 +107,15 @@ class Renderer:
         return self._stopped or not (self._pending or self._dirty or self._painting)
 
     def subscribe(self) -> None:
-        """Listen to the log: the events so far, then each new one."""
-        self._detach = self._log.subscribe(self.push)
+        """Listen to the log, once: the events so far, then each new one."""
+        if self._detach is None:
+            self._detach = self._log.subscribe(self.push)
+
+    def begin(self) -> float | None:
+        """Subscribe and fold what there is so far; return the time to paint it at (None: it stands still)."""
+        self.subscribe()
+        self._fold()
+        return self._wall() if self.view.status == "running" else None
 
     def push(self, event: Event) -> None:
         """Take an event from the log; it is folded on the renderer's thread."""
@@ -102,6 +125,16 @@ class Renderer:
             self._wake.set()
         elif not self._wake.is_set():
             self._wake.set()
+
+    def follow(self, log: Source, view: RunView, events: int = 0) -> None:
+        """Show another log from now on, in a view of its own; it is first painted when it has so many `events` (or after a second)."""
+        if self._detach is not None:
+            self._detach()
+            self._detach = None
+        self._held, self._held_until = events, self._clock() + 1.0
+        self._pending.append(view)
+        self._log = log
+        self.subscribe()
 
     def nudge(self) -> None:
         """Paint soon though no event came (something was pressed)."""
@@ -117,7 +150,8 @@ class Renderer:
 
     def stop(self, *, patience: float = 2.0) -> None:
         """Detach from the log, end the thread and paint the last state; waits `patience` seconds at most for a paint under way."""
-        self._detach()
+        if self._detach is not None:
+            self._detach()
         self._stopped = True
         self._wake.set()
         if self._thread is not None:
@@ -131,6 +165,8 @@ class Renderer:
         """Fold what came and paint if it is time; return the seconds until there is something to do (at most 1)."""
         now = self._clock()
         self._fold()
+        if self.view.events < self._held and now < self._held_until:
+            return FRAME
         moving = self.view.status in {"", "running"} and now >= self._second
         if not (self._dirty or moving):
             return self._until_second(now)
@@ -156,7 +192,12 @@ class Renderer:
     def _fold(self) -> None:
         while self._pending:
             self._dirty = True
-            self.view.apply(self._pending.popleft())
+            item = self._pending.popleft()
+            if isinstance(item, RunView):
+                self.view = item
+                self._painter.restart()
+            else:
+                self.view.apply(item)
 
     def _paint(self, now: float) -> None:
         self._painting = True

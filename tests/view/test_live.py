@@ -53,6 +53,25 @@ def test_live_widgets_carry_the_static_forms_too(front):
     view.close({})
 
 
+@pytest.mark.parametrize("kind", ["widgets", "html"])
+def test_a_view_of_a_run_that_goes_on_begins_with_what_there_is(front, kind):
+    log = EventLog()
+    log.append(e.RunStart(model="some/model"))
+    log.append(e.User(content="Which prices look wrong?"))
+    view = open_view(log, kind=kind, publish=front)
+    assert "Which prices look wrong?" in front.sent[0][0]["text/html"]
+    view.close({})
+
+
+def test_a_saved_page_of_a_run_that_goes_on_says_so(front):
+    log = EventLog()
+    view = open_view(log, kind="html", publish=front, hz=1000)
+    log.append(e.RunStart(model="m"))
+    view.renderer.stop()
+    assert {str(metadata) for _, metadata, _, _ in front.sent} == {str({"agent_nb": {"live": log.run}})}
+    view.close({})
+
+
 def test_closing_twice_swaps_once(front):
     view = open_view(EventLog(), kind="html", publish=front)
     view.close({"text/plain": "a"})

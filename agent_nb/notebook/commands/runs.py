@@ -1,4 +1,4 @@
-"""The runs of this session: `%agent show`, `events`, `export` and `reset`."""
+"""The runs of this session: `%agent show`, `attach`, `events`, `export` and `reset`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,30 @@ if TYPE_CHECKING:
     from ..magic import AgentMagics
 
 
-def show(magics: AgentMagics, arguments: list[str]) -> Run:
-    """[RUN]: show a run of this session again"""
-    return the_run(magics, arguments)
+def show(magics: AgentMagics, arguments: list[str]) -> Run | None:
+    """[RUN]: show a run of this session again, live while it goes on"""
+    from ... import published
+    from ...run import Run
+
+    going_on = [Run(log) for log in published.going_on() if arguments and log.run.startswith(arguments[0])]
+    if not going_on:
+        return the_run(magics, arguments)
+    going_on[-1].show()
+    return None
+
+
+def attach(magics: AgentMagics, arguments: list[str]) -> Any:
+    """[URL] [-o VAR] [--token NAME] [--no-record]: follow a run of another process live (no URL: of your server on this machine)"""
+    import asyncio
+
+    from ..attached import follow
+
+    work = follow(magics, arguments)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return work
 
 
 def events(magics: AgentMagics, arguments: list[str]) -> Any:

@@ -1,0 +1,213 @@
+"""The cards of `await agent(…)` in a cell, and of `run.show()`.
+
+Why: an agent in Python code is as good to look at as a `%%agent` cell, and as easy to stop and to answer.
+
+Rules
+- Only a cell's own await is shown: not a run inside a tool, not one on a thread or a loop of its own, not what code prints for a model.
+- At the end of the awaited run its cards become the static view with the record, once; the run then shows itself as one line in that
+  cell, in later ones as cards again.
+- `show` records nothing. A run that is over is shown as it stays; live widgets are swapped when the run ends, those of a run that was
+  over when the next cell starts, so that no saved notebook is left with widgets that nobody can draw.
+- Questions that the agent has nobody to ask are asked by buttons, where clicks arrive, else on the keyboard.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import published
+from ..errors import Cancelled, UsageError
+from ..events import Event
+from ..log import EventLog
+from ..record import KEY, MIME, closed, run_record
+from ..run import Run
+from ..showing import VIEWS
+from ..signing import sign, user_key
+from ..view.bundle import bundle
+from ..view.live import LiveView, open_view
+from ..view.renderer import HERTZ
+from .asking import Clicks, either_asker, stdin_asker
+from .capture import active
+from .cell import Cell, Cells, content_hash
+from .frontend import can_click, headless, may_click, view_kind
+from .interrupts import Interrupts
+from .publish import publish
+from .relay import send
+from .summary import summary
+
+if TYPE_CHECKING:
+    from ..agent import Stream
+
+UNSEEN = 1.0  # paints a second where nobody looks on
+NONE = ""  # the conversation of a run that belongs to none
+
+
+def _shell() -> Any:
+    from IPython.core.getipython import get_ipython
+
+    return get_ipython()
+
+
+def _kind(view: str, cell: Cell) -> str:
+    if view not in VIEWS:
+        raise UsageError(f"There is no view {view!r}. Known: {', '.join(VIEWS)}, and None for no view.")
+    return view_kind(view, cell)
+
+
+def screen(stream: Stream, view: str) -> Awaited | None:
+    """Return the cards of a run that the running cell awaits, None where nobody would see them. Raises UsageError on an unknown view."""
+    shell = _shell()
+    if shell is None or active() or threading.current_thread() is not threading.main_thread():
+        return None
+    if getattr(shell, "kernel", None) is None and view == "auto":
+        return None
+    return Awaited(stream, shell, view)
+
+
+class Awaited:
+    """The cards of one awaited run."""
+
+    def __init__(self, stream: Stream, shell: Any, view: str) -> None:
+        self._stream, self._shell = stream, shell
+        ours = shell.magics_manager.registry.get("AgentMagics")
+        self._session = ours.session if ours is not None else None
+        self._cell = (self._session.cells if self._session is not None else Cells()).current(shell, "", stream.log.run)
+        self._kind = _kind(view, self._cell)
+        stream.questions.near = self._asker()
+        send(self._cell, stream.log)
+        self._view: LiveView = open_view(
+            stream.log, kind=self._kind, actions=actions(lambda: stream.stop("stop button"), stream.questions), publish=publish,
+            can_click=lambda: can_click(shell, self._cell), hz=UNSEEN if headless(self._cell) else HERTZ,
+        )  # fmt: skip
+
+    def _asker(self) -> Any:
+        host: Any = _Here(self._shell, self._stream)  # only its `call` is needed
+        typed = stdin_asker(host, self._cell.stdin, lambda: self._view.caught_up)
+        if self._kind != "widgets" or not may_click(self._cell):
+            return typed
+        return either_asker(Clicks(), typed, lambda: can_click(self._shell, self._cell))
+
+    def close(self) -> None:
+        """Leave the static view and the record, and the run in the namespace."""
+        log = _ended(self._stream.log)
+        run = Run(log, cell=self._cell.id)
+        record = sign(run_record(log, cell=self._cell.id, source=content_hash("", run.prompt), conversation=NONE), user_key())
+        numbers = {KEY: summary(run)}
+        self._view.close({**bundle(log), MIME: record}, numbers)
+        if self._kind == "text" and self._cell.kernel:
+            publish({MIME: record}, numbers, {}, False)  # the text is there already; alone the record shows nothing
+        self._keep(record)
+        for _, fault in log.faults:
+            sys.stderr.write(f"agent_nb: something that followed the run was detached: {type(fault).__name__}: {fault}\n")
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        run, shell, count = self._stream.run, self._shell, self._shell.execution_count
+        run.cell = self._cell.id
+        run.seen = lambda: bool(shell.execution_count == count)
+        if self._session is None:
+            shell.user_ns["_agent"] = run
+            return
+        self._session.keep(self._cell, run, "_agent")
+        self._session.library.keep(self._cell.key, record)
+
+
+class _Here:
+    """The main thread, for the keyboard: the run is on it already."""
+
+    def __init__(self, shell: Any, stream: Stream) -> None:
+        self._interrupts = Interrupts(shell.user_ns, shell.user_global_ns, on_press=lambda: stream.cancel("user", "kernel interrupt"))
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """Call a function that the user's interrupt may end. Raises Cancelled then."""
+        with self._interrupts as interrupts:
+            value, fault = interrupts.guard(self, function)
+        if isinstance(fault, KeyboardInterrupt):
+            raise Cancelled("user", "kernel interrupt")
+        if fault is not None:
+            raise fault
+        return value
+
+
+def actions(stop: Callable[[], Any], questions: published.Questions) -> dict[str, Callable[..., Any]]:
+    """Return what the buttons of a run do, from any thread."""
+
+    def answer(payload: Mapping[str, Any], *, allow: bool) -> None:
+        scope: Literal["tool", "once"] = "tool" if payload.get("scope") == "tool" else "once"
+        reason = "" if allow else "the user said no"
+        questions.answer(str(payload.get("call_id", "")), allow=allow, args=payload.get("args"), scope=scope, reason=reason, by="click")
+
+    return {
+        "stop": lambda: stop(),  # noqa: PLW0108  (called with nothing, whatever it takes)
+        "approve": lambda payload: answer(payload, allow=True),
+        "deny": lambda payload: answer(payload, allow=False),
+    }
+
+
+def show(run: Run, view: str = "auto") -> None:
+    """Show a run in the cell that runs now: live until it ends, if it goes on. Raises UsageError on an unknown view."""
+    shell = _shell()
+    cell = Cells().current(shell, "", run.id)
+    kind = _kind(view, cell)
+    over = run.log.ended
+    if kind == "text":
+        _text(run, over)
+    elif over and view in {"auto", "html"}:
+        publish(dict(bundle(run.log)), {}, {}, False)
+    else:
+        live = _open(run, cell, kind)
+        close = contextvars.copy_context().run
+        if over:
+            _at_next_cell(shell, lambda: live.close(dict(bundle(run.log))))
+        else:
+            _at_end(run.log, lambda: close(live.close, dict(bundle(run.log))))
+
+
+def _text(run: Run, over: bool) -> None:
+    if over:
+        sys.stdout.write(bundle(run.log)["text/plain"] + "\n")
+        return
+    live = open_view(run.log, kind="text")
+    _at_end(run.log, lambda: live.close({}))
+
+
+def _open(run: Run, cell: Cell, kind: str) -> LiveView:
+    """Open a view whose buttons reach the run as far as it can be reached."""
+    found = published.reach(run.log)
+    if found is None:
+        return open_view(run.log, kind=kind, publish=publish)
+    if found.questions.near is None:
+        found.questions.near = Clicks().ask
+
+    def stop() -> None:
+        with suppress(UsageError):  # it is over
+            found.cancel()
+
+    return open_view(run.log, kind=kind, actions=actions(stop, found.questions), can_click=may_click(cell), publish=publish)
+
+
+def _at_end(log: EventLog, close: Callable[[], Any]) -> None:
+    """Call `close` on a thread of its own when the run has ended."""
+
+    def told(event: Event) -> None:
+        if event.type == "end" and not event.span:
+            threading.Thread(target=close, name="agent_nb end of a view", daemon=True).start()
+
+    log.subscribe(told)
+
+
+def _at_next_cell(shell: Any, close: Callable[[], Any]) -> None:
+    def begun(*_: Any) -> None:
+        shell.events.unregister("pre_run_cell", begun)
+        close()
+
+    shell.events.register("pre_run_cell", begun)
+
+
+def _ended(log: EventLog) -> EventLog:
+    """Return the log, closed if its run was left behind."""
+    return log if log.ended else EventLog.of_events(closed(list(log)))
