@@ -12,11 +12,12 @@ from typing import Any
 from ..events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
 from .framing import dumps, loads
 from .residue import Shift, count_on
+from .times import later
 from .writing import as_text
 
 NAME = "agent-event"
 Obj = dict[str, Any]
-SHIFTS: dict[str, Shift] = {"seq": count_on}
+SHIFTS: dict[str, Shift] = {"seq": count_on, "at": later}
 
 
 def _tool_call(event: Call) -> Obj:

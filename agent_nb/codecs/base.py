@@ -39,6 +39,8 @@ REASONS = {
     "extra": "unknown fields of another format",
     "object": "it is no JSON object",
     "deep": "its values are nested too deeply",
+    "frame id": "the format has no ids of frames; a server numbers its own",
+    "frame name": "the format has no names of frames; the kind is in the data",
 }
 
 
@@ -107,8 +109,9 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     `carries` maps each kind it can write to the fields it carries; `lossy` gives reasons for kinds (and `kind.field`) it cannot carry.
     `adds` are kinds that appear when our own runs are read back (nodes and statuses that the format demands). `envelope` are the
     envelope fields it carries, `nests` says that events of sub-agents have a place in it, `interleaves` that runs of one stream may
-    overlap. `headers` are HTTP headers that its receivers want. `forms` are its variants, the first being the default, written
-    `name:form`. `fast` is a decoder and an encoder that go other ways than the reader and writer.
+    overlap, `framed` that the name and id of an SSE frame mean something. `headers` are HTTP headers that its receivers want. `forms`
+    are its variants, the first being the default, written `name:form`. `fast` is a decoder and an encoder that go other ways than the
+    reader and writer.
     """
 
     name: str
@@ -124,6 +127,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     forms: tuple[str, ...] = ("",)
     nests: bool = False
     interleaves: bool = False
+    framed: bool = False
     headers: Mapping[str, str] = {}
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
@@ -160,6 +164,7 @@ class StreamDecoder:
         self.losses = Losses(strict=strict)
         self._unframer = Unframer(self.losses)
         self._reader = codec.reader(self.losses)
+        self._framed = codec.framed
 
     def feed(self, data: bytes | str) -> list[Event]:
         """See Decoder."""
@@ -179,11 +184,22 @@ class StreamDecoder:
             if not isinstance(item.obj, dict):
                 self.losses.add("malformed line", REASONS["object"], raw=dumps(item.obj))
                 continue
+            if not self._framed and (item.event not in ("", "message") or item.id is not None):
+                self._unused(item)
             try:
                 out += self._reader.read(item)
             except RecursionError:
                 self.losses.add("malformed line", REASONS["deep"])
         return out
+
+
+    def _unused(self, item: Item) -> None:
+        """Count what framed an object of a format that does not use it; a name that the object says again is a detail."""
+        if item.event not in ("", "message"):
+            said = item.event in (item.obj.get("type"), item.obj.get("kind"))
+            self.losses.add("frame name", REASONS["frame name"], detail=said)
+        if item.id is not None:
+            self.losses.add("frame id", REASONS["frame id"], detail=True)
 
 
 class StreamEncoder:

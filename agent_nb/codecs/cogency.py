@@ -4,7 +4,7 @@ Reads all shapes of a result that the system has had: one payload per call, the 
 
 Rules
 - `content` holds no delimiters; a call's content is the JSON text of its name and args.
-- Calls have no ids here. Results come in call order, so each ends the oldest open call.
+- Calls have no ids here. Results come in call order, so each ends the oldest open call; an error names the tool of its call.
 - `metric` follows `end` on this wire; `end` is the last event of a canonical run. The reader holds `end` back, the writer the metric.
 - A `user` line begins a run.
 """
@@ -82,7 +82,8 @@ class CogencyReader:
         return [self._make(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
 
     def _call(self, obj: Obj) -> list[Event]:
-        body = parse(obj.get("content"))
+        given = obj.get("content")
+        body = given if isinstance(given, dict) else parse(given)
         body = body if isinstance(body, dict) else {}
         args = body.get("args")
         name = text_of(body, "name")
@@ -99,7 +100,7 @@ class CogencyReader:
     def _result(self, obj: Obj) -> list[Event]:
         payload, content = obj.get("payload"), obj.get("content")
         parsed = parse(content)
-        items = parsed if isinstance(parsed, list) else content
+        items = parsed if isinstance(parsed, list) else [parsed] if isinstance(parsed, dict) and "status" in parsed else content
         if isinstance(items, list) and items and all(isinstance(i, dict) and "tool" in i for i in items):
             return self._results(obj, items)
         if isinstance(payload, dict) and payload.keys() & {"outcome", "content", "error"}:
@@ -115,7 +116,8 @@ class CogencyReader:
         if isinstance(outcome, str) and (STATUS.get(outcome, "ok") == "ok") != bool(error):
             status = STATUS.get(outcome, status)
         display = {"text/plain": outcome} if isinstance(outcome, str) and outcome != OUTCOMES[status] else None
-        fields: Obj = {"call_id": call_id, "content": body.get("content", ""), "status": status, "display": display}
+        content = body.get("content", error if isinstance(error, str) else "")
+        fields: Obj = {"call_id": call_id, "content": content, "status": status, "display": display}
         return [*implicit, self._make(Result, obj, form, name=name, **fields)]
 
     def _results(self, obj: Obj, items: list[Obj]) -> list[Event]:
@@ -199,6 +201,7 @@ class CogencyWriter:
         self._metrics: list[Item] = []
         self._results: list[Result] = []
         self._wanted = 0
+        self._names: dict[str, str] = {}  # tools of open calls
 
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, and those that waited for it."""
@@ -212,10 +215,23 @@ class CogencyWriter:
         if handler is None or derived or (isinstance(event, Extension) and event.namespace != NAME):
             return []
         self._check(event)
+        self._know(event)
         if isinstance(event, Metric):
             self._metrics.append(Item(_line(event)))
             return []
         return self._with_metrics(event)
+
+    def _know(self, event: Event) -> None:
+        """Note which tool a call is of, while it is open."""
+        if isinstance(event, Call):
+            self._names[event.call_id] = event.name
+        elif isinstance(event, Result):
+            self._names.pop(event.call_id, None)
+
+    def _line(self, event: Event) -> Obj:
+        line = _line(event)
+        tool = self._names.get(event.call_id, "") if isinstance(event, Error) and note_of(event, NAME) is None else ""
+        return {**line, "payload": {**line["payload"], "tool": tool}} if tool else line
 
     def close(self) -> list[Item]:
         """Return what waited."""
@@ -228,12 +244,12 @@ class CogencyWriter:
         if isinstance(event, End):
             before = note.get("held", 0)
             first = before if isinstance(before, int) else 0
-            return [*held[:first], Item(_line(event)), *held[first:]]
+            return [*held[:first], Item(self._line(event)), *held[first:]]
         wanted = note.get("batch")
         if isinstance(event, Result) and isinstance(wanted, int):
             self._results, self._wanted = [event], wanted
             return [*held, *(self._flush() if wanted == 1 else [])]
-        return [*held, Item(_line(event))]
+        return [*held, Item(self._line(event))]
 
     def _flush(self) -> list[Item]:
         results, self._results = self._results, []

@@ -5,7 +5,8 @@ Why one place: a codec maps one object at a time and need not know how objects w
 Rules
 - `feed` takes bytes or text in any chunking; `close` gives what the last line without a newline holds.
 - What is no JSON is reported through `losses` and skipped; it never stops the stream (unless strict).
-- An object never spans lines; a JSON array is read whole when it ends.
+- An object never spans lines; a JSON array of objects is read whole when it ends. A text that only begins like one is read as lines.
+- The name and id of a frame go to the codec; of one that has no use for them they are counted as lost.
 - Writing: one object is one unit of text; JSON has no raw newline in it, and names with line breaks never reach an `event:` line.
 """
 
@@ -27,6 +28,7 @@ Framing = Literal["ndjson", "sse"]
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
 RAW = "#raw"  # in place of an event name: the data is text and no JSON (`[DONE]`)
 _SSE_START = re.compile(r"(data|event|id|retry)\s*:|:")
+_ARRAY_START = re.compile(rb"\[\s*[{\]]")
 _HEAD = 8  # characters that tell the framing
 _UNSAFE = re.compile(r"[\r\n\0]")
 
@@ -76,9 +78,9 @@ class Unframer:
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
         if not last and (len(head) < _HEAD and b"\n" not in head) and not head.startswith(b"{"):
             return b""
-        if not head:
+        if not head or (not last and head[:1] == b"[" and not head[1:].strip()):
             return b""
-        kind = "array" if head.startswith(b"[") else "sse" if _SSE_START.match(head[:_HEAD].decode("utf-8", "replace")) else "ndjson"
+        kind = "array" if _ARRAY_START.match(head) else "sse" if _SSE_START.match(head[:_HEAD].decode("utf-8", "replace")) else "ndjson"
         self.framing = "sse" if kind == "sse" else "ndjson"
         self._core = _CORES[kind](self._losses)
         held, self._held = head, b""
@@ -163,8 +165,12 @@ class _Array(_Core):
         return []
 
     def close(self) -> list[Item]:
-        whole = self._items([(b"".join(self._chunks), "", None)])
-        return [Item(obj) for item in whole for obj in item.obj]
+        data, self._chunks = b"".join(self._chunks), []
+        try:
+            return [Item(obj) for obj in loads(data)]
+        except (ValueError, RecursionError):
+            lines = _Lines(self._losses)
+            return [*lines.feed(data), *lines.close()]
 
 
 _CORES: dict[str, Callable[[Losses], _Core]] = {"ndjson": _Lines, "sse": _Frames, "array": _Array}

@@ -39,3 +39,8 @@ def later_iso(value: Any, _lines: int, ms: int) -> Any:
     """Shift of a field that holds an ISO time: `ms` milliseconds later. A text that `iso` does not write stays as it is."""
     at = epoch(value)
     return iso(at + ms / 1000) if at and isinstance(value, str) and iso(at) == value else value
+
+
+def later(value: Any, lines: int, ms: int) -> Any:
+    """Shift of a field that holds epoch milliseconds or an ISO time."""
+    return value + ms if type(value) is int else later_iso(value, lines, ms)

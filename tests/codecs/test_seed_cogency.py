@@ -1,0 +1,97 @@
+"""Seeds 000 and 001 line by line: shapes of calls, results and errors, and how runs without an end are settled."""
+
+import json
+
+import pytest
+
+from agent_nb import events as ev
+from agent_nb.codecs.framing import Unframer
+from agent_nb.codecs.losses import Losses
+from agent_nb.convert import logs
+
+
+def text(*objs):
+    return "".join(json.dumps(o) + "\n" for o in objs)
+
+
+@pytest.fixture
+def read(tool):
+    """Read events, and see that they come out again as they came."""
+
+    def run(*objs):
+        codec = tool("cogency")
+        events = codec.read(text(*objs))
+        assert codec.lines(events) == list(objs)
+        assert not codec.decoder.losses
+        return events
+
+    return run
+
+
+# § Event Schema.
+
+
+def test_a_call_may_hold_its_object_instead_of_its_text(read):
+    (found,) = read({"type": "call", "content": {"name": "sh", "args": {"c": 1}}})
+    assert (found.name, found.args) == ("sh", {"c": 1})
+
+
+RESULTS = {
+    "one entry of the wire": ({"content": '{"tool": "sh", "status": "success", "content": ["a"]}'}, ("ok", ["a"], "sh")),
+    "one that failed": ({"content": '{"tool": "sh", "status": "failure", "content": "no"}'}, ("error", "no", "sh")),
+    "an error that is a text": ({"payload": {"outcome": "Error", "error": "no such file"}}, ("error", "no such file", "")),
+    "an error beside content": ({"payload": {"outcome": "Error", "content": "c", "error": True}}, ("error", "c", "")),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_a_result_is_read_in_each_of_its_shapes(case, read):
+    obj, wanted = RESULTS[case]
+    found = read({"type": "result", **obj})[-1]
+    assert (found.status, found.content, found.name) == wanted
+
+
+def test_an_error_of_ours_names_the_tool_of_its_call(tool):
+    run = [ev.Call(call_id="c1", name="shell", args={}), ev.Error(message="Tool timeout after 30s", call_id="c1")]
+    assert tool("cogency").lines(run)[1] == {"type": "error", "payload": {"error": "Tool timeout after 30s", "tool": "shell"}}
+
+
+# Runs without an `end` line.
+
+USER, SAID = {"type": "user", "content": "q"}, {"type": "respond", "content": "a"}
+ENDS = {
+    "an answer": ("ok", [USER, SAID]),
+    "an error after it": ("error", [USER, SAID, {"type": "error", "payload": {"error": "provider"}}]),
+    "an interrupt after it": ("interrupted", [USER, SAID, {"type": "interrupt"}]),
+    "no answer": ("interrupted", [USER, {"type": "think", "content": "hm"}]),
+    "an error before it": ("ok", [USER, {"type": "error", "payload": {"error": "x"}}, SAID]),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_a_run_without_an_end_ends_as_its_last_events_say(case):
+    status, lines = ENDS[case]
+    (log,) = logs(text(*lines), "cogency")
+    assert [e.status for e in log if e.type == "end"] == [status]
+
+
+# Lines and arrays.
+
+
+@pytest.mark.parametrize("first", ["[INFO] starting", "[1, 2]", "[", "[]x"])
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+def test_a_first_line_that_only_begins_like_an_array_is_one_bad_line(first, step):
+    data = f'{first}\n{{"type":"user","content":"q"}}\n{{"type":"end"}}\n'.encode()
+    unframer = Unframer(losses := Losses())
+    items = [i for at in range(0, len(data), step) for i in unframer.feed(data[at : at + step])] + unframer.close()
+    assert [i.obj.get("type") for i in items if isinstance(i.obj, dict)] == ["user", "end"]
+    assert sum(losses.counts().values()) + sum(not isinstance(i.obj, dict) for i in items) == 1
+
+
+@pytest.mark.parametrize("step", [1, 10_000])
+def test_a_whole_array_of_objects_is_read(step):
+    data = b' [ {"type":"user","content":"q"},\n {"type":"end"}]\n'
+    unframer = Unframer(losses := Losses())
+    items = [i for at in range(0, len(data), step) for i in unframer.feed(data[at : at + step])] + unframer.close()
+    assert [i.obj["type"] for i in items] == ["user", "end"]
+    assert not losses
