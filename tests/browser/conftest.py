@@ -59,6 +59,21 @@ READY = f"""() => {{
     return Boolean({CURRENT}?.content?.widgets?.length && context?.isReady && context.session?.kernel?.status === 'idle');
 }}"""
 POLL = 50  # ms; animation frames, the default, stand still in a tab behind another
+PATIENCE = 90_000  # ms that a page may take for what it does at once on a quiet machine
+LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy stands between a test and its server
+DIALOG = "a dialog is shown: "
+WATCH_DIALOGS = f"""
+    const watch = () => new MutationObserver(changes => changes.forEach(change => change.addedNodes.forEach(node => {{
+        if (node.nodeType === Node.ELEMENT_NODE && node.classList.contains('jp-Dialog')) console.debug('{DIALOG}' + node.innerText);
+    }}))).observe(document.body, {{childList: true}});
+    document.addEventListener('DOMContentLoaded', watch);
+"""
+SAVE = "() => { window.saved = false; window.jupyterapp.commands.execute('docmanager:save').finally(() => { window.saved = true; }); }"
+RESTART = """() => {
+    window.restarted = false;
+    window.jupyterapp.commands.execute('notebook:restart-kernel').then(() => { window.restarted = true; });
+}"""
+SAVED = "() => window.saved || Boolean(document.querySelector('.jp-Dialog'))"
 EVENTS = "[{'type': e.type, **{f: getattr(e, f) for f in e.__struct_fields__}} for e in _agent.log]"
 
 
@@ -103,14 +118,19 @@ class Server:
     """A Jupyter server for both front ends, with settings, kernels and runtime files of its own."""
 
     def __init__(self, folder: Path, *, settings: dict[str, dict[str, Any]] | None = None) -> None:
-        self.folder, self.root, port = folder, folder / "root", free_port()
-        self.url = f"http://127.0.0.1:{port}"
+        self.folder, self.root, self.url = folder, folder / "root", ""
         self.root.mkdir(parents=True)
         for name, value in {**SETTINGS, **(settings or {})}.items():
-            self._json(folder / "settings" / f"{name}.jupyterlab-settings", value)
+            self.setting(name, value)
         hook = {"ServerApp": {"jpserver_extensions": {"agent_nb.notebook.presave": True}}}
         self._json(folder / "config" / "jupyter_server_config.json", hook)
         self._log = (folder / "server.log").open("w")
+        self._start(attempts=3)
+
+    def _start(self, attempts: int) -> None:
+        """Start the server; when somebody else was given the port meanwhile, with another one."""
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
         options = [
             "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0", "--IdentityProvider.token=",
             "--ServerApp.password=", "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
@@ -118,9 +138,14 @@ class Server:
         ]  # fmt: skip
         command = [sys.executable, "-m", "jupyterlab", *options]
         self._process = subprocess.Popen(
-            command, env=self._environment(), cwd=folder, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+            command, env=self._environment(), cwd=self.folder, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
         )
-        self._wait()
+        if not self._answers():
+            self._process.kill()
+            self._process.wait()
+            if attempts == 1:
+                raise RuntimeError(f"the server did not start: {(self.folder / 'server.log').read_text()[-2000:]}")
+            self._start(attempts - 1)
 
     def _environment(self) -> dict[str, str]:
         own = {
@@ -133,17 +158,23 @@ class Server:
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return {**kept, **{k: str(self.folder / v) for k, v in own.items()}, "PYTHONPATH": path, "PATH": programs}
 
+    def setting(self, name: str, value: Any) -> None:
+        """Write the user's settings of a plug-in, for the pages that are opened from now on."""
+        self._json(self.folder / "settings" / f"{name}.jupyterlab-settings", value)
+
     def _json(self, path: Path, value: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value))
 
-    def _wait(self) -> None:
-        for _ in range(240):
+    def _answers(self) -> bool:
+        """Wait until the server answers; return False when it has ended or says nothing for two minutes."""
+        end = time.monotonic() + 120
+        while self._process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{self.url}/api", timeout=2).close()
-                return
+                LOCAL.open(f"{self.url}/api", timeout=5).close()
+                return True
             time.sleep(0.25)
-        raise RuntimeError(f"the server did not start: {(self.folder / 'server.log').read_text()[-2000:]}")
+        return False
 
     def kernel(self, version: str) -> str:
         """Return the name of a kernel: `this` Python's, or one with another version of ipykernel."""
@@ -159,11 +190,11 @@ class Server:
 
     def kernels(self) -> list[dict[str, Any]]:
         """Return the kernels that run, as the server describes them."""
-        with urllib.request.urlopen(f"{self.url}/api/kernels", timeout=20) as answer:
+        with LOCAL.open(f"{self.url}/api/kernels", timeout=60) as answer:
             found: list[dict[str, Any]] = json.load(answer)
         return found
 
-    def idle(self, seconds: float = 60) -> None:
+    def idle(self, seconds: float = 90) -> None:
         """Wait until no kernel is at work."""
         end = time.monotonic() + seconds
         while any(kernel["execution_state"] != "idle" for kernel in self.kernels()):
@@ -174,7 +205,7 @@ class Server:
         """End every kernel."""
         for kernel in self.kernels():
             request = urllib.request.Request(f"{self.url}/api/kernels/{kernel['id']}", method="DELETE")
-            urllib.request.urlopen(request, timeout=20).close()
+            LOCAL.open(request, timeout=60).close()
 
     def stop(self) -> None:
         """End the kernels, then the server."""
@@ -202,11 +233,13 @@ class Notebook:
     def open(self, *, busy: bool = False) -> None:
         """Open the notebook in a new tab and wait for its kernel; `busy`: which may still be at work."""
         self.page = self._context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.page.add_init_script(WATCH_DIALOGS)
         self.page.on("console", lambda message: self.console.append((message.type, message.text)))
         self.page.on("dialog", lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()))
         place = f"lab/tree/{self.name}?reset" if self.app == "lab" else f"notebooks/{self.name}"
         self.page.goto(f"{self.server.url}/{place}")
-        self.page.wait_for_function(READY.replace("=== 'idle'", "") if busy else READY, timeout=90_000, polling=POLL)
+        self.page.wait_for_function(READY.replace("=== 'idle'", "") if busy else READY, polling=POLL)
 
     def close(self) -> None:
         """Close the tab."""
@@ -214,8 +247,31 @@ class Notebook:
             self.page.close()
 
     def command(self, name: str) -> None:
-        """Run a command of the application."""
+        """Run a command of the application, to its end."""
         self.page.evaluate("n=>window.jupyterapp.commands.execute(n).then(()=>null)", name)
+
+    def select(self, index: int, *, column: int | None = None) -> None:
+        """Make a cell the active one; `column`: with the cursor there in its text. What is done next is a step of its own to undo."""
+        self.page.bring_to_front()
+        self.page.evaluate(f"() => {CURRENT}.content.model.sharedModel.undoManager.stopCapturing()")
+        offset = f"cells.mode='edit'; const e=cells.activeCell.editor; e.setCursorPosition(e.getPositionAt({column}));"
+        select = f"const cells={CURRENT}.content; cells.mode='command'; cells.activeCellIndex=i; cells.deselectAll();"
+        self.page.evaluate(f"async i=>{{{select} await cells.scrollToItem(i); {offset if column is not None else ''}}}", index)
+
+    def ids(self) -> list[str]:
+        """Return the ids of the cells."""
+        found: list[str] = self.page.evaluate(f"()=>{CURRENT}.content.widgets.map(w => w.model.id)")
+        return found
+
+    def dialogs(self) -> list[str]:
+        """Return the texts of all dialogs that the front end has shown with this notebook, also before the page was opened again."""
+        return [text.removeprefix(DIALOG) for _, text in self.console if text.startswith(DIALOG)]
+
+    def answer(self, label: str) -> None:
+        """Press a button of the dialog that is open, or about to open, and wait until it is closed."""
+        dialog = self.page.locator(".jp-Dialog")
+        dialog.locator(".jp-Dialog-button", has_text=label).click()
+        dialog.wait_for(state="detached")
 
     def add(self, code: str) -> int:
         """Add a code cell at the end and return its index."""
@@ -227,7 +283,7 @@ class Notebook:
         self.page.bring_to_front()
         self.page.evaluate(START, index)
 
-    def wait(self, index: int, seconds: float = 60) -> None:
+    def wait(self, index: int, seconds: float = 90) -> None:
         """Wait until a started cell has ended."""
         self.page.wait_for_function("index => window.ended[index]", arg=index, timeout=1000 * seconds, polling=POLL)
 
@@ -247,7 +303,7 @@ class Notebook:
         """Return the locator of a cell's output."""
         return self.page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".jp-Cell-outputWrapper")
 
-    def sees(self, index: int, text: str, seconds: float = 30) -> None:
+    def sees(self, index: int, text: str, seconds: float = 60) -> None:
         """Wait until a cell's output shows a text."""
         shown = f"{CURRENT}.content.widgets[i].node.querySelector('.jp-Cell-outputWrapper')?.innerText"
         self.page.wait_for_function(f"([i,t])=>({shown}||'').includes(t)", arg=[index, text], timeout=1000 * seconds, polling=POLL)
@@ -272,9 +328,53 @@ class Notebook:
 
     def save(self) -> Any:
         """Save the notebook and return what is in the file then."""
-        self.command("docmanager:save")
-        self.page.wait_for_function(f"() => !{CURRENT}.context.model.dirty")
+        before = self.written()
+        for _ in range(20):  # nothing is written when another save is just going on
+            self.page.evaluate(SAVE)
+            self.page.wait_for_function(SAVED, polling=POLL)
+            asked = self.page.locator(".jp-Dialog").all_inner_texts()
+            assert not asked, f"the front end asks instead of saving: {asked}"
+            if self.written() != before:
+                break
         return nbformat.read(self.server.root / self.name, 4)
+
+    def rename(self, name: str) -> None:
+        """Give the file another name, as the user does."""
+        if self.app == "lab":
+            self.page.evaluate("() => { window.jupyterapp.commands.execute('docmanager:rename'); }")
+        else:
+            self.page.locator("#jp-title h1").click()
+        self.page.locator(".jp-Dialog input").first.fill(name)
+        self.answer("Rename")
+        self.page.wait_for_function(f"n => {CURRENT}.context.path === n", arg=name, polling=POLL)
+        self.name = name
+
+    def duplicate(self) -> str:
+        """Duplicate the file, as the user does, and return the name of the copy; Notebook 7 can do so in its list of files."""
+        copy = self.name.replace(".ipynb", "-Copy1.ipynb")
+        if self.app == "lab":
+            self.command("docmanager:duplicate")
+            return copy
+        files = self._context.new_page()
+        files.set_default_timeout(PATIENCE)
+        files.goto(f"{self.server.url}/tree")
+        listed = files.locator(".jp-DirListing-item")
+        listed.filter(has_text=self.name).click()
+        files.evaluate("() => window.jupyterapp.commands.execute('filebrowser:duplicate').then(() => null)")
+        listed.filter(has_text=copy).wait_for()
+        files.close()
+        return copy
+
+    def restart(self) -> None:
+        """Restart the kernel and wait until it is ready."""
+        self.page.evaluate(RESTART)
+        self.answer("Restart")
+        self.page.wait_for_function("() => window.restarted", polling=POLL)
+        self.page.wait_for_function(READY, polling=POLL)
+
+    def written(self) -> int:
+        """Return when the file was written, in ns."""
+        return (self.server.root / self.name).stat().st_mtime_ns
 
     def shot(self, name: str, **options: Any) -> Path:
         """Take a screenshot and return its path."""
@@ -314,7 +414,7 @@ def browser_context() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=browser_path(), args=FLAGS)
+        browser = play.chromium.launch(executable_path=browser_path(), args=FLAGS, timeout=120_000)
         context = browser.new_context(viewport={"width": 1200, "height": 1500})
         yield context
         context.close()
