@@ -151,6 +151,8 @@ LIVE_CSS = """
 .agent-nb .jupyter-widget-textarea,.agent-nb .widget-textarea{width:100%;height:auto;margin:4px 0}
 .agent-nb-scroll{display:flex;flex-direction:column-reverse !important;max-height:18em;overflow:auto !important}
 .agent-nb .agent-nb-panel>*{padding:3px 8px}
+.agent-nb .agent-nb-panel>.agent-nb-line{padding-left:24px}
+.agent-nb .agent-nb-panel .agent-nb-buttons{padding-left:3px}
 .agent-nb .agent-nb-panel>*+*{border-top:1px solid rgba(128,128,128,.18)}
 .agent-nb-prose>*{contain-intrinsic-height:auto 1200px}
 .agent-nb-prose>:not(:last-child):not(.agent-nb-merged){content-visibility:auto}

@@ -44,7 +44,8 @@ class Step(Slot):
         self._slot.show((node.child,) if kind == "still" else node.child)
         self.widgets = self._slot.widgets
         tint = (f"agent-nb-{node.tone}",) if node.tone else ()
-        self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *tint))
+        line = () if isinstance(node.child, nodes.Fold) and node.child.body else ("agent-nb-line",)  # it has no marker to make room for
+        self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *line, *tint))
 
 
 class Thought(Slot):
