@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import AgentError, UsageError
-from . import converting, doctor, executing, git, reading, records
+from . import converting, doctor, executing, git, reading, records, serving
 from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
 
 EPILOG = """\
@@ -70,6 +70,7 @@ COMMANDS: dict[str, tuple[Command, Describe]] = {
     "events": (reading.events, reading.events_options),
     "export": (reading.export, reading.export_options),
     "convert": (converting.convert, converting.convert_options),
+    "serve": (serving.serve, serving.serve_options),
     "diff": (reading.diff, reading.diff_options),
     "verify": (reading.verify, reading.verify_options),
     "git-setup": (git.git_setup, git.git_setup_options),

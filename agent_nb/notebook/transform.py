@@ -11,6 +11,8 @@ Rules
 - It is installed twice, before and after IPython's clean-up: before, so that a `>>>` at the start of a prompt's line
   is not taken for a pasted prompt; after, so that an indented cell or a pasted `In [1]: %%agent` works too. A rewritten
   cell does not match again.
+- `%agent attach` follows a run and is awaited too, at the beginning of a line or assigned to a name; it is rewritten after IPython has
+  read the line magic, so that a text that looks like one stays a text.
 - The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """
 
@@ -21,6 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MAGIC = "agent"
+_LINE = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'attach\b)")
 _OURS = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
 
 
@@ -33,6 +36,22 @@ def rewrite(lines: list[str]) -> list[str]:
     line, body = found[1].strip(), text[found.end() :]
     body = body or ("\n" if "--from" in line else "")
     return [f"await get_ipython().run_cell_magic({MAGIC!r}, {line!r}, {body!r})\n"]
+
+
+def awaited(lines: list[str]) -> list[str]:
+    """Return the lines of a cell, as IPython has rewritten its magics, with those of ours awaited that follow a run.
+
+    A semicolon keeps the run, whose cards the cell shows already, from being shown again as the value of the line.
+    """
+    return [_awaited(line) for line in lines]
+
+
+def _awaited(line: str) -> str:
+    found = _LINE.match(line)
+    if found is None:
+        return line
+    name, call = found[1] or "", line[found.start(2) :]
+    return f"{name}await {call}" if name else f"await {call.rstrip()};\n"
 
 
 def agent_cell(source: str) -> tuple[str, str] | None:
@@ -57,9 +76,12 @@ def install(shell: Any) -> None:
     if rewrite not in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.insert(0, rewrite)
         shell.input_transformers_cleanup.append(rewrite)
+        shell.input_transformers_post.append(awaited)
 
 
 def uninstall(shell: Any) -> None:
     """Take the transformer out of an IPython shell."""
     cleanup = shell.input_transformers_cleanup
     cleanup[:] = [t for t in cleanup if t is not rewrite]
+    post = shell.input_transformers_post
+    post[:] = [t for t in post if t is not awaited]

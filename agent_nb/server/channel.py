@@ -61,7 +61,8 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Info(msgspec.Struct, frozen=True):
-    """What a list of runs tells: `status` is `running` or how it ended, `started` epoch seconds, `prompt` its first 200 characters."""
+    """What a list of runs tells: `status` is `running` or how it ended, `started` epoch seconds, `prompt` its first 200 characters;
+    `controls`: what can be done to it from here, `cancel` and `approve`."""
 
     run: str
     conversation: str
@@ -70,6 +71,7 @@ class Info(msgspec.Struct, frozen=True):
     prompt: str
     started: float
     events: int
+    controls: tuple[str, ...] = ()
 
 
 class Shared:
@@ -133,7 +135,9 @@ class Channel:
 
     def info(self) -> Info:
         """Return what a list of runs tells of this one."""
-        return Info(self.run, self.conversation, self.status, self._agent, self._prompt, self._started, self.seq)
+        ways = (("cancel", self.cancel), ("approve", self.approve)) if not self.ended else ()
+        controls = tuple(name for name, way in ways if way is not None)
+        return Info(self.run, self.conversation, self.status, self._agent, self._prompt, self._started, self.seq, controls)
 
     def _append(self, event: Event) -> None:
         if self.ended:

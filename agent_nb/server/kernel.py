@@ -15,7 +15,6 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import published
@@ -106,7 +105,7 @@ class Serving:
         ways = [("in another notebook of yours", f"%agent attach {self.url}"), ("in Python", f'await agent_nb.attach("{self.url}")')]
         if self._left is None:
             return [*ways, ("token", "server.token (it could not be left in a file)")]
-        path = tilde(self._left.path)
+        path = tokens.tilde(self._left.path)
         curl = f'curl -N -H "Authorization: Bearer $(jq -r .token {path})" {self.url}/runs/ID/events'
         return [*ways, ("elsewhere", curl), ("token", f"in {path}, for you alone; here: server.token")]
 
@@ -158,9 +157,3 @@ def serve(
         atexit.register(found.stop)
     found.add(runs)
     return found
-
-
-def tilde(path: Path) -> str:
-    """Return a path as text, the home folder as `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -12,11 +12,14 @@ Rules
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+
+from ..errors import UsageError
 
 if sys.platform != "win32":
     import fcntl
@@ -84,6 +87,28 @@ def living(where: Path | None = None) -> list[Note]:
                 note = msgspec.json.decode(path.read_bytes(), type=Note)
                 found += [note] if _alive(path, note.pid) else []
     return found
+
+
+def from_file(path: Path) -> str:
+    """Return the token in a file, which is made with a new one, for the user alone, when there is none. Raises UsageError."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(24)
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"The token cannot be read from {path}: {fault}.") from None
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token + "\n")
+    except OSError as fault:
+        raise UsageError(f"The token cannot be written to {path}: {fault.strerror or fault}.") from None
+    return token
+
+
+def tilde(path: Path) -> str:
+    """Return a path as text, the home folder as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 if sys.platform == "win32":

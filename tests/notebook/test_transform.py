@@ -15,10 +15,13 @@ class Shell:
 
     def __init__(self):
         self.manager = TransformerManager()
+        self.post = []
 
     @property
     def input_transformers_cleanup(self):
         return self.manager.cleanup_transforms
+
+    input_transformers_post = property(lambda self: self.post)
 
 
 @pytest.fixture
@@ -111,3 +114,33 @@ def test_installing_twice_and_uninstalling_leaves_the_shell_as_it_was():
     assert shell.input_transformers_cleanup.count(transform.rewrite) == 2
     transform.uninstall(shell)
     assert shell.input_transformers_cleanup == before
+
+
+# Lines that follow a run.
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("%agent attach http://h/runs/r -o x", "await get_ipython().run_line_magic('agent', 'attach http://h/runs/r -o x');\n"),
+        ("run = %agent attach", "run = await get_ipython().run_line_magic('agent', 'attach')\n"),
+        ("%agent attached", "get_ipython().run_line_magic('agent', 'attached')\n"),
+        ("%agent status", "get_ipython().run_line_magic('agent', 'status')\n"),
+        ("text = '%agent attach x'", "text = '%agent attach x'\n"),
+    ],
+)
+def test_a_line_that_follows_a_run_is_awaited_and_no_other(line, code, shell):
+    manager = shell.manager
+    assert "".join(transform.awaited(manager.transform_cell(line).splitlines(keepends=True))) == code
+
+
+def test_texts_that_look_like_it_stay_as_they_are(shell):
+    cell = "text = '''\n%agent attach x\n'''\n"
+    assert transform.awaited(shell.manager.transform_cell(cell).splitlines(keepends=True)) == cell.splitlines(keepends=True)
+
+
+def test_the_post_transformer_comes_once_and_goes(shell):
+    transform.install(shell)
+    assert shell.post == [transform.awaited]
+    transform.uninstall(shell)
+    assert shell.post == []

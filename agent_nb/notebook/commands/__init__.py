@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "key": setup.key,
     "reset": runs.reset,
     "show": runs.show,
+    "attach": runs.attach,
     "status": records.status,
     "recover": records.recover,
     "forget": records.forget,

@@ -1,0 +1,89 @@
+"""The cards of `await agent_nb.watch(…)` and `await agent_nb.attach(…)` in the cell that awaits.
+
+Rules
+- What a cell awaits is code and runs again. A run that says what it said before keeps its record and its times, so that executing a
+  notebook twice gives the same file.
+- Stopping detaches; a run of a server that goes on there, and that may be stopped from here, is said to be so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from ..log import EventLog
+from .asking import printable
+from .cell import Cells
+from .frontend import can_click
+from .library import Library
+from .options import Options
+from .rerun import mode
+from .screen import Screen, same, same_but_for_times
+
+DETACHED = "The viewer detached; the run went on."
+
+
+class Followed(Protocol):
+    """What is followed: a watch, or a run of a server of ours. `live`: its times are those of arrival."""
+
+    name: str
+    title: str
+    logs: list[EventLog]
+    live: bool
+    on_run: Callable[[EventLog], None]
+
+    def stop(self) -> None:
+        """Stop following, from any thread."""
+
+
+def screen(followed: Any, *, insist: bool = False) -> Any:
+    """Return what shows a `Followed` in the notebook cell that awaits it, or None where there is no notebook (unless one insists)."""
+    from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()
+    if shell is None or (getattr(shell, "kernel", None) is None and not insist):
+        return None
+    return Awaited(followed, shell)
+
+
+class Awaited:
+    """The cards of what a cell awaits; `close` leaves them and returns whether that cell still runs, as a function."""
+
+    def __init__(self, followed: Followed, shell: Any) -> None:
+        self._shell, self._count = shell, shell.execution_count
+        ours = shell.magics_manager.registry.get("AgentMagics")
+        cells, library = (ours.session.cells, ours.session.library) if ours is not None else (Cells(), Library(shell.user_ns))
+        cell = cells.current(shell, "", followed.name)
+        self._followed = followed
+        self._screen = Screen(cell, Options(), actions=actions(followed), clicks=can_click(shell, cell), title=lambda: followed.title)
+        self._screen.known = [] if mode("", cell) == "live" else library.of(cell)
+        self._screen.same = same_but_for_times if followed.live else same
+        followed.on_run = self._screen.opened
+        for log in followed.logs:
+            self._screen.opened(log)
+
+    def close(self) -> Callable[[], bool]:
+        """Swap the views for static ones."""
+        if getattr(self._followed, "detached", False):
+            self._screen.detached = leave(self._followed)
+        for run in self._screen.close():
+            self._shell.user_ns["_agent"] = run
+        shell, count = self._shell, self._count
+        return lambda: bool(shell.execution_count == count)
+
+
+def actions(followed: Any) -> Mapping[str, Callable[..., None]]:
+    """Return what the buttons of the cards call: stop, and the answers where the run can be answered from here."""
+    answer = getattr(followed, "answer", None)
+    stop: dict[str, Callable[..., None]] = {"stop": followed.stop}
+    return stop if answer is None else {**stop, "approve": partial(answer, allow=True), "deny": partial(answer, allow=False)}
+
+
+def leave(attached: Any) -> str:
+    """Say how to stop a run that was detached from, where that is possible; return what the log says."""
+    if attached.stoppable:
+        url = f"{attached.where.server}/runs/{attached.log.run}"
+        sys.stdout.write(printable(f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()') + "\n")
+    return DETACHED

@@ -1,0 +1,52 @@
+"""Runs of a server on disk: written as they happen, there again after a restart.
+
+Rules
+- One file a run, as journals are written (`journal`): nothing that was logged is lost when the process is killed.
+- A run that was going on when the process ended is read as interrupted; who followed it gets what was missing, and its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import UsageError
+from ..events import Event
+from ..journal import Journal, journals, recover
+from ..log import EventLog
+
+
+class Store:
+    """A folder with the runs of one server. Raises UsageError when it cannot be made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as fault:
+            raise UsageError(f"{folder} cannot be made: {fault.strerror or fault}. Choose another folder with --keep.") from None
+
+    def logs(self) -> Iterator[EventLog]:
+        """Yield the logs of the runs, oldest first; what cannot be read is left out."""
+        seen: set[str] = set()
+        for path in journals(self._folder):
+            try:
+                log = recover(path)
+            except OSError:
+                continue
+            if len(log) and log.run not in seen:
+                seen.add(log.run)
+                yield log
+
+    def write(self, log: EventLog) -> None:
+        """Write a run down as it happens. Raises UsageError when it cannot be."""
+        journal = Journal(log.run, where=self._folder, clean=False)
+        if journal.path is None:
+            raise UsageError(f"{self._folder} cannot be written, so no run is started: {journal.warning}")
+
+        def note(event: Event) -> None:
+            journal(event)
+            if event.type == "end" and not event.span:
+                journal.close()
+
+        log.subscribe(note)

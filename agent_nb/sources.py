@@ -1,0 +1,178 @@
+"""What can be watched: an address, a path, a text, an open file, an iterator; how it is told what it is, and how its items come.
+
+Rules
+- Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
+- A name of a source holds no folder, no password and no query.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from .errors import UsageError
+
+CHUNK = 64 * 1024
+PAUSE = 0.2  # seconds between two looks at a file that is being written
+_TEXT = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
+
+
+def is_url(source: Any) -> bool:
+    """Return whether a source is an address of the web."""
+    return isinstance(source, str) and source.lower().startswith(("http://", "https://"))
+
+
+def is_text(source: Any) -> bool:
+    """Return whether a `str` is the stream itself, not the name of one."""
+    if not isinstance(source, str) or is_url(source):
+        return False
+    return not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT)
+
+
+def is_live(source: Any, follow: bool) -> bool:
+    """Return whether what a source gives is news: what stands in a file or a list is not."""
+    if follow or is_url(source):
+        return True
+    if isinstance(source, str | os.PathLike) and not is_text(source):
+        return _is_pipe(Path(source).expanduser())
+    return not isinstance(source, str | bytes | bytearray | list | tuple) and not _is_regular(source)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _is_regular(source: Any) -> bool:
+    """Return whether a source is an open file on disk or a buffer in memory."""
+    if not hasattr(source, "read"):
+        return False
+    try:
+        return stat.S_ISREG(os.fstat(source.fileno()).st_mode)
+    except (OSError, AttributeError, TypeError, ValueError):
+        return hasattr(source, "getvalue")
+
+
+def name_of(source: Any) -> str:
+    """Return a short name of a source: no folder, no password, no query."""
+    if is_url(source):
+        parts = urlsplit(source)
+        return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if isinstance(source, str | os.PathLike) and not is_text(source):
+        return Path(source).name
+    return "a text" if isinstance(source, str | bytes | bytearray) else "a file" if hasattr(source, "read") else "a stream"
+
+
+async def items_of(source: Any, done: Callable[[], bool] = lambda: True, *, follow: bool = False) -> AsyncGenerator[Any, None]:
+    """Yield the items of a source. `done` says whether what came is complete: an address with numbered events is asked again until then,
+    a file, with `follow`, looked at again. Raises UsageError, ModelError.
+    """
+    if is_url(source):
+        found: AsyncIterable[Any] = _get(source, done)
+    elif is_text(source) or isinstance(source, bytes | bytearray | memoryview):
+        found = _each([source])
+    elif isinstance(source, str | os.PathLike):
+        found = _file(Path(source).expanduser(), done if follow else None)
+    elif hasattr(source, "aiter_bytes"):
+        found = source.aiter_bytes()
+    elif hasattr(source, "__aiter__"):
+        found = source
+    elif hasattr(source, "read"):
+        found = _reading(source)
+    elif isinstance(source, Iterable):
+        found = _each(source)
+    else:
+        raise UsageError(f"A {type(source).__name__} cannot be watched. Give an address, a path, an open file or an iterator.")
+    try:
+        async for item in found:
+            yield item
+    finally:
+        close = getattr(found, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
+    from .server.client import read
+
+    async with aclosing(read(url, done=done)) as chunks:
+        async for chunk in chunks:
+            yield chunk
+
+
+async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[bytes, None]:
+    door = _Door(path)
+    with door:
+        try:
+            file = await _elsewhere(door.open)
+        except OSError as fault:
+            raise UsageError(f"{path}: {fault.strerror or fault}.") from None
+        while True:
+            async for chunk in _reading(file):
+                yield chunk
+            if done is None or done():
+                return
+            await anyio.sleep(PAUSE)
+
+
+class _Door:
+    """A file that a thread opens, which may take as long as somebody else takes to open the other end; closed whoever comes last."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._file: Any = None
+        self._left = False
+
+    def open(self) -> Any:
+        """Open the file. Raises OSError."""
+        file = self._path.open("rb", buffering=0)
+        with self._lock:
+            self._file = file
+            if self._left:
+                file.close()
+        return file
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._left = True
+            if self._file is not None:
+                self._file.close()
+
+
+async def _reading(file: Any) -> AsyncGenerator[Any, None]:
+    read = getattr(file, "read1", None) or file.read
+    while chunk := await _elsewhere(lambda: read(CHUNK)):
+        yield chunk
+
+
+async def _each(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
+    """Yield the items of a list at once, those of a generator as a thread gets them."""
+    if isinstance(items, list | tuple):
+        for item in items:
+            yield item
+        return
+    iterator = iter(items)
+    while (item := await _elsewhere(lambda: next(iterator, _END))) is not _END:
+        yield item
+
+
+_END: Any = object()
+
+
+async def _elsewhere(work: Callable[[], Any]) -> Any:
+    """Do blocking work in a thread; a cancellation leaves it behind."""
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

@@ -1,0 +1,173 @@
+"""Reading any stream over HTTP: taken up again where it broke off when its events are numbered, passed on as it is when not."""
+
+import asyncio
+import json
+import random
+from functools import partial
+
+import anyio
+import pytest
+
+import agent_nb
+from agent_nb import events as ev
+from agent_nb.convert import decode
+from agent_nb.errors import ModelError, UsageError, WireError
+from agent_nb.server.client import Backoff, read, reader
+
+QUICK = Backoff(first=0.001, most=0.01, patience=5)
+
+
+def frame(number, data="x"):
+    return f"id: {number}\ndata: {data}\n\n".encode()
+
+
+class Broken:
+    """A server that answers each request with the next of some answers; `asked` are the `Last-Event-ID`s it got."""
+
+    def __init__(self, *answers, kind="text/event-stream"):
+        self._answers = list(answers)
+        self._kind = kind
+        self.asked = []
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/x"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+
+    async def _serve(self, stream, writer):
+        head = (await stream.readuntil(b"\r\n\r\n")).decode("latin-1")
+        self.asked.append(next((line.split(": ")[1] for line in head.split("\r\n") if line.lower().startswith("last-event-id")), ""))
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, int):
+            writer.write(f"HTTP/1.1 {answer} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        else:
+            whole, data = answer if isinstance(answer, tuple) else (True, answer)
+            length = len(data) + (0 if whole else 1)  # one byte more than comes: the connection breaks
+            writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {self._kind}\r\nContent-Length: {length}\r\n\r\n".encode() + data)
+        await writer.drain()
+        writer.close()
+
+
+def all_of(*answers, done=lambda text: False, kind="text/event-stream"):
+    """Return (what was read, what was asked)."""
+
+    async def main():
+        found: list[bytes] = []
+        async with Broken(*answers, kind=kind) as server:
+            async for chunk in read(server.url, done=lambda: done(b"".join(found)), backoff=QUICK):
+                found.append(chunk)
+            return b"".join(found), server.asked
+
+    return anyio.run(main)
+
+
+def test_a_stream_with_ids_is_taken_up_where_it_broke_off():
+    first, second = (False, frame(1) + frame(2) + b"id: 3\nda"), frame(3) + frame(4)
+    assert all_of(first, second, 204) == (frame(1) + frame(2) + frame(3) + frame(4), ["", "2", "4"])
+
+
+def test_it_is_not_asked_again_when_what_came_is_complete():
+    assert all_of(frame(1) + frame(2), done=lambda text: b"id: 2" in text) == (frame(1) + frame(2), [""])
+
+
+@pytest.mark.parametrize("status", [502, 503, 404, 429])
+def test_a_server_that_is_away_for_a_moment_is_waited_for(status):
+    assert all_of((False, frame(1)), status, status, frame(2), 204)[0] == frame(1) + frame(2)
+
+
+def test_a_refusal_before_anything_came_is_an_error_at_once():
+    with pytest.raises(UsageError, match="answers 503"):
+        all_of(503)
+
+
+def test_a_refusal_that_waiting_cannot_mend_is_an_error():
+    with pytest.raises(UsageError, match="answers 401"):
+        all_of((False, frame(1)), 401)
+
+
+def test_it_gives_up_when_nothing_new_comes(monkeypatch):
+    monkeypatch.setattr(f"{__name__}.QUICK", Backoff(first=0.001, most=0.002, patience=0.05))
+    with pytest.raises(ModelError, match="nothing came for"):
+        all_of(frame(1), frame(1)[:3])
+
+
+def test_a_stream_without_ids_is_passed_on_as_it_comes_and_ends_with_its_connection():
+    assert all_of(b"data: a\n\ndata: b") == (b"data: a\n\ndata: b", [""])
+    assert all_of(b'{"a": 1}\n{"b"', kind="application/x-ndjson") == (b'{"a": 1}\n{"b"', [""])
+
+
+def test_a_stream_without_ids_that_breaks_is_an_error():
+    with pytest.raises(ModelError, match="broke off"):
+        all_of((False, b"data: a\n\n"))
+
+
+def test_frames_without_an_id_wait_for_the_next_that_has_one_and_come_once():
+    loose = b"data: loose\n\n"
+    first, second = frame(1) + loose, loose + frame(2) + loose
+    assert all_of((False, first), second, 204)[0] == frame(1) + loose + frame(2) + loose
+    assert all_of(first, second, 204)[0] == frame(1) + loose + frame(2) + loose
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_of_every_kind_end_a_frame(end):
+    frames = reader.Frames()
+    data = (frame(1) + frame(2)).decode().replace("\n", end).encode()
+    assert b"".join(frames.feed(data[i : i + 1]) for i in range(len(data))) == data
+    assert frames.last_id == "2"
+
+
+def test_a_frame_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr(reader, "LIMIT", 100)
+    with pytest.raises(WireError, match="larger"):
+        reader.Frames().feed(b"data: " + b"x" * 200)
+
+
+LOOOPY = [
+    {"kind": "task-created", "taskId": "t", "contextId": "c"},
+    *({"kind": "content-delta", "taskId": "t", "contextId": "c", "delta": piece, "index": i} for i, piece in enumerate("abcdef")),
+    {"kind": "content-complete", "taskId": "t", "contextId": "c", "content": "abcdef"},
+    {"kind": "task-complete", "taskId": "t", "contextId": "c", "content": "abcdef", "finishReason": "stop"},
+]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_to_its_end_exactly_once(seed, monkeypatch):
+    frames = [f"id: c-{n}\nevent: {o['kind']}\ndata: {json.dumps(o)}\n\n".encode() for n, o in enumerate(LOOOPY, 1)]
+    whole = b"".join(frames)
+    rng = random.Random(seed)
+    monkeypatch.setattr("agent_nb.server.client.reader.Backoff", partial(Backoff, first=0.001, most=0.01))
+
+    class Resuming(Broken):
+        async def _serve(self, stream, writer):
+            head = (await stream.readuntil(b"\r\n\r\n")).decode("latin-1")
+            after = next((int(line.rpartition("-")[2]) for line in head.split("\r\n") if line.lower().startswith("last-event-id: c-")), 0)
+            rest = b"".join(frames[after:])
+            data = rest[: rng.randint(1, len(rest))] if rest else b""
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99999\r\n\r\n" + data)
+            if len(data) == len(rest):
+                writer.write(b"\n" * (99999 - len(data)))
+            await writer.drain()
+            writer.close()
+
+    async def main():
+        async with Resuming(b"") as server:
+            return await agent_nb.watch(server.url, show=False, secrets={})
+
+    run = anyio.run(main)
+    assert (run.status, run.answer) == ("ok", "abcdef")
+    assert [e.type for e in run.log] == [e.type for e in decode(whole, "looopy") if e.type != "delta"]
+
+
+def test_a_server_of_ours_is_read_in_another_format_through_a_restart(rig, token, monkeypatch):
+    server = rig()
+    log = server.publish("r", ev.User(content="hi"), ev.Respond(content="yo"), ev.End()).log
+    url = f"{server.server.url}/runs/r/events?format=looopy"
+    assert log.ended
+
+    async def main():
+        return b"".join([chunk async for chunk in read(url, token=token)])
+
+    assert decode(anyio.run(main), "looopy")[-1].type == "end"

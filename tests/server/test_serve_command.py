@@ -1,0 +1,262 @@
+"""`jupyter agent-nb serve` as a real process: started, asked, followed, stopped by signals, started again."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agent_nb import Agent, Scripted
+from agent_nb.cli import main
+from agent_nb.errors import UsageError
+from agent_nb.server.agents import Agents
+from agent_nb.server.client import Backoff, attach
+from agent_nb.server.store import Store
+from agent_nb.server.toolfile import tools_of
+
+ROOT = Path(__file__).parents[2]
+QUICK = Backoff(first=0.01, most=0.1, patience=60, torn=0.5)
+TOOLS = '''
+from agent_nb import tool
+
+@tool(effect="outside")
+def touch(name: str) -> str:
+    """Touch a thing."""
+    return f"touched {name}"
+
+def helper():
+    """Not a tool."""
+'''
+ASK = "turns:\n- text: '<execute>[{\"name\": \"touch\", \"args\": {\"name\": \"a\"}}]</execute>'\n- text: Done.\n"
+SLOW = "turns:\n- chunks: ['One.', ' Two.', ' Three.']\n  delay: 600\n"
+
+
+class Process:
+    """A server process and what it printed before it was ready."""
+
+    def __init__(self, folder, *arguments, **env):
+        environment = {k: v for k, v in os.environ.items() if k != "AGENT_NB_TOKEN"}
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "agent_nb", "serve", "--keep-alive", "0", *arguments], cwd=folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**environment, "PYTHONPATH": path, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder), **env},
+        )  # fmt: skip
+        self.said = []
+        for line in self._process.stdout:
+            self.said.append(line)
+            if line.startswith("stop:"):
+                break
+        self.url = self.said[0].split()[-1] if self.said else ""
+
+    def client(self, token):
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60)
+
+    def end(self, number=signal.SIGTERM):
+        """Send a signal and return (exit code, all output)."""
+        self._process.send_signal(number)
+        out, err = self._process.communicate(timeout=60)
+        return self._process.returncode, "".join(self.said) + out + err
+
+    def failed(self):
+        """Return (exit code, stderr) of a process that ended by itself."""
+        _, err = self._process.communicate(timeout=60)
+        return self._process.returncode, err
+
+    def close(self):
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start a server process in a folder with two scripts and a file of tools; it is ended with the test."""
+    (tmp_path / "ask.yaml").write_text(ASK)
+    (tmp_path / "slow.yaml").write_text(SLOW)
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "token").write_text("a-token-of-a-file\n")
+    made = []
+
+    def serve(*arguments, port="0", **env):
+        made.append(Process(tmp_path, "--port", port, *arguments, **env))
+        return made[-1]
+
+    yield serve
+    for process in made:
+        process.close()
+
+
+TOKEN = "a-token-of-a-file"
+
+
+def test_an_agent_is_asked_answers_over_http_and_curl_shows_it_live(serve):
+    server = serve("--model", "scripted/ask.yaml", "--tools", "tools.py", "--token-file", "token")
+    curl = shutil.which("curl")
+    if curl is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("curl is not here")
+    with server.client(TOKEN) as http:
+        run = http.post("/runs", json={"message": "Touch a."}).json()["run"]
+        command = [curl, "-sN", "--noproxy", "*", "-H", f"Authorization: Bearer {TOKEN}", f"{server.url}/runs/{run}/events"]
+        seen = []
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if not line.startswith("data: "):
+                    continue
+                event = json.loads(line[6:])
+                seen.append(event["type"])
+                if event["type"] == "approval" and event.get("stage", "requested") == "requested":
+                    answer = http.post(f"/runs/{run}/approvals/{event['call_id']}", json={"decision": "allow"})
+                    assert answer.status_code == 200
+            assert process.wait(60) == 0
+        assert [t for t in seen if t in ("approval", "result", "respond", "end")] == ["approval", "approval", "result", "respond", "end"]
+        assert http.get(f"/runs/{run}").json()["status"] == "ok"
+    code, said = server.end()
+    assert (code, TOKEN in said) == (0, False)
+    assert "token: in token" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_runs_and_streams_properly(number, serve):
+    server = serve("--model", "scripted/slow.yaml", "--token-file", "token")
+    with server.client(TOKEN) as http:
+        run = http.post("/runs", json={"message": "Go."}).json()["run"]
+        with http.stream("GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}) as answer:
+            lines = answer.iter_lines()
+            assert json.loads(next(lines))["type"] == "run_start"
+            ending = []
+            thread = threading.Thread(target=lambda: ending.append(server.end(number)))
+            thread.start()
+            types = [json.loads(line)["type"] for line in lines if line.strip()]  # a stream that is cut would raise
+            thread.join()
+    assert types[-2:] == ["interrupt", "end"]
+    assert ending[0][0] == 0
+    assert "Traceback" not in ending[0][1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_a_restart_broke_is_followed_to_its_end_exactly_once(number, serve, tmp_path):
+    options = ("--model", "scripted/slow.yaml", "--token-file", "token", "--keep", "runs")
+    server = serve(*options)
+    with server.client(TOKEN) as http:
+        run = http.post("/runs", json={"message": "Go."}).json()["run"]
+
+    async def follow():
+        attached = attach(f"{server.url}/runs/{run}", TOKEN, backoff=QUICK)
+        restarted = None
+        async for event in attached:
+            if event.type == "node" and restarted is None:
+                await asyncio.to_thread(server.end, number)
+                restarted = await asyncio.to_thread(lambda: serve(*options, port=server.url.rpartition(":")[2]))
+        return attached, restarted
+
+    attached, again = asyncio.run(asyncio.wait_for(follow(), 100))
+    with again.client(TOKEN) as http:
+        text = http.get(f"/runs/{run}/events", params={"internal": "1", "deltas": "0"}, headers={"Accept": "application/x-ndjson"}).text
+    assert attached.log.to_ndjson() == text
+    assert [e.type for e in attached.log][-2:] == ["interrupt", "end"]
+
+
+def test_the_runs_of_a_notebook_are_published_and_none_is_started(serve):
+    server = serve("--notebook", str(ROOT / "examples" / "scripted.ipynb"), "--token-file", "token")
+    with server.client(TOKEN) as http:
+        runs = http.get("/runs").json()["runs"]
+        assert {r["status"] for r in runs} >= {"ok"}
+        assert http.get(f"/runs/{runs[0]['run']}/events").text.count("data: ") > 3
+        assert http.post("/runs", json={"message": "hi"}).status_code == 405
+
+
+def test_the_token_is_made_left_for_the_user_and_never_printed(serve, tmp_path):
+    server = serve("--model", "scripted/slow.yaml", "--cors", "https://page.example")
+    (note,) = (tmp_path / "state").rglob("*.json")
+    token = json.loads(note.read_text())["token"]
+    with server.client(token) as http:
+        assert http.get("/runs").json() == {"runs": []}
+        answer = http.get("/health", headers={"Origin": "https://page.example"})
+        assert answer.headers["access-control-allow-origin"] == "https://page.example"
+    with server.client("wrong-token") as http:
+        assert http.get("/runs").status_code == 401
+    code, said = server.end()
+    assert (code, token in said, "~/state" in said) == (0, False, True)
+    assert not note.exists()
+
+
+def test_the_token_of_the_environment_counts(serve):
+    server = serve("--model", "scripted/slow.yaml", AGENT_NB_TOKEN="from-the-environment")
+    with server.client("from-the-environment") as http:
+        assert http.get("/runs").status_code == 200
+    assert "in AGENT_NB_TOKEN" in "".join(server.said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--tools", "none.py", "--model", "scripted/x"], "no Python file none.py"),
+        (["--token", "short", "--model", "scripted/ask.yaml"], "too short"),
+        (["--notebook", "none.ipynb"], "no file none.ipynb"),
+        (["--model", "nobody/x"], "nobody"),
+        (["--token-file", "/nowhere/at/all", "--model", "scripted/ask.yaml"], "cannot be written"),
+    ],
+)
+def test_what_is_wrong_with_the_command_is_said(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ask.yaml").write_text(ASK)
+    assert main(["serve", "--port", "0", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+# The parts.
+
+
+def test_a_file_gives_its_marked_tools_or_else_its_functions(tmp_path):
+    (tmp_path / "marked.py").write_text(TOOLS)
+    (tmp_path / "plain.py").write_text("from json import loads\ndef add(a: int) -> int:\n    'Add.'\n    return a\ndef _own(): pass\n")
+    (tmp_path / "bad.py").write_text("1 / 0")
+    (tmp_path / "none.py").write_text("x = 1")
+    assert [t.tool.name for t in tools_of([str(tmp_path / "marked.py")])] == ["touch"]
+    assert [t.__name__ for t in tools_of([str(tmp_path / "plain.py")])] == ["add"]
+    assert tools_of(["files, python", "shell"]) == ["files", "python", "shell"]
+    for name, words in (("bad", "ZeroDivisionError"), ("none", "no tools")):
+        with pytest.raises(UsageError, match=words):
+            tools_of([str(tmp_path / f"{name}.py")])
+
+
+def test_a_token_file_is_made_for_the_user_alone_and_read_again(tmp_path):
+    from agent_nb.server.tokens import from_file
+
+    token = from_file(tmp_path / "new")
+    assert from_file(tmp_path / "new") == token
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+
+
+def test_a_conversation_goes_on_and_has_one_run_at_a_time():
+    async def main():
+        agents = Agents(Agent(Scripted([{"chunks": ["a", "b"], "delay": 600}])))
+        first = await agents("one", "c")
+        with pytest.raises(UsageError, match="goes on"):
+            await agents("two", "c")
+        await agents("alone", "")
+        await agents.stop()
+        assert first.log.ended
+        second = Agents(Agent(Scripted(["Yes."])))
+        await (await second("one", "c"))._stream
+        launched = await second("two", "c")
+        await launched._stream
+        return launched.log
+
+    log = asyncio.run(asyncio.wait_for(main(), 30))
+    assert [e.data["messages"] for e in log.of("node") if e.phase == "enter"] == [4]
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be made"):
+        Store(tmp_path / "file" / "runs")
