@@ -71,6 +71,14 @@ WATCH = """index => {
     look();
 }"""
 
+# What a cell's output looks like at the moment when it shows a text: all of it at once, because a run does not wait.
+MOMENT = """([index, text]) => {
+    const output = window.jupyterapp.shell.currentWidget.content.widgets[index].node.querySelector('.jp-Cell-outputWrapper');
+    const stop = [...(output?.querySelectorAll('button') ?? [])].find(button => button.innerText.trim() === '■ Stop');
+    const open = output?.querySelectorAll('.jupyter-widget-Collapse-open').length;
+    return output?.innerText.includes(text) ? {text: output.innerText, stop: Boolean(stop && !stop.disabled), open} : null;
+}"""
+
 
 @pytest.fixture(scope="module")
 def seen(opened):
@@ -85,18 +93,12 @@ def seen(opened):
     front.start(cell)
     moments = {}
 
-    def moment(name):
-        moments[name] = {
-            "text": output.inner_text(),
-            "stop": front.button(cell, "■ Stop").is_enabled(),
-            "open": output.locator(".jupyter-widget-Collapse-open").count(),
-        }
+    def moment(name, text):
+        moments[name] = front.page.wait_for_function(MOMENT, arg=[cell, text], polling=20).json_value()
         front.shot(f"midrun-{name}")
 
-    front.sees(cell, "for values that stand out")
-    moment("thought")
-    front.sees(cell, "row 163")
-    moment("tool")
+    moment("thought", "for values that stand out")
+    moment("tool", "row 163")
     if os.environ.get("AGENT_NB_SHOTS"):
         front.page.evaluate("() => { window.looking_away = true; }")  # a change of the theme lays everything out anew
         front.theme("JupyterLab Dark")
@@ -104,8 +106,7 @@ def seen(opened):
         front.theme("JupyterLab Light")
         front.page.evaluate("() => { window.looking_away = false; }")
     (front.server.root / "seen").touch()
-    front.sees(cell, "Without them")
-    moment("answer")
+    moment("answer", "Without them")
     front.wait(cell)
     front.sees(cell, "_agent.to_frame()")
     moments["end"] = {"text": output.inner_text(), "buttons": output.get_by_role("button").count()}
