@@ -144,8 +144,8 @@ class CogencyReader:
         calls = self._calls
         if name and calls.is_open(name):
             return calls.result(name).call_id, name, []
-        if call_id := calls.oldest():
-            name = name or calls.name(call_id)
+        if not name and (call_id := calls.oldest()):
+            name = calls.name(call_id)
             calls.next()
             return call_id, name, []
         call_id = calls.result(name).call_id

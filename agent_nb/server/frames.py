@@ -4,6 +4,7 @@ Rules
 - An SSE frame's id is the entry's, on the last frame that an entry gives; so a client that was cut off in between gets the entry again.
 - Canonical events are encoded once for all subscribers; a format with state is encoded for each, and on resume its state is rebuilt
   from the entries that the client has, silently.
+- What a format calls internal (`internal:*`) is left out unless asked for, whatever event it is of.
 - A gap is an event of its own: `event: gap` over SSE, an object of type `gap` as a line (an extension of namespace `hub` in canonical).
 - What a format could not carry is named in a comment when the stream ends.
 """
@@ -21,14 +22,17 @@ CANONICAL = "canonical"
 
 
 class Frames:
-    """Bytes of one stream. `skip`: the client has everything up to there."""
+    """Bytes of one stream. `skip`: the client has everything up to there; `internal`: it wants internal events too."""
 
-    def __init__(self, codec: Codec, form: str, framing: Framing, *, conversation: str = "", skip: Position = START) -> None:
+    def __init__(
+        self, codec: Codec, form: str, framing: Framing, *, conversation: str = "", skip: Position = START, internal: bool = True
+    ) -> None:
         self._framing: Framing = framing
         self._encoder: Encoder | None = None
         if codec.name != CANONICAL:
             self._encoder = codec.encoder(form=form, framing=framing, conversation=conversation)
         self._skip = skip
+        self._internal = internal
 
     def encode(self, taken: Iterable[Entry | Gap]) -> bytes:
         """Return the bytes of what was taken ("" for entries that the client has or the format does not show)."""
@@ -59,6 +63,8 @@ class Frames:
         return text
 
     def _texts(self, items: Sequence[Item], number: str | None) -> bytes:
+        if not self._internal:
+            items = [item for item in items if not _is_internal(item)]
         if self._framing == "ndjson":
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
         last = len(items) - 1
@@ -73,9 +79,12 @@ class Frames:
         return dumps({"type": "gap", "kind": "gap", **told}).encode() + b"\n"
 
 
+def _is_internal(item: Item) -> bool:
+    kind = item.event or (item.obj.get("kind") if isinstance(item.obj, dict) else None)
+    return isinstance(kind, str) and kind.startswith("internal:")
+
+
 def _frame(item: Item, number: str | None) -> str:
     if item.event == RAW:
         return sse(str(item.obj))
     return sse(dumps(item.obj), item.event if sse_safe(item.event) else "", number)
-
-
