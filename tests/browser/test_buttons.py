@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-BOUND = 3.0  # s, generous for a busy machine; each test prints what it took (wanted: 1 s)
+BOUND = 30.0  # s, for the busiest machine: left alone the runs here go on for a minute; each test prints what it took (wanted: 1 s)
 FRONTS = {
     "lab": ("lab", "this"),
     "notebook7": ("notebook", "this"),
@@ -86,8 +86,8 @@ def timed(front, click, effect, what):
 
 def stop(front, cell, what):
     button = front.button(cell, "■ Stop")
-    button.wait_for(timeout=15_000)
-    timed(front, button.click, lambda: front.wait(cell, 15), f"{what} stopped")
+    button.wait_for()
+    timed(front, button.click, lambda: front.wait(cell, BOUND), f"{what} stopped")
     events = front.events()
     assert [e["type"] for e in events[-2:]] == ["interrupt", "end"]
     assert events[-1]["status"] == "interrupted"
@@ -120,7 +120,7 @@ def test_stop_while_a_tool_runs_cancels_it(front, model, tools, seen):
     front.sees(cell, seen)
     if model == "blocking" and not front.subshells:  # no message gets past the busy thread there
         front.command("notebook:interrupt-kernel")
-        front.wait(cell, 15)
+        front.wait(cell, BOUND)
         events = front.events()
     else:
         events = stop(front, cell, model)
@@ -132,7 +132,7 @@ def ask(front, *texts):
     """Begin a run that asks whether it may send the texts, and wait for its question."""
     front.value(f"globals().update(sent=[], sending=calling('send', *({{'text': t}} for t in {texts!r})))")
     cell = front.begin("%%agent -m sending -t send --live\nSend.")
-    front.button(cell, "Approve").wait_for(timeout=15_000)
+    front.button(cell, "Approve").wait_for()
     return cell
 
 
@@ -142,14 +142,14 @@ def decisions(front):
 
 def test_approve_runs_the_call(front):
     cell = ask(front, "hello")
-    timed(front, front.button(cell, "Approve").click, lambda: front.wait(cell, 15), "approved")
+    timed(front, front.button(cell, "Approve").click, lambda: front.wait(cell, BOUND), "approved")
     assert front.value("sent") == ["hello"]
     assert decisions(front) == [("allow", "click", "once")]
 
 
 def test_deny_does_not_run_it_and_tells_the_model(front):
     cell = ask(front, "hello")
-    timed(front, front.button(cell, "Deny").click, lambda: front.wait(cell, 15), "denied")
+    timed(front, front.button(cell, "Deny").click, lambda: front.wait(cell, BOUND), "denied")
     assert front.value("sent") == []
     assert decisions(front) == [("deny", "click", "once")]
     assert [e["status"] for e in front.events() if e["type"] == "result"] == ["denied"]
@@ -157,7 +157,7 @@ def test_deny_does_not_run_it_and_tells_the_model(front):
 
 def test_approve_all_asks_no_more_about_this_tool(front):
     cell = ask(front, "one", "two", "three")
-    timed(front, front.button(cell, "Approve all send calls").click, lambda: front.wait(cell, 15), "all approved")
+    timed(front, front.button(cell, "Approve all send calls").click, lambda: front.wait(cell, BOUND), "all approved")
     assert front.value("sent") == ["one", "two", "three"]
     assert decisions(front)[0] == ("allow", "click", "tool")
 
@@ -171,7 +171,7 @@ def test_edited_arguments_are_what_runs(front):
     front.button(cell, "Approve as edited").click()
     front.sees(cell, "This is no JSON")
     editor.fill('{"text": "good morning"}')
-    timed(front, front.button(cell, "Approve as edited").click, lambda: front.wait(cell, 15), "approved as edited")
+    timed(front, front.button(cell, "Approve as edited").click, lambda: front.wait(cell, BOUND), "approved as edited")
     assert front.value("sent") == ["good morning"]
     [asked, decided] = [e for e in front.events() if e["type"] == "approval"]
     assert (asked["args"], decided["args"]) == ({"text": "hello"}, {"text": "good morning"})
@@ -181,7 +181,7 @@ def test_edited_arguments_are_what_runs(front):
 def test_after_a_click_what_threads_print_stays_in_the_cell(front, call):
     cell = front.begin(f"%%agent -m spawning_{call} -t {call} --live\nPrint.")
     front.button(cell, "Approve").click()
-    front.wait(cell, 15)
+    front.wait(cell, BOUND)
     front.sees(cell, "from a thread")
 
 
