@@ -107,3 +107,19 @@ class Conversations:
             yield conversation
         finally:
             conversation.running = ""
+
+
+def remarks(rebuilt: int, later: int) -> list[str]:
+    """Return what is to be said of a conversation: turns rebuilt from records, and later turns that are dropped."""
+    return [*_rebuilt(rebuilt), *_notes(later)]
+
+
+def _rebuilt(turns: int) -> list[str]:
+    return [f"The conversation was rebuilt from the records of {turns} cell{'' if turns == 1 else 's'} above."] if turns else []
+
+
+def _notes(later: int) -> list[str]:
+    if not later:
+        return []
+    turns = "turn was" if later == 1 else f"{later} turns were"
+    return [f"The later {turns} dropped from the conversation: what came after this cell answered its former text."]

@@ -47,9 +47,14 @@ def can_click(shell: Any, cell: Cell) -> bool:
     if not may_click(cell):
         return False
     try:
-        return _version() >= (7, 4) or bool(shell.kernel.shell_channel_thread.manager.list_subshell())
+        return hears_beside_cells() or bool(shell.kernel.shell_channel_thread.manager.list_subshell())
     except Exception:  # half-private names: what cannot be found out does not work
         return False
+
+
+def hears_beside_cells() -> bool:
+    """Return whether the kernel handles messages beside an awaited cell, whatever the front end does (ipykernel 7.4)."""
+    return _version() >= (7, 4)
 
 
 def _version() -> tuple[int, ...]:

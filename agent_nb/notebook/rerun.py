@@ -23,6 +23,7 @@ from ..errors import UsageError
 from ..signing import user_key
 from ..tape import TRUST, Match, Tape, match
 from .cell import Cell
+from .options import Options
 from .whereis import VARIABLE
 
 MODES = ("auto", "live", "replay")
@@ -47,7 +48,13 @@ class Choice(msgspec.Struct, frozen=True):
             return ""
         started = self.record.get("started")
         when = time.strftime("%d %b %Y %H:%M", time.localtime(started)) if isinstance(started, int | float) else "earlier"
-        return f"replayed, recorded {when} · --live runs it anew"
+        return f"replayed, recorded {when} · %%agent --live runs it anew"
+
+
+def as_sent(options: Options, cell: Cell) -> Options:
+    """Return the options with what our runner sent in their place."""
+    model = cell.sent.get("model")
+    return msgspec.structs.replace(options, model=model, model_source="from --model") if isinstance(model, str) and model else options
 
 
 def mode(option: str, cell: Cell) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from ..models import keys
 from ..redact import environment_secrets
 from ..run import Run
+from ..view.live import LiveView
 from .cell import Cell, Cells
 from .conversations import Conversation, Conversations
 from .library import Library
@@ -33,12 +34,18 @@ class Session:
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.latest: Run | None = None
+        self.staying: dict[str, LiveView] = {}  # views of replays whose widgets stay, by cell
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
         """Remember a run and leave it in the user's namespace."""
         self.latest = run
         self.runs[cell.key] = [run, *self.runs[cell.key]][:KEPT]
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
+
+    def put_away(self, key: str) -> None:
+        """Close the widgets that stayed of a cell which runs again."""
+        if (view := self.staying.pop(key, None)) is not None:
+            view.discard()
 
     def rebuild(self, conversation: Conversation, cell: Cell) -> int:
         """Fill a conversation that this kernel has not seen from the records of the cells above; return how many turns that gave."""

@@ -55,6 +55,7 @@ from .text import Text
 
 INTERNAL_NODES = ("llm",)
 INTERNAL_EXTENSIONS = ("resend",)  # a provider's own blocks, kept only to be sent back
+OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # those of ours that have a card of their own
 
 
 class RunView(Plans):
@@ -251,7 +252,8 @@ class RunView(Plans):
 
     def _extension(self, event: Extension) -> None:
         if event.name not in INTERNAL_EXTENSIONS and not self._plan(event):
-            self._note("extension", ".".join(p for p in (event.namespace, event.name) if p) or "extension", event.payload)
+            kind = OWN_EXTENSIONS.get((event.namespace, event.name), "extension")
+            self._note(kind, ".".join(p for p in (event.namespace, event.name) if p) or "extension", event.payload)
 
     def _unknown(self, event: Unknown) -> None:
         self._note("extension", event.kind or "unknown", event.payload)

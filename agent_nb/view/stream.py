@@ -40,6 +40,9 @@ class TextPainter:
         self._midline = False
         self._kind = ""  # of what was printed last
 
+    def restart(self) -> None:
+        """Nothing to do: what the next view begins with is printed already."""
+
     def paint(self, view: RunView, now: float | None) -> int:
         """Print what is new. Returns 1 if there was something."""
         before = self._letters, self._at, len(self._said), self._begun

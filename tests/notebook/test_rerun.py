@@ -63,7 +63,7 @@ class Once(Scripted):
 
 @pytest.fixture
 def nb(loaded, run, monkeypatch, tmp_path):
-    from agent_nb.notebook import cellrun, publish
+    from agent_nb.notebook import cellend, cellrun, publish
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
@@ -74,6 +74,7 @@ def nb(loaded, run, monkeypatch, tmp_path):
 
     monkeypatch.setattr(publish, "publish", show)
     monkeypatch.setattr(cellrun, "publish", show)
+    monkeypatch.setattr(cellend, "publish", show)
     yield notebook
     del loaded.kernel
 

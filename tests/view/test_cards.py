@@ -144,7 +144,7 @@ def test_an_unchanged_card_gives_the_very_same_node(rich):
 
 
 def test_every_kind_of_card_has_its_file():
-    kinds = {"user", "think", "call", "respond", "error", "interrupt", "approval", "node", "plan", "state", "extension",
+    kinds = {"user", "think", "call", "respond", "error", "interrupt", "approval", "node", "plan", "state", "extension", "drift",
              "header", "footer"}  # fmt: skip
     assert set(plugins.builtin("view.cards")) == kinds
 
@@ -330,3 +330,12 @@ def test_rows_that_do_not_open_stand_in_line_with_those_that_do(rich):
     made = html.draw(page(RunView().extend(rich.log)))
     assert f"<summary style=\"{look.SUMMARY}\">" in made
     assert f'style="{look.STEP_LINE};' in made
+
+
+def test_markdown_is_a_list_of_steps_with_what_they_open_to_inside(begun):
+    begun.think("Look first.", "t")
+    begun.tool("k", "snake_case", {"a": 1}, content="one\n```\ntwo")
+    begun.answer("Done.", "r")
+    text = bundle(begun.log)["text/markdown"]
+    assert "- Thought" in text
+    assert "\n- ƒ `snake_case` `a=1` — 3 lines **✓** 500 ms\n\n  ````\n  one\n  ```\n  two\n  ````\n\nDone." in text

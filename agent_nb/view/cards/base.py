@@ -27,7 +27,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     `now`: epoch seconds, or None for a view that stands still; `live`: somebody watches a run; `can_click`: buttons arrive while the
     cell runs; `pressed`: keys of pressed buttons; `editing`: call ids whose arguments are open for editing; `notes`: what was wrong
-    with the edited arguments of a call.
+    with the edited arguments of a call; `run_live`: there is somebody to run an ended replay live.
     """
 
     now: float | None = None
@@ -37,6 +37,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     pressed: frozenset[str] = frozenset()
     editing: frozenset[str] = frozenset()
     notes: Mapping[str, str] = {}
+    run_live: bool = False
 
 
 def draw(state: Any, context: Context, kind: str = "") -> Node | None:

@@ -83,9 +83,19 @@ def rounded(tokens: int) -> int:
     return tokens // step * step
 
 
-def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
-    if not context.live or state.status not in {"", "running"}:
+def _again(context: Context) -> tuple[Button, ...]:
+    if not context.run_live:
         return ()
+    if "run_live:" in context.pressed:
+        return (Button("run_live", "starting…", enabled=False),)
+    return (Button("run_live", "↻ Run live", busy="starting…", hint="Ask the model again; the new run takes the place of this one."),)
+
+
+def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
+    if not context.live:
+        return ()
+    if state.status not in {"", "running"}:
+        return _again(context)
     if not context.can_click:
         return (Button("stop", "use ■ to stop", enabled=False, hint="Clicks do not arrive while this cell runs: interrupt the kernel."),)
     if "stop:" in context.pressed:

@@ -1,0 +1,164 @@
+"""What stays of a cell's run: its static view, its record and its turn of the conversation.
+
+Rules: see `cellrun`; whatever happened, the log ends with `end` and the output holds a static bundle.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+
+from .. import events
+from ..agent import Replay, Stream
+from ..errors import AgentError, UsageError
+from ..log import EventLog
+from ..published import Announced
+from ..record import KEY, MIME, closed, run_record
+from ..redact import redact_value
+from ..replay import Resume
+from ..run import Run
+from ..signing import sign, user_key
+from ..tape import Match
+from ..view.bundle import bundle
+from ..view.live import LiveView
+from .again import RunLive, until_next_cell
+from .asking import Clicks, printable
+from .cell import Cell, content_hash
+from .conversations import Conversation, Turn
+from .driver import Driver
+from .frontend import view_kind
+from .options import Options
+from .publish import publish
+from .rerun import Choice
+from .session import Session, secrets
+from .streams import Place, Work
+from .summary import summary
+
+ABANDONED = "abandoned: the run did not stop when it was asked to"
+DRIFT = 2000  # characters of each side of a drift that are told
+
+
+class CellEnd:
+    """The state of one cell's run, and how it is left."""
+
+    def __init__(self, session: Session, cell: Cell, options: Callable[[], Options], *, place: Place | None = None) -> None:
+        self.session = session
+        self.cell = cell
+        self.options = Options()
+        self._parse = options
+        self._held = ExitStack()
+        self._conversation: Conversation | None = None
+        self._stream: Stream | None = None
+        self._taking = place is not None  # it takes the place of a replay, by its button, while no cell runs
+        self._place = place or Place()
+        self._again: RunLive | None = None
+        self._clicks: Clicks | None = None
+        self._choice = Choice(Match(status="unrecorded"))
+        self._start: Callable[[Driver, Resume | None], Work] | None = None
+        self._announced: Announced | None = None  # held while the run goes on
+
+    def _log(self, driver: Driver) -> EventLog:
+        """Return the log of the run, ended: as it is, or closed here when the run was left behind or broke."""
+        assert self._stream is not None
+        log = self._stream.log
+        if log.ended and not driver.abandoned:
+            return log
+        found = list(log)
+        if driver.fault is not None:
+            fault = f"{type(driver.fault).__name__}: {driver.fault}"
+            found.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
+        whole = EventLog.of_events(closed(found))
+        return EventLog.of_events(_abandoned(e) for e in whole) if driver.abandoned else whole
+
+    def _finish(self, run: Run) -> None:
+        """Show, record and remember an ended run."""
+        self.session.keep(self.cell, run, self.options.output)
+        self._show(run, recorded=self.options.record)
+        if self._conversation is not None:
+            self._conversation.commit(Turn(self.cell.key, run.log, self.options.new), live=self._choice.tape is None)
+            if run.status == "error" and not run.answer:
+                self._conversation.forget(self.cell.key)
+        for _, fault in run.log.faults:
+            sys.stderr.write(f"agent_nb: something that followed the run was detached: {type(fault).__name__}: {fault}\n")
+
+    def _refuse(self, fault: AgentError) -> str:
+        """Show a run that could not start; return the message."""
+        message: str = redact_value(str(fault), secrets=secrets())
+        code = "usage" if isinstance(fault, UsageError) else "model"
+        self._before(events.Error(code=code, message=message), events.End(status="error", finish_reason=code))
+        return message
+
+    def _before(self, *ending: events.Event) -> None:
+        """Show a run that ended before there was a stream, as a log of its own."""
+        log = EventLog()
+        said = redact_value(self.cell.body.strip(), secrets=secrets())
+        for event in (events.RunStart(model=self.options.model or ""), events.User(content=said, origin="user"), *ending):
+            log.append(event)
+        run = Run(log)
+        self.session.keep(self.cell, run, self.options.output)
+        self._show(run, recorded=False)
+
+    def _show(self, run: Run, *, recorded: bool) -> None:
+        """Leave the static view of an ended run in the output, and its record if it is to be kept."""
+        kept = self._place.record  # a run that never began replaces nothing
+        record = {MIME: self._record(run)} if recorded else {MIME: dict(kept)} if kept is not None else {}
+        numbers = {KEY: {**summary(run, recorded=recorded), **self._replayed()}}
+        final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}
+        if self._place.view is not None:
+            self._swap(self._place.view, final, numbers)
+        if view_kind(self.options.view, self.cell) != "text":
+            if self._place.view is None:
+                publish(final, numbers, {}, False)
+        elif self.cell.kernel and recorded:
+            publish(record, numbers, {}, False)  # the text is there already; alone the record shows nothing
+
+    def _swap(self, view: LiveView, final: dict[str, Any], numbers: dict[str, Any]) -> None:
+        """Swap the live view for the static one; that of a replay stays, for its button."""
+        if self._again is None or self._choice.tape is None:
+            view.close(final, numbers)
+            return
+        view.stay(final, numbers)
+        key, staying = self.cell.key, self.session.staying
+        staying[key] = view
+
+        def close() -> None:
+            if staying.get(key) is view:
+                del staying[key]
+                view.close(final, numbers)
+
+        until_next_cell(self.session.shell, self._again, close)
+
+    def _record(self, run: Run) -> dict[str, Any]:
+        """Return the record of a live run, signed; that of a replay is the one it was played from."""
+        if self._choice.record is not None:
+            return dict(self._choice.record)
+        record = run_record(
+            run.log,
+            cell=self.cell.id,
+            source=content_hash(self.cell.line, self.cell.body),
+            conversation=self.options.conversation,
+            fresh=self.options.new,
+        )
+        signed = sign(record, user_key())
+        self.session.library.keep(self.cell.key, signed)
+        return signed
+
+    def _replayed(self) -> dict[str, Any]:
+        """Return what the numbers of a replay say beside those of its run; a drift is told on stderr too."""
+        if self._choice.tape is None:
+            return {}
+        drift = self._stream.played.drift if isinstance(self._stream, Replay) else None
+        if drift is None:
+            return {"replayed": True}
+        sys.stderr.write(f"agent_nb: the replay drifted: {printable(redact_value(str(drift), secrets=secrets()))}\n")
+        told = {k: v[:DRIFT] if isinstance(v, str) else v for k, v in msgspec.to_builtins(drift).items()}
+        return {"replayed": True, "drift": redact_value(told, secrets=secrets())}
+
+
+def _abandoned(event: events.Event) -> events.Event:
+    last = isinstance(event, events.Interrupt) and not event.span
+    return msgspec.structs.replace(event, detail=ABANDONED) if last else event

@@ -1,0 +1,193 @@
+"""The button of a replayed cell: the same prompt is asked live, in the place of the replay, when no cell runs."""
+
+import itertools
+import json
+import time
+
+import pytest
+
+from agent_nb.record import KEY, LIVE, MIME
+
+NUMBERS = itertools.count(1)
+pytestmark = pytest.mark.kernel
+SETUP = """
+import os
+os.environ["JPY_SESSION_NAME"] = "somewhere/n.ipynb"
+%load_ext agent_nb
+from agent_nb import Scripted
+class Once(Scripted):
+    "Goes on where it stopped."
+    identity = "once"
+    def start(self):
+        return self
+"""
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Front:
+    """Sends cells and presses buttons; keeps what the kernel says of displays, buttons and texts."""
+
+    def __init__(self, kernel):
+        self.client = kernel.client
+        self.name = f"c{next(NUMBERS)}"  # of the agent cell of this test, and of its conversation
+        self.source = f"%%agent -m model -t python --approve auto -c {self.name}\ngo"
+        self.buttons, self.closed, self.shown, self.text, self.idle = {}, set(), [], "", set()
+
+    def hear(self, until, seconds=60):
+        end = time.monotonic() + seconds
+        while not until():
+            assert time.monotonic() < end, (self.text, self.shown[-1:], self.buttons)
+            try:
+                self._take(self.client.get_iopub_msg(timeout=1))
+            except Exception as fault:
+                if type(fault).__name__ != "Empty":
+                    raise
+
+    def _take(self, message):
+        kind, content = message["msg_type"], message["content"]
+        if kind in ("comm_open", "comm_msg"):
+            state = content["data"].get("state", {})
+            known = self.buttons.setdefault(content["comm_id"], {})
+            known.update(state)
+        elif kind == "comm_close":
+            self.closed.add(content["comm_id"])
+        elif kind in ("display_data", "update_display_data"):
+            self.shown.append((message["parent_header"]["msg_id"], content))
+        elif kind in ("stream", "error"):
+            self.text += content.get("text", "") + "".join(content.get("traceback", []))
+        elif kind == "status" and content["execution_state"] == "idle":
+            self.idle.add(message["parent_header"]["msg_id"])
+
+    def agent(self, option=""):
+        """Run the agent cell of this test."""
+        return self.cell(self.source.replace("%%agent", f"%%agent {option}".rstrip()), cell=self.name)
+
+    def cell(self, code, cell="other"):
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        message = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
+        self.client.shell_channel.send(message)
+        asked = message["header"]["msg_id"]
+        self.hear(lambda: asked in self.idle)
+        return asked
+
+    def button(self, label, but=()):
+        """The newest button of that label that can be pressed."""
+        usable = [c for c, s in self.buttons.items() if s.get("description") == label and not s.get("disabled")]
+        found = [c for c in usable if c not in self.closed and c not in but]
+        return found[-1] if found else None
+
+    def press(self, label, but=()):
+        self.hear(lambda: self.button(label, but))
+        data = {"method": "custom", "content": {"event": "click"}}
+        self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": self.button(label, but), "data": data}))
+
+    @property
+    def last(self):
+        return self.shown[-1][1]
+
+    def static(self):
+        """Whether the last display is the static bundle of a live run."""
+        return bool(self.shown) and MIME in self.last["data"] and WIDGET not in self.last["data"]
+
+
+@pytest.fixture
+def front(kernel):
+    front = Front(kernel)
+    front.cell(f"%reset -f\n{SETUP}")
+    assert "Error" not in front.text
+    return front
+
+
+def replayed(front, turns):
+    """Record the cell, then replay it."""
+    front.cell(f"model = Once({turns!r})")
+    front.agent("--live")
+    front.hear(front.static)
+    front.agent()
+    front.hear(lambda: "replayed" in json.dumps(front.last["data"].get("text/plain", "")))
+    front.hear(lambda: WIDGET in front.last["data"] and MIME in front.last["data"])
+    front.hear(lambda: front.button("↻ Run live"))
+
+
+def test_the_view_of_a_replay_stays_with_a_button_and_its_static_form_and_record_beside_it(front):
+    replayed(front, ["one", "two"])
+    assert "one" in front.last["data"]["text/plain"]
+    assert "%%agent --live" in front.last["data"]["text/html"]
+    assert front.last["metadata"][KEY][LIVE] == front.last["data"][MIME]["id"]  # a server saves the static form only
+
+
+def test_a_press_runs_the_prompt_live_in_the_same_display_and_records_it(front):
+    replayed(front, ["one", "two", "three"])
+    before, display = front.last["data"][MIME]["id"], front.last["transient"]["display_id"]
+    front.press("↻ Run live")
+    front.hear(lambda: front.static() and "two" in front.last["data"]["text/plain"])
+    assert front.last["transient"]["display_id"] == display
+    assert front.last["data"][MIME]["id"] != before
+    assert "replayed" not in front.last["metadata"][KEY]
+    front.cell(f"s = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]")
+    front.cell("print(_agent.answer, len(s.turns))")
+    front.hear(lambda: "two 1" in front.text)
+    front.agent()
+    front.hear(lambda: "two" in front.last["data"].get("text/plain", ""))
+
+
+def test_what_its_tools_do_happens_in_the_kernel(front):
+    call = '<execute>[{"name": "python", "args": {"code": "made = len(globals().get(\'marks\', [])); marks = [1]; 5"}}]</execute>'
+    replayed(front, [call, "one", call, "two"])
+    front.press("↻ Run live")
+    front.hear(lambda: front.static() and "two" in front.last["data"]["text/plain"])
+    front.cell("print('made', made)")
+    front.hear(lambda: "made 1" in front.text)
+
+
+def test_a_live_run_by_button_asks_by_buttons(front):
+    front.source = front.source.replace("--approve auto", "--approve ask")
+    call = '<execute>[{"name": "python", "args": {"code": "allowed = 7"}}]</execute>'
+    replayed(front, ["one", call, "two"])
+    front.press("↻ Run live")
+    front.press("Approve")
+    front.hear(lambda: front.static() and "two" in front.last["data"]["text/plain"])
+    front.cell("print('allowed', allowed)")
+    front.hear(lambda: "allowed 7" in front.text)
+
+
+def test_a_press_while_the_conversation_is_in_use_starts_nothing(front):
+    replayed(front, ["one", "two"])
+    front.cell(f"c = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]; c.running = 'x'")
+    front.press("↻ Run live")
+    front.hear(lambda: "busy" in front.text)
+    front.cell("c.running = ''")
+    front.press("↻ Run live")
+    front.hear(lambda: front.static() and "two" in front.last["data"]["text/plain"])
+
+
+def test_a_live_run_by_button_can_be_stopped(front):
+    replayed(front, ["one", {"chunks": ["a "] * 400, "delay": 0.1}])
+    old = set(front.buttons)
+    front.press("↻ Run live")
+    front.press("■ Stop", but=old)
+    front.hear(front.static)
+    assert front.last["metadata"][KEY]["status"] == "interrupted"
+
+
+def test_the_widgets_are_closed_when_the_cell_runs_again(front):
+    replayed(front, ["one", "two"])
+    old = front.button("↻ Run live")
+    front.agent()
+    front.hear(lambda: old in front.closed)
+    front.hear(lambda: front.button("↻ Run live"))
+
+
+def test_without_a_jupyter_server_the_static_form_takes_over_with_the_next_cell(front):
+    front.cell("del os.environ['JPY_SESSION_NAME']")
+    replayed(front, ["one", "two"])
+    front.cell("1")
+    front.hear(front.static)
+    assert LIVE not in front.last["metadata"][KEY]
+
+
+def test_a_live_run_leaves_no_button(front):
+    front.cell("model = Once(['one'])")
+    front.cell("%%agent -m model --live\nanother")
+    front.hear(front.static)
+    assert front.button("↻ Run live") is None
