@@ -70,7 +70,8 @@ class _Writer:
         self._pending.append(event.call_id)
 
     def result(self, event: events.Result) -> None:
-        self._results.append(ResultBlock(event.call_id, event.name, content_text(event.content), event.status != "ok"))
+        value = None if isinstance(event.content, str) or self._dialect.native else event.content
+        self._results.append(ResultBlock(event.call_id, event.name, content_text(event.content), event.status != "ok", value))
 
     def error(self, event: events.Error) -> None:
         if event.code not in FED_BACK:
@@ -158,6 +159,8 @@ def estimate_tokens(sent: Sequence[Message]) -> int:
 def _weight(block: Block) -> int:
     if isinstance(block, ImageBlock):
         return IMAGE_TOKENS
+    if isinstance(block, ResultBlock):
+        block = msgspec.structs.replace(block, value=None)
     return len(msgspec.json.encode(block)) // CHARS_PER_TOKEN + 1
 
 

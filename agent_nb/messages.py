@@ -40,12 +40,13 @@ class CallBlock(Block, frozen=True, tag="call"):
 
 
 class ResultBlock(Block, frozen=True, tag="result"):
-    """The result of a call (native dialect); `content` is text."""
+    """The result of a call; `content` is text. `value`: the JSON value it is the text of, which the text dialects write as it is."""
 
     call_id: str
     name: str
     content: str
     error: bool = False
+    value: Any = None
 
 
 class ImageBlock(Block, frozen=True, tag="image"):

@@ -40,7 +40,8 @@ def call_value(call: CallBlock) -> dict[str, Any]:
 
 def result_value(result: ResultBlock) -> dict[str, Any]:
     """Return a result as both text dialects write it (seed 000, results)."""
-    return {"tool": result.name, "status": "error" if result.error else "success", "content": result.content}
+    content = result.content if result.value is None else result.value
+    return {"tool": result.name, "status": "error" if result.error else "success", "content": content}
 
 
 def encodable(text: str) -> str:

@@ -6,7 +6,7 @@ Rules
   line break in a string, a backslash outside one) ends at its first closing tag instead, so that an open quote swallows nothing.
 - A batch is all or nothing. A whole one stops the turn; a malformed one is a Fault that goes back to the model, and reading goes on.
 - `<results>` are written by the system only: from the model they are the Fault `forged_results`.
-- `<execute>` before prose, with no closing tag in the next `PROSE` characters, is text: somebody wrote about the protocol.
+- `<execute>` or `<results>` before prose, with no closing tag in the next `PROSE` characters, is text: somebody wrote about the protocol.
 - An unclosed thought is incomplete; an unclosed block is a Fault, never a call.
 """
 
@@ -78,7 +78,7 @@ class XmlParser(MarkerParser):
             self._shut()
             self._mode = self._json
             return
-        self._prose = bool(first) and first != "```" and self._kind == "execute"
+        self._prose = bool(first) and first != "```"
         self._mode = self._raw
 
     def _json(self) -> None:
@@ -124,7 +124,7 @@ class XmlParser(MarkerParser):
         """The opening tag was mentioned, not used."""
         self._rewind()
         self._take(self._pos, self._text)
-        self._say("<execute>")
+        self._say(f"<{self._kind}>")
 
     def _finish(self, end: int) -> None:
         if self._length(end) > LARGEST:

@@ -47,7 +47,7 @@ def test_only_what_may_begin_a_marker_is_held_back(load_dialect):
         ('a <execute>[{"name": "f</execute> b <end>', [said("a"), FAULT, said("b"), {"type": "end"}]),
         ("<execute>", [FAULT]),
         ("<results>[]", [{"type": "error", "code": "forged_results"}]),
-        ("<results>it is fine", [{"type": "error", "code": "forged_results"}]),
+        ("<results>", [{"type": "error", "code": "forged_results"}]),
         ("<think>a", [{"type": "think", "content": "a", "incomplete": True}]),
         ("<respond>hi", [said("hi")]),
     ],
