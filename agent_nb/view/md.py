@@ -17,7 +17,7 @@ from . import nodes, plain, safe
 from .nodes import Node
 
 ZERO = "\u200b"
-_SPECIAL = re.compile(r"([\\`*_\[\]~$|#!])")
+_SPECIAL = re.compile(r"[\\`*\[\]~$|#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # within a word an underscore means nothing
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
@@ -41,7 +41,7 @@ def _all(children: tuple[Node, ...]) -> list[str]:
 
 def escaped(text: str) -> str:
     """Return text that no parser takes for markup."""
-    return _SPECIAL.sub(r"\\\1", safe.visible(text)).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return _SPECIAL.sub(r"\\\g<0>", safe.visible(text)).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
 
 
 def span(text: str) -> str:
@@ -64,7 +64,7 @@ def inline(run: nodes.T) -> str:
     """Return a run of text."""
     if not run.text.strip():
         return " " if run.text else ""
-    if run.mono and run.tone != "muted":
+    if run.mono and not run.label:
         return span(run.text)
     body = escaped(run.text)
     mark = "**" if run.bold else "*" if run.italic else ""
@@ -87,11 +87,22 @@ _TAKEN = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary as a paragraph and what it opens to below; of a thought only the summary, as a quotation."""
+    """Return the summary as a paragraph and what it opens to below; of a thought only the summary."""
     head = _all(node.summary)
     if node.accordion and not node.open:
-        return [f"> {part}" for part in head]
+        return head
     return [*head, *_all(node.body)]
+
+
+def panel(node: nodes.Panel) -> list[str]:
+    """Return the steps as a list, what a step opens to within its item."""
+    items = [item(found) for step in node.steps if (found := [part for part in blocks(step.child) if part])]
+    return ["\n".join(items)] if items else []
+
+
+def item(found: list[str]) -> str:
+    """Return blocks as one item of a list."""
+    return "- " + "\n".join(f"  {line}" if line else "" for line in "\n\n".join(found).split("\n")).removeprefix("  ")
 
 
 def page(node: nodes.Page) -> list[str]:
@@ -160,7 +171,7 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Stack: lambda node: _all(node.children),
     nodes.Box: lambda node: [f"> {part}" if "\n" not in part else part for part in _all(node.children)],
     nodes.Step: lambda node: blocks(node.child),
-    nodes.Panel: lambda node: [block for step in node.steps for block in blocks(step.child)],
+    nodes.Panel: panel,
     nodes.Section: lambda node: blocks(node.child),
     nodes.Page: page,
     nodes.Pre: lambda node: _code(node.text),

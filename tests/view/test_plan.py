@@ -235,7 +235,7 @@ def test_changes_between_two_values(before, after, expected):
 def test_a_snapshot_says_what_changed_since_the_one_before_of_its_kind():
     events = [e.State(kind="values", payload={"n": 1, "same": 0}), e.State(kind="values", payload={"n": 2, "same": 0})]
     text = bundle(events)["text/markdown"]
-    assert "- n: 1\n+ n: 2" in text
+    assert "- n: 1\n  + n: 2" in text
     assert "same: " not in text.split("```diff")[1].split("```")[0]
 
 
