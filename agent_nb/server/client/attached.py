@@ -88,7 +88,11 @@ class Attached:
             await self.follow()
         finally:
             quiet = screen.close() if screen is not None else None
-        return self.run if quiet is None else Shown(self.log, quiet)
+        if quiet is None:
+            return self.run
+        from ...watching import Watched
+
+        return Watched(self.log, quiet)
 
     async def follow(self) -> None:
         """Follow until the run has ended, or until `stop`. Raises as iterating does."""
@@ -217,8 +221,9 @@ class Attached:
                 return
             if self.follower.last_id != before:
                 attempt, since = 0, anyio.current_time()
-            if anyio.current_time() - since > self._backoff.patience:
-                raise ModelError(f"Gave up on {url} after {self._backoff.patience:g} s without news: {why}.", code="attach")
+            patience = self._backoff.patience if self.connections else min(self._backoff.door, self._backoff.patience)
+            if anyio.current_time() - since > patience:
+                raise ModelError(f"Gave up on {url} after {patience:g} s without news: {why}.", code="attach")
             self._on_state("waiting")
             await anyio.sleep(self._backoff.wait(attempt))
             attempt += 1
@@ -262,17 +267,6 @@ class Attached:
                         return
                     raise TimeoutError(f"nothing came for {self._backoff.idle:g} s")
                 yield chunk
-
-
-class Shown(Run):
-    """A run whose cards the cell shows already; `quiet` says whether that cell still runs."""
-
-    def __init__(self, log: EventLog, quiet: Callable[[], bool]) -> None:
-        super().__init__(log)
-        self._quiet = quiet
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self)} if self._quiet() else super()._repr_mimebundle_(include, exclude)
 
 
 def _screen(attached: Attached, show: bool | None) -> Any:
