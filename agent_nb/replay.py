@@ -49,7 +49,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     recorded: str
     fresh: str
-    reads: tuple[str, ...] = ()
+    reads: list[str] = []
 
     def __str__(self) -> str:
         return f"event {self.seq}: {self.name} ({self.call_id}) gave {_short(self.recorded)} when recorded and {_short(self.fresh)} now"
@@ -184,9 +184,9 @@ class Player:
                 )  # fmt: skip
         return None
 
-    def _reads(self, name: str) -> tuple[str, ...]:
+    def _reads(self, name: str) -> list[str]:
         tool = self._runner.toolset.get(name) if self._runner is not None else None
-        return tuple(sorted(reads(tool.invoke))) if tool is not None and tool.effect == "none" else ()
+        return sorted(reads(tool.invoke)) if tool is not None and tool.effect == "none" else []
 
     def _taken(self, batch: Execute, fresh: _Fresh, drift: Drift) -> Resume:
         """Gather what the loop needs: fresh outcomes where there are any, recorded ones elsewhere."""

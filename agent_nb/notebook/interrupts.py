@@ -10,6 +10,7 @@ Rules
   user's namespace below a guard means "raise".
 - A press that met our own code inside the user's (a captured `print`) is raised when that code returns (`checkpoint`).
 - The first press asks to stop; every further one says: abandon the run. `break_job` interrupts one job without a press.
+- Runs may overlap (a button's and a cell's): the newest hears the press, and whoever leaves takes only its own handler away.
 - Outside the main thread no handler can be set; then only `press` counts.
 """
 
@@ -66,8 +67,12 @@ class Interrupts:
             return
         with self._lock:
             self._thread = 0
-        # A handler set outside Python reads as None and cannot be put back.
-        signal.signal(signal.SIGINT, self._old if self._old is not None else signal.default_int_handler)
+        if signal.getsignal(signal.SIGINT) == self._handle:  # else somebody came after us, and puts us back when they leave
+            signal.signal(signal.SIGINT, self._below())
+
+    def _below(self) -> Any:
+        """Return the handler before ours; one set outside Python reads as None and cannot be put back."""
+        return self._old if self._old is not None else signal.default_int_handler
 
     def press(self) -> None:
         """Count a press that came another way (the cell's task was cancelled)."""
@@ -108,7 +113,13 @@ class Interrupts:
                 self._victim = job
                 _signal_thread(self._thread)
 
-    def _handle(self, _signum: int, frame: FrameType | None) -> None:
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        if not self._thread:  # we have left, and were put back by somebody who came after us
+            below = self._below()
+            signal.signal(signal.SIGINT, below)
+            if callable(below):
+                below(signum, frame)
+            return
         victim, self._victim = self._victim, None
         if victim is None:
             self.presses += 1

@@ -166,3 +166,33 @@ def test_a_question_to_the_user_can_be_interrupted():
     with Interrupts() as interrupts:
         _, fault = interrupts.guard("job", ours["put"])
     assert isinstance(fault, KeyboardInterrupt)
+
+
+class TestOverlapping:
+    @pytest.fixture(autouse=True)
+    def before(self):
+        """A handler below ours, put back at the end."""
+        pressed = []
+        old = signal.signal(signal.SIGINT, lambda *_: pressed.append(1))
+        yield pressed
+        signal.signal(signal.SIGINT, old)
+
+    def test_the_newest_hears_the_press_and_the_older_one_again_when_it_has_left(self):
+        with Interrupts() as first:
+            with Interrupts() as second:
+                signal.raise_signal(signal.SIGINT)
+            assert (first.presses, second.presses) == (0, 1)
+            signal.raise_signal(signal.SIGINT)
+            assert (first.presses, second.presses) == (1, 1)
+
+    def test_one_that_leaves_first_takes_nobody_elses_handler_away(self, before):
+        first, second = Interrupts(), Interrupts()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__()
+        signal.raise_signal(signal.SIGINT)
+        assert (first.presses, second.presses) == (0, 1)
+        second.__exit__()
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert (first.presses, before) == (0, [1, 1])

@@ -22,6 +22,7 @@ class Notebook:
         self.shell, self._run = shell, run
         self.parent = {"metadata": {}, "content": {"allow_stdin": False}}
         self.shown = []
+        self.displays = set()
         shell.kernel = SimpleNamespace(get_parent=lambda: self.parent)
 
     def cell(self, body, line="-m model", cell="c1", sent=None, **names):
@@ -71,6 +72,7 @@ def nb(loaded, run, monkeypatch, tmp_path):
 
     def show(data, metadata, transient, update):
         notebook.shown.append((data, metadata))
+        notebook.displays.add(transient.get("display_id"))
 
     monkeypatch.setattr(publish, "publish", show)
     monkeypatch.setattr(cellrun, "publish", show)
@@ -208,7 +210,36 @@ class TestKernelCalls:
         assert run.answer == "It is 43."
         assert [r.content for r in run.log.of("result")] == [43]
         assert nb.record["id"] == run.id != first["id"]
-        assert any("go" in str(d.get("text/plain")) and "live" in str(d.get("text/plain")) for d, _ in nb.shown)
+
+    def test_a_drift_is_shown_in_one_view_that_says_so(self, nb):
+        nb.cell("go", line=self.LINE, model=Once([f"Let me see.{CALL}", "It is 42.", "It is 43."]), base=40)
+        nb.shown.clear()
+        nb.displays.clear()
+        nb.cell("go", line=self.LINE, base=41)
+        assert len(nb.displays) == 1
+        told = nb.last[0]["text/plain"]
+        assert "Went on live here  because python gave 43 now and 42 when it was recorded." in told
+        assert told.index("Let me see.") < told.index("Went on live here") < told.index("It is 43.")
+        assert "replayed" not in told
+        assert not any("Stopped" in str(data) or "stopped" in str(data) for data, _ in nb.shown)
+
+    def test_in_a_terminal_nothing_is_printed_twice(self, nb, capsys):
+        line = f"{self.LINE} --view text --thoughts show"
+        nb.cell("go", line=line, model=Once([f"<think>Hm.</think>{CALL}", "It is 42.", "It is 43."]), base=40)
+        capsys.readouterr()
+        nb.cell("go", line=line, base=41)
+        told = capsys.readouterr().out
+        assert [told.count(words) for words in ("● ", "Hm.", "base + 2", "Went on live here", "It is 43.")] == [1] * 5
+        assert "stopped" not in told.lower(), told
+
+    def test_the_log_of_a_run_that_went_on_live_is_whole(self, nb):
+        nb.cell("go", line=self.LINE, model=Once([CALL, "It is 42.", "It is 43."]), base=40)
+        run = nb.cell("go", line=self.LINE, base=41)
+        assert [e.seq for e in run.log] == list(range(1, len(run.log) + 1))
+        assert {e.run for e in run.log} == {run.id}
+        assert [e.type for e in run.log].count("run_start") == 1
+        assert [e.payload["fresh"] for e in run.log.of("extension")] == ["43"]
+        assert events_of(nb.record) == list(run.log)
 
     def test_in_the_mode_replay_a_drift_is_reported_and_the_record_stays(self, nb, capsys):
         nb.cell("go", line=self.LINE, model=Once([CALL, "It is 42."]), base=40)

@@ -331,7 +331,7 @@ def shout(text: str) -> str:
         stored = self.record(cell, ("note", {"text": "a"}))
         cell["said"].append("x")
         drift = self.play(cell, stored)
-        assert (drift.recorded, drift.fresh, drift.reads) == ("1 a", "2 a", ("said",))
+        assert (drift.recorded, drift.fresh, drift.reads) == ("1 a", "2 a", ["said"])
 
     def test_a_function_without_data_comes_from_the_tape(self, cell):
         stored = self.record(cell, ("shout", {"text": "a"}))
