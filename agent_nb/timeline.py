@@ -87,7 +87,7 @@ def timeline(log: Sequence[Event]) -> str:
     more = f"<p>… and {len(found) - ROWS} more</p>" if len(found) > ROWS else ""
     legend = " ".join(f'<span style="color:{colour}">{char}</span> {word}' for char, colour, word in LOOK.values())
     return (
-        f"<p><b>{total:.1f} s</b> in all: {escape(_sums(found))}</p>"
+        f"<p><b>{_time(total)}</b> in all{escape(_sums(found))}</p>"
         f'<table style="border-collapse:collapse"><tbody>{shown}</tbody></table>{more}<p><small>{legend}</small></p>'
     )
 
@@ -97,7 +97,7 @@ def text(log: Sequence[Event]) -> str:
     found, total = rows(log), _total(log)
     if why := _nothing(log, found):
         return why
-    lines = [f"{total:.1f} s in all: {_sums(found)}"]
+    lines = [f"{_time(total)} in all{_sums(found)}"]
     for row in found[:ROWS]:
         bar = "".join(LOOK[kind][0] if kind else " " for kind in _cells(row, total))
         lines.append(f"{_label(row):<{LABEL}} |{bar}| {_seconds(row)}")
@@ -288,13 +288,19 @@ def _label(row: Row) -> str:
 
 
 def _seconds(row: Row) -> str:
-    return f"{row.seconds:.2f} s{f' {row.note[:60]}' if row.note else ''}"
+    return f"{_time(row.seconds)}{f' {row.note[:60]}' if row.note else ''}"
+
+
+def _time(seconds: float) -> str:
+    """Return a time as `12 ms` or `1.8 s`."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
 
 
 def _sums(found: Iterable[Row]) -> str:
     segments = [s for row in found for s in row.segments]
     named = {name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()}
-    return " · ".join(f"{name} {seconds:.1f} s" for name, seconds in named.items())
+    said = " · ".join(f"{name} {_time(seconds)}" for name, seconds in named.items() if seconds)
+    return f": {said}" if said else ""
 
 
 def _covered(segments: list[Segment]) -> float:

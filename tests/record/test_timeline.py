@@ -57,6 +57,11 @@ def test_the_sums_say_where_the_time_went(log):
     assert "8.0 s in all: model 2.5 s · tools 2.0 s · waiting 3.5 s" in text(log)
 
 
+def test_short_times_are_milliseconds_and_what_took_none_is_left_out():
+    log = [at(0, e.Started(call_id="a", name="a")), at(0.0124, e.Result(call_id="a", name="a", duration=0.012))]
+    assert text(log).startswith("12 ms in all: tools 12 ms\n")
+
+
 def test_parallel_calls_count_once_in_the_sum():
     calls = [at(0, e.Started(call_id=c, name=c)) for c in "ab"] + [at(2, e.Result(call_id=c, name=c, duration=2.0)) for c in "ab"]
     assert "tools 2.0 s" in text(calls)
