@@ -23,6 +23,7 @@ from .codecs.base import Codec, Decoder, Encoder
 from .codecs.detect import HEAD, LINES, SURE, detect, named, scores
 from .codecs.framing import Framing, dumps
 from .codecs.losses import Losses
+from .codecs.plain import plain
 from .codecs.settle import Numberer, Settler
 from .errors import UsageError
 from .events import Event
@@ -183,7 +184,7 @@ def _chain(head: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
 
 def _as_bytes(chunk: Any) -> bytes:
     if isinstance(chunk, Mapping):
-        return dumps(chunk).encode() + b"\n"
+        return dumps(plain(chunk)[0]).encode() + b"\n"
     return chunk.encode("utf-8", "replace") if isinstance(chunk, str) else bytes(chunk)
 
 

@@ -21,6 +21,7 @@ import msgspec
 from .codecs.base import Codec, Decoder, dumps
 from .codecs.detect import HEAD, LINES, SURE, detect, named, scores
 from .codecs.losses import Losses
+from .codecs.plain import plain
 from .codecs.settle import Settler
 from .errors import UsageError
 from .events import Delta, End, Error, Event, Interrupt, RunStart, User, encode_event, event_from, to_builtins
@@ -92,7 +93,7 @@ class Imported:
             return self._read(piece)
         self._head.append(piece)
         if self.codec is None and not isinstance(piece, Event):
-            self._sniffed += piece if isinstance(piece, bytes) else dumps(piece).encode() + b"\n"
+            self._sniffed += piece if isinstance(piece, bytes) else dumps(plain(piece)[0]).encode() + b"\n"
             if not self._clear():
                 return []
         return self._begin()
@@ -154,7 +155,9 @@ class Imported:
         *before, last = events
         if isinstance(last, End) and (fault or stopped):
             last = msgspec.structs.replace(last, status="interrupted")
-        if isinstance(last, End) and last.status == "interrupted":
+        run = self._runs.get(last.run)
+        told = not fault and not stopped and run is not None and isinstance(run.log[-1], Interrupt)
+        if isinstance(last, End) and last.status == "interrupted" and not told:
             where: dict[str, Any] = {"run": last.run, "ts": last.ts, "turn": last.turn, "extra": last.extra}
             before.append(Interrupt(detail=STOPPED, **where) if stopped else Error(code="truncated", message=fault or CUT, **where))
         return [done for event in (*before, last) for done in self._log(event)]

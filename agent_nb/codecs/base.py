@@ -27,6 +27,7 @@ from ..errors import UsageError
 from ..events import TYPES, Delta, Event, Extension, Node, Unknown
 from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
 from .losses import Losses
+from .plain import plain
 
 #: Fields that a reader of any format makes anew; their loss is a detail.
 DETAILS = frozenset({"block", "batch", "index", "chunks", "synthetic", "call_id", "raw_args", "calls"})
@@ -39,6 +40,7 @@ REASONS = {
     "extra": "unknown fields of another format",
     "object": "it is no JSON object",
     "deep": "its values are nested too deeply",
+    "value": "it is no JSON value; the nearest one took its place",
     "frame id": "the format has no ids of frames; a server numbers its own",
     "frame name": "the format has no names of frames; the kind is in the data",
 }
@@ -172,7 +174,7 @@ class StreamDecoder:
 
     def read(self, obj: Any) -> list[Event]:
         """See Decoder."""
-        return self._read([Item(obj)])
+        return self._read(handed(obj, self.losses))
 
     def close(self) -> list[Event]:
         """See Decoder."""
@@ -200,6 +202,17 @@ class StreamDecoder:
             self.losses.add("frame name", REASONS["frame name"], detail=said)
         if item.id is not None:
             self.losses.add("frame id", REASONS["frame id"], detail=True)
+
+
+def handed(obj: Any, losses: Losses) -> list[Item]:
+    """Return an object that a program handed over as the item of a stream; what of it is no JSON is counted."""
+    value, changed = plain(obj)
+    if changed and value is None:
+        losses.add("malformed line", REASONS["deep"])
+        return []
+    if changed:
+        losses.add("value that is no JSON", REASONS["value"])
+    return [Item(value)]
 
 
 class StreamEncoder:

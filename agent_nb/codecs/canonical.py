@@ -15,7 +15,7 @@ import msgspec
 
 from ..events import TYPES, AnyEvent, Event, Unknown, decode_event, encode_event, event_from
 from ..wire.lines import LIMIT
-from .base import REASONS, Codec, Options
+from .base import REASONS, Codec, Options, handed
 from .framing import Framing, Item, Unframer, dumps, loads, sse
 from .losses import Losses
 
@@ -50,7 +50,7 @@ class CanonicalDecoder:
 
     def read(self, obj: Any) -> list[Event]:
         """Return the event of a decoded object."""
-        return self._items([Item(obj)])
+        return self._items(handed(obj, self.losses))
 
     def close(self) -> list[Event]:
         """Return what the last line without a newline holds."""

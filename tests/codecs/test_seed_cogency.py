@@ -8,6 +8,7 @@ from agent_nb import events as ev
 from agent_nb.codecs.framing import Unframer
 from agent_nb.codecs.losses import Losses
 from agent_nb.convert import logs
+from agent_nb.imported import Imported
 
 
 def text(*objs):
@@ -95,3 +96,11 @@ def test_a_whole_array_of_objects_is_read(step):
     items = [i for at in range(0, len(data), step) for i in unframer.feed(data[at : at + step])] + unframer.close()
     assert [i.obj["type"] for i in items] == ["user", "end"]
     assert not losses
+
+
+def test_a_run_that_tells_of_its_interrupt_is_not_said_to_be_cut():
+    found = Imported("cogency")
+    found.feed(text(USER, {"type": "interrupt"}))
+    found.close()
+    (log,) = found.logs
+    assert [e.type for e in log] == ["run_start", "user", "interrupt", "end"]
