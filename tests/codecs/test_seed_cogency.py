@@ -103,4 +103,4 @@ def test_a_run_that_tells_of_its_interrupt_is_not_said_to_be_cut():
     found.feed(text(USER, {"type": "interrupt"}))
     found.close()
     (log,) = found.logs
-    assert [e.type for e in log] == ["run_start", "user", "interrupt", "end"]
+    assert [e.type for e in log] == ["user", "interrupt", "end"]
