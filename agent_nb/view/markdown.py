@@ -22,10 +22,14 @@ CARET = "▍"
 
 
 class MarkdownStream:
-    """Markdown text in, HTML of finished parts (`frozen`) and of the open end (`tail`) out."""
+    """Markdown text in, HTML of finished parts (`frozen`) and of the open end (`tail`) out.
+
+    `changed`: the first part that `close` rendered anew, because a link in it was defined later.
+    """
 
     def __init__(self) -> None:
         self.frozen: list[str] = []
+        self.changed: int | None = None
         self._splitter = Splitter()
         self._linked: dict[int, Segment] = {}  # finished parts that may use a link definition which is still to come
 
@@ -45,6 +49,7 @@ class MarkdownStream:
             upper = segment.source.upper()
             if any(label in upper for label in labels):
                 self.frozen[index] = self._html(segment)
+                self.changed = index if self.changed is None else self.changed
 
     def tail(self, *, caret: bool = False) -> str:
         """Return the HTML of the open end; `caret` marks where the text will go on."""

@@ -50,15 +50,15 @@ class Prose(Slot):
         tail = compact(stream.tail(caret=True)) if node.open else ""
         if not self.widgets:
             self._begin(node)
+        if not node.open and stream.changed is not None and stream.changed < self._placed:
+            self._again(compact("".join(stream.frozen)))
+            return
         recent = compact("".join(stream.frozen[self._placed :]))
         if self._enough(recent, tail, node.open):
             self._placed = len(stream.frozen)
             self._go_on(recent, tail)
             recent = ""
-        if not node.open and "".join(p.html for p in self._parts) + recent != (whole := compact("".join(stream.frozen))):
-            self._again(whole)  # a link was defined below a part that refers to it
-        else:
-            self.kit.set(self._end, "value", self._wrapped(recent + tail))
+        self.kit.set(self._end, "value", self._wrapped(recent + tail))
 
     def _enough(self, recent: str, tail: str, growing: bool) -> bool:
         """Return whether to go on in a new widget: there is much, and little that is open, for that is seen twice for a moment."""
@@ -102,7 +102,7 @@ class Prose(Slot):
         return merged
 
     def _again(self, whole: str) -> None:
-        """Show a closed text anew in one widget."""
+        """Show a closed text anew in one widget: a link was defined below a part that refers to it."""
         old = list(self.widgets[0].children)
         self._end = self.kit.html(self._wrapped(whole))
         self.kit.set(self.widgets[0], "children", (self._end,))

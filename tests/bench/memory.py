@@ -1,0 +1,90 @@
+"""How much memory a very long run takes: an agent, its log, its record and the live view with all its widgets, in one process.
+
+    python tests/bench/memory.py [--tokens 1000000]
+
+The model is a script, the front end a comm that counts bytes. Prints the resident memory before, at the end and at its highest, and what
+the view has sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import comm
+from comm.base_comm import BaseComm
+
+PART = """## Section {i}
+
+The **median** of part {i} is `{i}.5`, and the rest of this paragraph says in plain words what that means for the reader of it.
+
+- first point of the list, with some words
+- second point, with *emphasis* and a [link](https://example.com/{i})
+
+```python
+value_{i} = compute(part={i}, robust=True)  # a comment
+```
+
+"""
+TOKEN = 5  # characters
+
+
+class Wire(BaseComm):
+    """A front end that only counts."""
+
+    messages = 0
+    size = 0
+
+    def publish_msg(self, msg_type: str, data: Any = None, metadata: Any = None, buffers: Any = None, **keys: Any) -> None:
+        """Count a message."""
+        Wire.messages += 1
+        Wire.size += len(str((data or {}).get("state", {}).get("value", "")))
+
+
+def resident(name: str = "VmRSS") -> float:
+    """Return the resident memory of this process in MB; `VmHWM`: the highest it has been."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
+
+
+async def run(tokens: int) -> None:
+    """Run an agent that answers with so many tokens, shown as widgets, and print what it took."""
+    from agent_nb import Agent, Scripted
+    from agent_nb.record import run_record
+    from agent_nb.view.bundle import bundle
+    from agent_nb.view.live import open_view
+
+    count = tokens * TOKEN // len(PART) + 1
+    answer = "".join(PART.replace("{i}", str(i)) for i in range(count))[: tokens * TOKEN]
+    model = Scripted([{"text": answer, "chunk": TOKEN}])
+    agent = Agent(model, limits={"tokens": 10 * tokens, "seconds": 3600}, secrets={})
+    before, begun = resident(), time.perf_counter()
+    stream = agent("Write.", view=None)
+    view = open_view(stream.log, publish=lambda *_: None)
+    done = await stream
+    print(f"{len(answer) // TOKEN:,} tokens, {len(answer) / 1e6:.1f} MB of text, {done.status} after {time.perf_counter() - begun:.0f} s")
+    print(f"resident before {before:.0f} MB, at the end of the run {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB", flush=True)
+    widgets = _count(view._painter.board.root)
+    view.close(dict(bundle(done.log)))
+    run_record(done.log)
+    print(f"with static view and record {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB")
+    print(f"sent: {Wire.messages:,} messages, {Wire.size / 1e6:.1f} MB of HTML; widgets at the end: {widgets}; fault: {view.fault}")
+
+
+def _count(widget: Any) -> int:
+    return 1 + sum(map(_count, getattr(widget, "children", ())))
+
+
+def main() -> None:
+    """Run."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--tokens", type=int, default=1_000_000)
+    comm.create_comm = Wire
+    asyncio.run(run(options.parse_args().tokens))
+
+
+if __name__ == "__main__":
+    main()
