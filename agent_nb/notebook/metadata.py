@@ -241,7 +241,12 @@ def _without(runs: Runs, marks: list[str]) -> Runs:
 
 
 def _less(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
-    return {cell: [r for r in listed if r["id"] not in leaving.get(cell, ())] for cell, listed in runs.items()}
+    return {cell: [r for r in listed if r["id"] not in leaving.get(cell, ()) or _followed(r)] for cell, listed in runs.items()}
+
+
+def _followed(record: dict[str, Any]) -> bool:
+    """Return whether a cell only followed this run: it may stand in the cell that made it, too."""
+    return record.get("conversation") == ""
 
 
 def _copies(nb: dict[str, Any], runs: Runs) -> Runs:

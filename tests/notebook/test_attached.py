@@ -146,7 +146,7 @@ def test_a_wrong_token_is_said_and_not_shown(line, remote):
 def test_several_servers_of_one_user_are_named(monkeypatch):
     notes = [tokens.Note("http://127.0.0.1:1", "t"), tokens.Note("http://127.0.0.1:2", "t")]
     monkeypatch.setattr(tokens, "living", lambda: notes)
-    with pytest.raises(UsageError, match="http://127.0.0.1:1, http://127.0.0.1:2"):
+    with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:1, http://127\.0\.0\.1:2"):
         attached.read([], {})
 
 
@@ -192,6 +192,26 @@ def test_both_ways_are_recorded_shown_and_played_when_the_server_is_gone(noteboo
     assert main(["test", str(path)]) == 0
     assert main(["run", str(path)]) == 0  # nobody answers: the record is shown
     capsys.readouterr()
+
+
+OWN = """
+import agent_nb
+from agent_nb import Scripted
+server = agent_nb.serve(keepalive=0)
+script = Scripted(["Hello."])
+"""
+
+
+@pytest.mark.kernel
+def test_a_run_of_the_same_notebook_has_its_record_in_both_cells_and_is_its_own_test(notebook, capsys):
+    path = notebook(OWN, "%%agent -m script\nhi", "%agent attach server", "run = await agent_nb.attach(server.url)", "server.stop()")
+    assert main(["run", "--inplace", str(path)]) == 0
+    kept = records(json.loads(path.read_text(encoding="utf-8")))
+    assert events_of(kept["cell1"][0]) == events_of(kept["cell2"][0]) == events_of(kept["cell3"][0])
+    assert main(["run", "--inplace", str(path)]) == 0
+    assert records(json.loads(path.read_text(encoding="utf-8"))) == kept
+    assert main(["test", "--trust-record", str(path)]) == 0
+    assert "3 runs replayed" in capsys.readouterr().out
 
 
 @pytest.mark.kernel

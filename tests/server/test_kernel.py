@@ -151,6 +151,17 @@ def test_an_agent_answers_messages_where_one_is_given():
     assert "First." in text
 
 
+def test_a_run_that_a_message_started_waits_for_its_answer_though_nobody_follows_yet():
+    serving = agent_nb.serve(agent=Agent(Scripted([CALL, "Done."]), [touch]), keepalive=0)
+    with client(serving) as http:
+        name = http.post("/runs", json={"message": "hi"}).json()["run"]
+        url = f"/runs/{name}/approvals/call_1_1"
+        while http.post(url, json={"decision": "allow"}).status_code != 200:  # it is not denied while nobody looks
+            assert http.get(f"/runs/{name}").json()["status"] == "running"
+        text = http.get(f"/runs/{name}/events").text
+    assert "touched a" in text
+
+
 def test_without_an_agent_no_run_can_be_started(serving):
     with client(serving) as http:
         answer = http.post("/runs", json={"message": "hi"})

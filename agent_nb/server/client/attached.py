@@ -20,7 +20,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from contextlib import aclosing
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import anyio
 import httpx
@@ -28,6 +28,7 @@ import httpx
 from ...errors import AgentError, ModelError, UsageError, WireError
 from ...events import Event
 from ...log import EventLog
+from ...models.http import is_loopback
 from ...run import Run
 from ...wire.sse import SSEDecoder
 from ..follow import Follower
@@ -71,8 +72,8 @@ class Attached:
 
     @property
     def title(self) -> str:
-        """Where the run comes from, in words."""
-        return f"attached to {self.where.place}"
+        """Where the run comes from, in words; the port of a server of this machine is another one each time."""
+        return f"attached to {'this machine' if is_loopback(urlsplit(self.where.server).hostname or '') else self.where.place}"
 
     @property
     def logs(self) -> list[EventLog]:

@@ -28,8 +28,8 @@ _NEVER = frozenset({400, 401, 403, 405, 406, 421, 422})
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to wait before a new connection: from `first`, doubled each time, up to `most`, each a random part less.
 
-    `patience`: after so long without anything new it is given up; `door`: after so long when nobody has ever answered. `torn`: how long missing events are waited for on one connection;
-    `idle`: how long a connection may say nothing at all, comments included.
+    `patience`: after so long without anything new it is given up; `door`: after so long when nobody has ever answered. `torn`: how
+    long missing events are waited for on one connection; `idle`: how long a connection may say nothing at all, comments included.
     """
 
     first: float = 0.1
