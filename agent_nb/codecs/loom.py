@@ -23,12 +23,16 @@ from .losses import Losses
 from .reading import text_of
 
 
+_REMEMBERED = 256  # sessions
+
+
 class LoomReader:
     """Frames of any number of sessions to events."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._sessions: dict[str, tuple[Order, Session]] = {}
+        self._past: dict[str, int] = {}
         self._newest = ""
 
     def read(self, item: Item) -> list[Event]:
@@ -48,9 +52,18 @@ class LoomReader:
             if nameless is not None and (nameless[0].waits or nameless[1].going_on):
                 self._sessions[key] = self._sessions.pop("")
             else:
-                self._sessions[key] = (Order(self._losses), Session(self._losses))
+                self._forget()
+                self._sessions[key] = (Order(self._losses), Session(self._losses, self._past.pop(key, 0)))
         self._newest = key
         return self._sessions[key]
+
+    def _forget(self) -> None:
+        """Let go of the oldest sessions in which nothing goes on; how many runs they had is remembered, for the ids of new ones."""
+        if len(self._sessions) < _REMEMBERED:
+            return
+        over = [key for key, (order, session) in self._sessions.items() if not order.waits and not session.going_on]
+        for key in over[: len(self._sessions) - _REMEMBERED // 2]:
+            self._past[key] = self._sessions.pop(key)[1].runs
 
     def close(self) -> list[Event]:
         """Return what waited, and close what is open."""

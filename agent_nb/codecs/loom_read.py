@@ -54,7 +54,8 @@ def _count(frame: Obj, key: str) -> int:
 class Session:
     """The frames of one session, in order, to events."""
 
-    def __init__(self, losses: Losses) -> None:
+    def __init__(self, losses: Losses, runs: int = 0) -> None:
+        self.runs = runs  # that the session has had
         self._source = Source(NAME, losses, SHIFTS)
         self._pieces = Pieces(self._source)
         self._calls = Correlator()
@@ -62,7 +63,6 @@ class Session:
         self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of the open ones
         self._last = ("", "")  # node_id and span of the newest
         self._entered = 0
-        self._runs = 0
         self._base = ""
         self._begun = self._announced = False
         self._total = Counts()
@@ -92,9 +92,9 @@ class Session:
         return [*self._closed(incomplete=True), *self._pending_calls()]
 
     def _begin(self, frame: Obj) -> None:
-        self._runs += 1
-        self._base = self._base or text_of(frame, "session_id") or text_of(frame, "run_id") or run_id(NAME, frame, self._runs)
-        self._source.new_run(self._base if self._runs == 1 else f"{self._base}#{self._runs}")
+        self.runs += 1
+        self._base = self._base or text_of(frame, "session_id") or text_of(frame, "run_id") or run_id(NAME, frame, self.runs)
+        self._source.new_run(self._base if self.runs == 1 else f"{self._base}#{self.runs}")
         self._calls.clear()
         self._spans, self._nodes, self._last, self._entered = Spans(), [], ("", ""), 0
         self._total, self._answer, self._begun, self._announced = Counts(), Told(), True, False

@@ -188,3 +188,22 @@ def test_a_run_printed_as_one_object_may_have_its_reply_as_text(tool):
 def test_an_object_of_events_with_more_in_it_than_frames_can_say_is_kept_as_it_is(read):
     (found,) = read({"events": [USAGE, 5], "session_id": "s"})
     assert found.type == "extension"
+
+
+# § 1.2: sessions.
+
+
+def test_memory_does_not_grow_with_the_sessions_that_are_over_and_their_runs_still_count_on(tool):
+    codec = tool("loom")
+    decoder = codec.codec.decoder()
+    session = [say("a", session_id="s-{}"), {"session_id": "s-{}", "reply": "a"}]
+    found = []
+    for number in (*range(600), 0):
+        found += decoder.feed(text(*session).replace("{}", str(number)))
+    assert len(decoder._reader._sessions) <= 256
+    assert [e.run for e in found if e.type == "end"][-1] == "s-0#2"
+
+
+def test_many_open_sessions_are_all_kept(tool):
+    frames = [say("a", session_id=f"s-{n}") for n in range(300)] + [{"session_id": f"s-{n}", "reply": "a"} for n in range(300)]
+    assert len([e for e in tool("loom").read(text(*frames)) if e.type == "end"]) == 300
