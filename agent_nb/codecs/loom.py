@@ -22,7 +22,6 @@ from .loom_write import LoomWriter
 from .losses import Losses
 from .reading import text_of
 
-
 _REMEMBERED = 256  # sessions
 
 
