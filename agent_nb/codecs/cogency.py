@@ -6,6 +6,7 @@ Rules
 - `content` holds no delimiters; a call's content is the JSON text of its name and args.
 - Calls have no ids here. Results come in call order, so each ends the oldest open call; an error names the tool of its call.
 - `metric` follows `end` on this wire; `end` is the last event of a canonical run. The reader holds `end` back, the writer the metric.
+- `end` says that the task is done: of a run of ours that failed or was stopped, the error or the interrupt is the last word.
 - A `user` line begins a run.
 """
 
@@ -24,6 +25,7 @@ from .losses import Losses
 from .reading import Source, run_id, text_of
 from .residue import diff, restore
 
+_STOPS = ("interrupt", "cancelled")
 _TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respond}
 
 
@@ -37,6 +39,7 @@ class CogencyReader:
         self._runs = 0
         self._end: tuple[Obj, float, int] | None = None
         self._metrics = 0
+        self._stopped = False  # the newest line but metrics was an interrupt
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one line."""
@@ -51,6 +54,7 @@ class CogencyReader:
             self._new_run(obj)
         before = self._metrics
         out += handler(self, obj)
+        self._stopped = kind in _STOPS or (self._stopped and kind in ("metric", "end"))
         self._metrics = before + 1 if kind == "metric" else 0
         return out
 
@@ -70,7 +74,7 @@ class CogencyReader:
             return []
         obj, ts, before = end
         note = {**diff(obj, {"type": "end"}), **({"held": before} if before else {})}
-        return [self._source.make(End, note, ts=ts)]
+        return [self._source.make(End, note, ts=ts, status="interrupted" if self._stopped else "ok")]
 
     def _make(self, cls: type[Any], obj: Obj, form: str = "", **fields: Any) -> Any:
         """Return the event, with what of `obj` its fields do not say."""
@@ -202,10 +206,14 @@ class CogencyWriter:
         self._results: list[Result] = []
         self._wanted = 0
         self._names: dict[str, str] = {}  # tools of open calls
+        self._last: Event | None = None  # of our own events but metrics
 
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, and those that waited for it."""
         derived = is_derived(event, NAME)
+        before, self._last = self._last, self._last if isinstance(event, Metric) else event
+        if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
+            return self._unfinished(event, before)
         if self._results and not derived:
             return [*self._flush(), *self.write(event)]
         if self._results and isinstance(event, Result):
@@ -220,6 +228,13 @@ class CogencyWriter:
             self._metrics.append(Item(_line(event)))
             return []
         return self._with_metrics(event)
+
+    def _unfinished(self, event: End, before: Event | None) -> list[Item]:
+        """End a run that is not done: its last event has told why, or nothing here can."""
+        told = {"error": Error, "interrupted": Interrupt}.get(event.status)
+        if told is None or not isinstance(before, told):
+            self._losses.add("end.status", "only an error or an interrupt before it tells that a run was not done")
+        return self.close()
 
     def _know(self, event: Event) -> None:
         """Note which tool a call is of, while it is open."""
@@ -293,7 +308,7 @@ codec = Codec(
     name=NAME, title="Cogency events", framing="ndjson", reader=CogencyReader, writer=CogencyWriter, score=_score,
     carries={
         "user": frozenset({"content"}), "think": frozenset({"content"}), "call": frozenset({"name", "args"}), "execute": frozenset(),
-        "result": frozenset({"status", "content", "display", "name"}), "respond": frozenset({"content"}), "end": frozenset(),
+        "result": frozenset({"status", "content", "display", "name"}), "respond": frozenset({"content"}), "end": frozenset({"status"}),
         "metric": frozenset({"step", "total"}), "error": frozenset({"message", "call_id"}), "interrupt": frozenset(),
         "extension": frozenset({"namespace", "name", "payload"}),
     },

@@ -233,7 +233,8 @@ class _Run:
         call_id = frame["call_id"]
         frame.setdefault("name", self._names.get(call_id, ""))
         if isinstance(event, Approval) and event.stage != "requested":
-            self._losses.add("approval.decision", "only the question has a frame")
+            if not event.decision:  # one with a decision has been counted
+                self._losses.add("approval.decision", "only the question has a frame")
             return []
         if isinstance(event, Progress) and not event.text:
             return []

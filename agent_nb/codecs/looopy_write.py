@@ -243,7 +243,8 @@ class _Run:
 
     def _question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
         if event.stage != "requested":
-            self._losses.add("approval.decision", "only the question has an event")
+            if not event.decision:  # one with a decision has been counted
+                self._losses.add("approval.decision", "only the question has an event")
             return []
         name = call.name if call else ""
         words = {"inputType": "confirmation", "prompt": f"Run {name}?" if name else "Run it?"}

@@ -104,3 +104,33 @@ def test_a_run_that_tells_of_its_interrupt_is_not_said_to_be_cut():
     found.close()
     (log,) = found.logs
     assert [e.type for e in log] == ["user", "interrupt", "end"]
+
+
+# § Event Taxonomy: `end` is the signal that the task is done.
+
+CAUSE = {"error": ev.Error(message="dead"), "interrupted": ev.Interrupt()}
+
+
+@pytest.mark.parametrize("status", CAUSE)
+def test_a_run_of_ours_that_was_not_done_has_no_end_line_and_still_ends_so(status, tool):
+    cogency = tool("cogency")
+    usage = ev.Counts(input=3)
+    lines = cogency.lines([ev.User(content="q"), ev.Metric(step=usage, total=usage), CAUSE[status], ev.End(status=status)])
+    assert [o["type"] for o in lines] == ["user", "metric", {"interrupted": "interrupt"}.get(status, status)]
+    assert "end.status" not in cogency.encoder.losses.counts()
+    (log,) = logs(text(*lines), "cogency")
+    assert log[-1].status == status
+
+
+LIMIT, ERROR = ev.End(status="limit"), ev.End(status="error")
+
+
+@pytest.mark.parametrize("run", [[LIMIT], [ev.Interrupt(reason="limit"), LIMIT], [ERROR]])
+def test_an_end_that_no_line_tells_is_counted(run, tool):
+    cogency = tool("cogency")
+    assert "end" not in [o["type"] for o in cogency.lines([ev.User(content="q"), *run])]
+    assert cogency.encoder.losses.counts()["end.status"] == 1
+
+
+def test_an_end_line_after_an_interrupt_is_no_answer(read):
+    assert [e.status for e in read(USER, SAID, {"type": "interrupt"}, {"type": "end"}) if e.type == "end"] == ["interrupted"]
