@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, overload
@@ -47,7 +48,7 @@ class EventLog(Sequence[Event]):
         self._clock = clock
         self._events: list[Event] = []
         self._ts = 0.0
-        self._open: dict[str, list[tuple[int, int]]] = {}
+        self._open: dict[str, array[int]] = {}  # of each open block, length and time of each piece in turn
         self._last: dict[str, int] = {}
         self._subscribers: list[Subscriber] = []
 
@@ -83,9 +84,9 @@ class EventLog(Sequence[Event]):
         """Note the length of a piece of a block and the milliseconds since the piece before (the first: since the run's start)."""
         pieces = self._open.get(event.block)
         if pieces is None:
-            pieces = self._open[event.block] = []
+            pieces = self._open[event.block] = array("q")
             self._last[event.block] = round(self._events[0].ts * 1000) if self._events else ms
-        pieces.append((len(event.text), ms - self._last[event.block]))
+        pieces.extend((len(event.text), ms - self._last[event.block]))
         self._last[event.block] = ms
 
     def _stamp(self, event: Event) -> Event:
@@ -101,8 +102,8 @@ class EventLog(Sequence[Event]):
         block = getattr(event, "block", "")
         if block and (pieces := self._open.pop(block, None)):
             del self._last[block]
-            if sum(n for n, _ in pieces) == len(block_text(event)):
-                changes["chunks"] = encode_chunks(pieces)
+            if sum(pieces[::2]) == len(block_text(event)):
+                changes["chunks"] = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))
         return msgspec.structs.replace(event, **changes)
 
     def _tell(self, subscriber: Subscriber, event: Event) -> None:

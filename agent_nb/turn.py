@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from io import StringIO
 from typing import Any
 
 from . import events, parts
@@ -67,14 +68,14 @@ class CallIds:
 class _Block:
     """The open block of text or reasoning."""
 
-    __slots__ = ("attributes", "held", "id", "key", "kind", "opaque", "pieces")
+    __slots__ = ("attributes", "held", "id", "key", "kind", "opaque", "text")
 
     def __init__(self, kind: str, block_id: str, key: str) -> None:
         self.kind = kind
         self.id = block_id
         self.key = key
         self.held = ""
-        self.pieces: list[str] = []
+        self.text = StringIO()  # not a list: an object for each token would take many times the memory of its letters
         self.attributes: dict[str, Any] | None = None
         self.opaque: Any = None
 
@@ -147,21 +148,21 @@ class Turn:
         if kind == "think":
             _complete(block, part)
         text = clean(part.text)
-        if not block.pieces:
+        if not block.text.tell():
             text = block.held + text
             if not text or text.isspace():
                 block.held = text
                 return
             block.held = ""
         if text:
-            block.pieces.append(text)
+            block.text.write(text)
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._where))
 
     def _close(self, out: list[Event], *, incomplete: bool = False) -> None:
         block, self._open = self._open, None
-        if block is None or not (block.pieces or (block.kind == "think" and (block.opaque is not None or block.attributes))):
+        if block is None or not (block.text.tell() or (block.kind == "think" and (block.opaque is not None or block.attributes))):
             return
-        text = "".join(block.pieces)
+        text = block.text.getvalue()
         common: dict[str, Any] = {"content": text, "block": block.id, "incomplete": incomplete, **self._where}
         if block.kind == "think":
             out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))

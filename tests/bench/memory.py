@@ -2,7 +2,8 @@
 
     python tests/bench/memory.py [--tokens 1000000]
 
-The model is a script, the front end a comm that counts bytes. Prints the resident memory before, at the end and at its highest, and what
+The model makes its words as they are asked for, as one on the network does, a paragraph at a time; the front end is a comm that counts
+bytes. Prints the resident memory before, at the end and at its highest, and what
 the view has sent.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,32 @@ value_{i} = compute(part={i}, robust=True)  # a comment
 
 """
 TOKEN = 5  # characters
+
+
+class Endless:
+    """A model that writes so many tokens."""
+
+    name, dialect, grammar, shots, context = "bench/endless", "native", False, False, 0
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    async def stream(self, request: Any) -> AsyncGenerator[Sequence[Any], None]:
+        """Yield the tokens of one turn."""
+        from agent_nb.parts import Finish, Text
+
+        left, number = self.tokens, 0
+        while left > 0:
+            number += 1
+            part = PART.replace("{i}", str(number))
+            pieces = [part[at : at + TOKEN] for at in range(0, len(part), TOKEN)][:left]
+            left -= len(pieces)
+            yield [Text(piece) for piece in pieces]
+            await asyncio.sleep(0)
+        yield [Finish("stop")]
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 class Wire(BaseComm):
@@ -52,20 +80,17 @@ def resident(name: str = "VmRSS") -> float:
 
 async def run(tokens: int) -> None:
     """Run an agent that answers with so many tokens, shown as widgets, and print what it took."""
-    from agent_nb import Agent, Scripted
+    from agent_nb import Agent
     from agent_nb.record import run_record
     from agent_nb.view.bundle import bundle
     from agent_nb.view.live import open_view
 
-    count = tokens * TOKEN // len(PART) + 1
-    answer = "".join(PART.replace("{i}", str(i)) for i in range(count))[: tokens * TOKEN]
-    model = Scripted([{"text": answer, "chunk": TOKEN}])
-    agent = Agent(model, limits={"tokens": 10 * tokens, "seconds": 3600}, secrets={})
+    agent = Agent(Endless(tokens), limits={"tokens": 10 * tokens, "seconds": 3600}, secrets={})
     before, begun = resident(), time.perf_counter()
     stream = agent("Write.", view=None)
     view = open_view(stream.log, publish=lambda *_: None)
     done = await stream
-    print(f"{len(answer) // TOKEN:,} tokens, {len(answer) / 1e6:.1f} MB of text, {done.status} after {time.perf_counter() - begun:.0f} s")
+    print(f"{tokens:,} tokens, {len(done.answer) / 1e6:.1f} MB of text, {done.status} after {time.perf_counter() - begun:.0f} s")
     print(f"resident before {before:.0f} MB, at the end of the run {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB", flush=True)
     widgets = _count(view._painter.board.root)
     view.close(dict(bundle(done.log)))
