@@ -148,7 +148,7 @@ LIVE_CSS = """
 .agent-nb .widget-hprogress .progress,.agent-nb .progress{height:6px;border-radius:3px;background:rgba(128,128,128,.22);margin:0;border:0}
 .agent-nb .progress-bar{border-radius:3px;height:6px;background:var(--jp-brand-color1,#2680e6);transition:width .12s linear}
 .agent-nb textarea{font-family:var(--jp-code-font-family,monospace);font-size:12px;width:100%}
-.agent-nb .jupyter-widget-textarea,.agent-nb .widget-textarea{width:100%;height:auto;margin:4px 0}
+.agent-nb .jupyter-widget-textarea,.agent-nb .widget-textarea{width:calc(100% - 6px);height:auto;margin:4px 3px}
 .agent-nb-scroll{display:flex;flex-direction:column-reverse !important;max-height:18em;overflow:auto !important}
 .agent-nb .agent-nb-panel>*{padding:3px 8px}
 .agent-nb .agent-nb-panel>.agent-nb-line{padding-left:24px}

@@ -57,6 +57,11 @@ def test_the_header_says_status_model_source_turn_and_figures(begun):
     assert first == "● waiting for the model  openai/gpt-5.1  from AGENT_NB_MODEL · turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
 
 
+def test_the_header_does_not_say_where_a_model_came_from_that_was_written_there(tape):
+    tape(e.RunStart(model="m", settings={"source": "given"}))
+    assert "given" not in plain.draw(page(RunView().extend(tape.seen)))
+
+
 @pytest.mark.parametrize(
     ("status", "word"), [("ok", "✓ done"), ("error", "✕ failed"), ("interrupted", "■ stopped"), ("limit", "■ limit reached")]
 )
