@@ -184,9 +184,10 @@ class Renderer:
                 self._sleep(rest)
 
     def _sleep(self, seconds: float) -> None:
-        """Let more events gather until the next frame; an urgent one ends it."""
+        """Fold more events in until the next frame, so that none pile up; an urgent one ends it."""
         end = self._clock() + seconds
         while (rest := end - self._clock()) > 0 and not self._urgent and not self._stopped:
+            self._fold()
             time.sleep(min(rest, 0.01))
 
     def _fold(self) -> None:
