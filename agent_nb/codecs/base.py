@@ -27,6 +27,7 @@ from ..errors import UsageError
 from ..events import TYPES, Delta, Event, Extension, Node, Unknown
 from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
 from .losses import Losses
+from .notes import foreign, is_derived, note_of
 from .plain import plain
 
 #: Fields that a reader of any format makes anew; their loss is a detail.
@@ -261,7 +262,7 @@ class StreamEncoder:
         for field in ENVELOPE:
             if field not in codec.envelope and getattr(event, field):
                 self.losses.add(f"envelope.{field}", REASONS["envelope"], detail=True)
-        if event.extra and foreign(event.extra, codec.name):
+        if event.extra and foreign(event, codec.name):
             self.losses.add("extra", REASONS["extra"])
 
 
@@ -276,34 +277,5 @@ def _at_home(event: Event, codec: str) -> bool:
     """False for an extension that belongs to another format."""
     return not isinstance(event, Extension) or event.namespace == codec
 
-
-def note_of(event: Event, codec: str) -> dict[str, Any] | None:
-    """Return what a reader of `codec` left in the event; None if it was not read from that format."""
-    note = event.extra.get(codec) if event.extra else None
-    return note if isinstance(note, dict) else None
-
-
-def is_derived(event: Event, codec: str) -> bool:
-    """True if the event has no line of its own in `codec`, from which it was read."""
-    note = note_of(event, codec)
-    return note is not None and bool(note.get("derived"))
-
-
-def foreign(extra: Mapping[str, Any], codec: str) -> bool:
-    """True if `extra` holds fields that a stream of `codec` will not show: unknown ones, of ours or of another format."""
-    return any(key != codec and not (isinstance(value, dict) and not _unknown_fields(value)) for key, value in extra.items())
-
-
-def _unknown_fields(note: Mapping[str, Any]) -> bool:
-    fields = note.get("fields")
-    return not (note.keys() <= NOTE_KEYS) or (isinstance(fields, dict) and bool(fields.keys() - KNOWN_FIELDS))
-
-
-#: What a reader may leave in a note, and the foreign envelope fields in it: their absence elsewhere is no loss.
-NOTE_KEYS = frozenset(
-    {"fields", "absent", "lines", "derived", "guess", "batch", "form", "held", "implicit", "start", "end", "chunks", "block", "call",
-     "complete", "rest"}
-)
-KNOWN_FIELDS = frozenset({"session_id", "node_id", "event_id", "timestamp", "contextId", "taskId", "#id", "id", "run_id"})
 
 __all__ = ["Codec", "Decoder", "Encoder", "Item", "Losses", "Options", "Reader", "Writer", "dumps", "is_derived", "loads", "note_of"]
