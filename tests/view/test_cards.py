@@ -57,6 +57,15 @@ def test_the_header_says_status_model_source_turn_and_figures(begun):
     assert first == "● waiting for the model  openai/gpt-5.1  from AGENT_NB_MODEL · turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
 
 
+def test_a_failure_that_is_a_traceback_says_its_last_line_and_folds_the_rest(begun):
+    trace = 'Traceback (most recent call last):\n  File "<cell>", line 2, in <module>\n    frame["price"]\n    ^^^^^\nNameError: no frame'
+    begun.tool("k", "python", {"code": "frame['price']"}, status="error", content=trace)
+    text = said(begun.seen)
+    assert "NameError: no frame\n" in text
+    assert "Traceback — 5 lines" in text
+    assert "^^^^^ NameError" not in text
+
+
 def test_the_header_does_not_say_where_a_model_came_from_that_was_written_there(tape):
     tape(e.RunStart(model="m", settings={"source": "given"}))
     assert "given" not in plain.draw(page(RunView().extend(tape.seen)))

@@ -21,6 +21,7 @@ TAIL = 1600  # characters of output shown while the call runs
 LINES = 10
 ONE_LINE = 84  # characters that a summary line has room for
 FEW = 5  # lines of output that are not folded away
+TRACEBACK = "Traceback (most recent call last):"
 FAILED = ("error", "denied", "timeout")
 LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
 CODE_ARGUMENTS = ("code", "command", "query", "sql", "script")
@@ -151,6 +152,9 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     said = state.content if isinstance(state.content, str) else ""
     found = (state.display or {}).get("text/plain")
     trace = found.strip() if isinstance(found, str) else ""
+    if not trace and TRACEBACK in said:
+        before, trace = said[: said.index(TRACEBACK)].strip(), said[said.index(TRACEBACK) :].strip()
+        said = "" if state.output else before  # what was printed before it stands in the output
     message = said or state.error or trace.rpartition("\n")[2]
     shown = [Row((T(clip(message, 2000), tone="bad" if state.status in FAILED else "muted"),), wrap=True)] if message else []
     more: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
