@@ -9,7 +9,7 @@ import pytest
 from agent_nb.record import KEY, LIVE, MIME
 
 NUMBERS = itertools.count(1)
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
 SETUP = """
 import os
 os.environ["JPY_SESSION_NAME"] = "somewhere/n.ipynb"
@@ -33,7 +33,7 @@ class Front:
         self.source = f"%%agent -m model -t python --approve auto -c {self.name}\ngo"
         self.buttons, self.closed, self.shown, self.text, self.idle = {}, set(), [], "", set()
 
-    def hear(self, until, seconds=60):
+    def hear(self, until, seconds=120):
         end = time.monotonic() + seconds
         while not until():
             assert time.monotonic() < end, (self.text, self.shown[-1:], self.buttons)
