@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
 CELLS = TABLE["cells"]()
 ROOT = Path(__file__).parents[2]
@@ -22,11 +24,12 @@ def test_a_cell_without_a_test_says_why():
     assert len(bare) < len(CELLS) / 5
 
 
+@pytest.mark.timeout(320)
 def test_every_test_that_a_cell_names_is_collected():
     named = {cell.test for cell in CELLS.values() if cell.test}
     files = sorted({name.partition("::")[0] for name in named})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "kernel or browser", *files]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert named - set(said.stdout.splitlines()) == set(), said.stderr
 
 
