@@ -494,7 +494,7 @@ def autosave(server):
     server.setting(plugin, {"autosave": False})
 
 
-@pytest.mark.timeout(480)  # a front end waits ten times as long as its last save took
+@pytest.mark.timeout(900)  # a front end waits ten times as long as its last save took
 @pytest.mark.usefixtures("autosave")
 def test_autosave_while_a_run_goes_on_ends_with_the_whole_record(front, opened):
     """Nothing is saved by hand: it is saved by itself while the run goes on, somebody types, and the run ends."""
@@ -515,7 +515,7 @@ def test_autosave_while_a_run_goes_on_ends_with_the_whole_record(front, opened):
     busy.close()
 
 
-def type_until(front, index, condition, seconds=300):
+def type_until(front, index, condition, seconds=400):
     """Type in a cell until something has come to pass outside the page. (What is typed during a save counts as saved to a front end.)"""
     for second in range(seconds):
         with contextlib.suppress(ValueError):  # the file is just being written
