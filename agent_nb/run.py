@@ -91,7 +91,7 @@ class Run:
         return [{"role": m.role, "content": m.text} for m in built]
 
     def show(self, view: str = "auto") -> None:
-        """Show the run here: live, with its buttons, while it goes on, then as it stays. `view`: auto, widgets, html or text.
+        """Show the run here as a live view again, with its buttons while it goes on. `view`: auto, widgets, html or text.
 
         Raises UsageError on an unknown view.
         """

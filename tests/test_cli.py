@@ -128,6 +128,16 @@ def test_events_as_a_table(notebook, capsys):
     assert "respond" in out
 
 
+def test_an_event_is_one_line_of_the_table_and_no_code_for_the_terminal(tmp_path, capsys):
+    events = [{"type": "user", "content": "a\nb\x1b[31m red\x07"}, {"type": "end", "status": "ok"}]
+    path = tmp_path / "run.ndjson"
+    path.write_text("".join(json.dumps({"run": "r", "seq": n, "ts": 1.0, **e}) + "\n" for n, e in enumerate(events, 1)))
+    assert main(["events", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert not {"\x1b", "\x07"} & set(out)
+    assert [line.split()[2:] for line in out.splitlines() if " user " in line] == [["0.000", "user", "a", "b", "red⟨U+0007⟩"]]
+
+
 def test_several_notebooks_cannot_go_into_one_file(notebook, tmp_path, capsys):
     assert main(["run", str(notebook), str(notebook), "-o", str(tmp_path / "one.ipynb")]) == 2
     assert main(["run", str(notebook), "-o", str(tmp_path / "no" / "where.ipynb")]) == 2

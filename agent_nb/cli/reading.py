@@ -8,6 +8,7 @@ import json
 from ..errors import UsageError
 from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, target
 
+TABLE = "turn,seq,dt,type,span,name,status,text,tokens_in,tokens_out,duration"  # what fits a terminal
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -25,7 +26,7 @@ def events(arguments: Arguments) -> int:
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
             print(f"cell {run.cell}, run {run.id}")
-            print(reading.frame(Runs([run])).drop(columns=["notebook"]).to_string(max_colwidth=60))
+            print(reading.text_table(reading.frame(Runs([run]), TABLE)))
         return OK
     out(reading.write_frame(reading.frame(runs, arguments.columns), form, output), output)
     return OK

@@ -98,4 +98,3 @@ codec = Codec(
         "extension": "it belongs to another format",
     },
 )  # fmt: skip
-

@@ -195,7 +195,6 @@ class StreamDecoder:
                 self.losses.add("malformed line", REASONS["deep"])
         return out
 
-
     def _unused(self, item: Item) -> None:
         """Count what framed an object of a format that does not use it; a name that the object says again is a detail."""
         if item.event not in ("", "message"):

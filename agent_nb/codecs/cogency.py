@@ -181,7 +181,6 @@ class CogencyReader:
         event = self._source.make(Extension, ts=time_of(obj), namespace=NAME, name=text_of(obj, "type"), payload=payload)
         return msgspec.structs.replace(event, extra={NAME: diff(obj, extension_line(event))})
 
-
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "user": _text,
         "think": _text,

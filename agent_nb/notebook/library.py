@@ -26,6 +26,7 @@ from ..run import Run
 from ..tape import candidates
 from .cell import Cell, content_hash
 from .conversations import Turn
+from .metadata import cleared
 from .transform import source_of
 from .whereis import served_path, session_path, told_path
 
@@ -36,11 +37,13 @@ SENT = "runs"  # what our runner sends: the records of the cell
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a notebook file holds of us: records by cell id (newest first), the order of its cells, and the source of each code cell."""
+    """What a notebook file holds of us: records by cell id (newest first), the order of its cells, the source of each code cell,
+    and which cells have a record but no output."""
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
     sources: Mapping[str, str] = {}
+    cleared: Sequence[str] = ()
 
     def said_by(self, cell: str, record: Mapping[str, Any]) -> bool:
         """Return whether a record of `cell` was made there, or at least not in another cell that still has it."""
@@ -150,7 +153,7 @@ def _parsed(notebook: Any) -> File:
     cells = notebook.get("cells")
     cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
     sources = {str(c.get("id", "")): source_of(c) for c in cells if c.get("cell_type") == "code"}
-    return File(runs, [str(c.get("id", "")) for c in cells], sources)
+    return File(runs, [str(c.get("id", "")) for c in cells], sources, cleared({**notebook, "cells": cells}))
 
 
 def _number(value: Any) -> float:

@@ -192,6 +192,12 @@ def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any) 
     return {**kept, "version": VERSION, "runs": stored, **{k: v for k, v in optional.items() if v}}
 
 
+def cleared(nb: dict[str, Any]) -> list[str]:
+    """Return the ids of cells that have records in the metadata and no output: clearing outputs does not remove a record."""
+    runs = _runs((nb.get("metadata") or {}).get(KEY))
+    return [str(c.get("id")) for c in _cells(nb) if c.get("id") in runs and not c.get("outputs")]
+
+
 def _cells(nb: dict[str, Any]) -> list[dict[str, Any]]:
     return [c for c in nb.get("cells", []) if isinstance(c, dict)]
 

@@ -5,6 +5,7 @@ sees the file change asks its user which version to keep. The hook changes what 
 
 Rules
 - It never raises into the server: a fault is logged and the notebook saved as it came.
+- When outputs were cleared and their records remain, the log says so, and how to remove them, once.
 - It looks only at notebooks, and changes only those that hold something of ours, in the model or on disk.
 - jupyter_server is not imported: it hands in what is needed.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..record import KEY
-from .metadata import lift, settle
+from .metadata import cleared, lift, settle
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -24,9 +25,12 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(app: Any) -> None:
+    told: dict[str, int] = {}
+
     def hook(model: Any = None, path: str = "", contents_manager: Any = None, **_: Any) -> None:
         try:
-            before_save(model, path, contents_manager)
+            if before_save(model, path, contents_manager) and (words := remaining(model["content"], path, told)):
+                app.log.info(words)
         except Exception:  # the notebook must be saved whatever is wrong with a record
             app.log.exception("agent_nb: the records of %s stay where they are", path)
 
@@ -39,6 +43,16 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
         return False
     settled = settle(model["content"])
     return lift(model["content"], on_disk(manager, path)) or settled > 0
+
+
+def remaining(nb: dict[str, Any], path: str, told: dict[str, int]) -> str:
+    """Return what to say of records whose outputs were cleared since the last save ("" if nothing); `told` counts by path."""
+    count, before = len(cleared(nb)), told.get(path, 0)
+    told[path] = count
+    if count <= before:
+        return ""
+    cells = "1 cell remains" if count == 1 else f"{count} cells remain"
+    return f"agent_nb: outputs of {path} are cleared; the record of {cells} in its metadata (%agent forget, jupyter agent-nb strip)"
 
 
 def on_disk(manager: Any, path: str) -> Any:

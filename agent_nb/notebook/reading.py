@@ -28,12 +28,14 @@ from ..redact import environment_secrets, redact_text
 from ..run import Run
 from ..signing import signed_by, user_key
 from ..view.bundle import bundle
+from ..view.safe import output
 from .metadata import load
 
 if TYPE_CHECKING:
     from ..frame import EventFrame
 
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
+WIDEST = 60  # characters of a column in a table of text
 PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title></head>
@@ -70,6 +72,22 @@ def frame(runs: Runs, columns: str = "") -> EventFrame:
     return runs.to_frame(None if not wanted else wanted[0] if len(wanted) == 1 and wanted[0] in PRESETS else wanted)
 
 
+def text_table(table: EventFrame) -> str:
+    """Return a frame as text, a line per row: durations in seconds, nothing where nothing is, no column that is empty."""
+    from .commands.shared import table as aligned
+
+    told = table.dropna(axis="columns", how="all").astype(object)
+    rows = told.where(told.notna(), None).itertuples(index=False, name=None)
+    return aligned([told.columns, *([_short(value) for value in row] for row in rows)]) + "\n"
+
+
+def _short(value: Any) -> str:
+    if hasattr(value, "total_seconds"):
+        return f"{value.total_seconds():.3f}"
+    words = "" if value is None else " ".join(output(str(value)).split())
+    return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
+
+
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
     """Return a frame as `csv`, `json` or `table` text, or write it as `parquet`.
 
@@ -87,7 +105,7 @@ def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
         return str(table.portable().to_csv(index=False))
     if form == "json":
         return str(table.portable().to_json(orient="records", date_format="iso", force_ascii=False)) + "\n"
-    return f"{table.to_string(max_colwidth=60)}\n"
+    return text_table(table)
 
 
 def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:

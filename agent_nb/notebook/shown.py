@@ -6,8 +6,8 @@ Rules
 - Only a cell's own await is shown: not a run inside a tool, not one on a thread or a loop of its own, not what code prints for a model.
 - At the end of the awaited run its cards become the static view with the record, once; the run then shows itself as one line in that
   cell, in later ones as cards again.
-- `show` records nothing. A run that is over is shown as it stays; live widgets are swapped when the run ends, those of a run that was
-  over when the next cell starts, so that no saved notebook is left with widgets that nobody can draw.
+- `show` records nothing. Its widgets have the static view beside them, which alone is saved, and are swapped for it when the run ends,
+  those of a run that was over when the next cell starts: no saved notebook is left with widgets that nobody can draw.
 - Questions that the agent has nobody to ask are asked by buttons, where clicks arrive, else on the keyboard.
 """
 
@@ -156,12 +156,13 @@ def show(run: Run, view: str = "auto") -> None:
     over = run.log.ended
     if kind == "text":
         _text(run, over)
-    elif over and view in {"auto", "html"}:
+    elif over and kind == "html":
         publish(dict(bundle(run.log)), {}, {}, False)
     else:
         live = _open(run, cell, kind)
         close = contextvars.copy_context().run
         if over:
+            live.stay(dict(bundle(run.log)), {})
             _at_next_cell(shell, lambda: live.close(dict(bundle(run.log))))
         else:
             _at_end(run.log, lambda: close(live.close, dict(bundle(run.log))))

@@ -1,6 +1,7 @@
 """`%agent` commands say what they should, change only what they say, and never show a key."""
 
 import getpass
+import json
 
 import pytest
 
@@ -89,6 +90,16 @@ def test_status_lists_turns_and_reset_forgets_them(ask, ran):
     assert ran.id in ask("status")
     assert ask("reset main") == "1 turn forgotten. The runs stay in the notebook.\n"
     assert "No cell has run" in ask("status")
+
+
+def test_status_says_that_clearing_outputs_keeps_records(ask, tmp_path, monkeypatch):
+    cells = [{"cell_type": "code", "id": "a", "source": "%%agent\nhi", "outputs": []}]
+    record = {"format": 1, "id": "r1", "started": 1.0, "events": [{"type": "end", "status": "ok"}]}
+    metadata = {"agent_nb": {"version": 1, "runs": {"a": [record]}}}
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
+    assert "1 cell has a record and no output" in ask("status")
 
 
 def test_resetting_an_unknown_conversation_names_the_known_ones(loaded, ran):

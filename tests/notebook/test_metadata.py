@@ -73,6 +73,17 @@ def test_clearing_outputs_keeps_the_record_of_the_file():
     assert ids(saved(cell("a"), over=first)) == {"a": ["r1"]}
 
 
+def test_what_was_cleared_is_said_once_with_how_to_remove_it():
+    nb, told = notebook(cell("a", output(run("r1"))), cell("b")), {}
+    lift(nb)
+    assert presave.remaining(nb, "n.ipynb", told) == ""
+    nb["cells"][0]["outputs"] = []
+    words = presave.remaining(nb, "n.ipynb", told)
+    assert words.startswith("agent_nb: outputs of n.ipynb are cleared; the record of 1 cell remains")
+    assert "%agent forget" in words
+    assert presave.remaining(nb, "n.ipynb", told) == ""
+
+
 def test_a_stale_copy_of_a_front_end_does_not_erase_newer_runs():
     stale = saved(cell("a", output(run("r1"))))
     disk = saved(cell("a", output(run("r2", 2.0))), over=stale)
@@ -212,7 +223,7 @@ class Manager:
 @pytest.fixture
 def manager(tmp_path):
     manager = Manager(tmp_path)
-    log = SimpleNamespace(exception=lambda *a: pytest.fail(f"the hook failed: {a}"))
+    log = SimpleNamespace(exception=lambda *a: pytest.fail(f"the hook failed: {a}"), info=lambda *_: None)
     presave._load_jupyter_server_extension(SimpleNamespace(contents_manager=manager, log=log))
     return manager
 

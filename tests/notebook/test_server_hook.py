@@ -58,7 +58,8 @@ class Server:
         return self.ask("PUT", "/api/contents/n.ipynb", {"type": "notebook", "format": "json", "content": nb})
 
     def close(self):
-        self.process.terminate()
+        if self.process.poll() is None:
+            self.process.terminate()
         self.process.wait(20)
         self.process.stdout.close()
 
@@ -92,3 +93,5 @@ def test_saving_lifts_the_record_and_clearing_outputs_keeps_it(server, tmp_path)
     saved = json.loads((tmp_path / "work/n.ipynb").read_text())
     assert saved["metadata"]["agent_nb"]["runs"] == {"a": [record]}
     assert saved["cells"][0]["outputs"] == []
+    server.process.terminate()
+    assert "outputs of n.ipynb are cleared; the record of 1 cell remains" in server.process.stdout.read()

@@ -121,18 +121,19 @@ def test_agent_show_is_live_while_the_run_goes_on(ready):
 @pytest.mark.kernel
 def test_a_run_that_is_over_is_shown_as_it_stays_without_a_second_record(ready):
     ready.run("run = await Agent(Scripted(['Hello.']))('hi', view=None)")
-    _, said, shown = ready.run("run.show()")
+    _, said, shown = ready.run("run.show('html')")
     assert said == ""
     assert set(next(iter(shown.values()))["data"]) == {"text/html", "text/markdown", "text/plain"}
 
 
 @pytest.mark.kernel
-def test_widgets_of_a_run_that_is_over_are_swapped_when_the_next_cell_starts(ready):
+def test_a_run_that_is_over_is_shown_live_again_until_the_next_cell_starts(ready):
     ready.run("run = await Agent(Scripted(['Hello.']))('hi', view=None)")
-    _, said, shown = ready.run("run.show('widgets')", cell="w")
+    _, said, shown = ready.run("run.show()", cell="w")
     assert said == ""
     ((key, display),) = shown.items()
-    assert "application/vnd.jupyter.widget-view+json" in display["data"]
+    assert {"application/vnd.jupyter.widget-view+json", "text/html"} <= set(display["data"])
+    assert display["metadata"]["agent_nb"]["live"]  # a server saves the static form only
     _, _, later = ready.run("1")
     assert set(later[key]["data"]) == {"text/html", "text/markdown", "text/plain"}
 

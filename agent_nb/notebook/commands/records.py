@@ -32,7 +32,13 @@ def _cells(magics: AgentMagics) -> str:
     for cell in found:
         when = time.strftime("%d %b %Y %H:%M", time.localtime(cell.recorded)) if cell.recorded else "-"
         rows.append((cell.cell, cell.status, when, cell.prompt))
-    return table(rows) if found else ""
+    return "\n".join([table(rows).rstrip(), *_cleared(magics)]) if found else ""
+
+
+def _cleared(magics: AgentMagics) -> list[str]:
+    count = len(magics.session.library.file().cleared)
+    cells = "1 cell has a record and no output" if count == 1 else f"{count} cells have a record and no output"
+    return [f"{cells}: clearing outputs keeps records, %agent forget removes them"] if count else []
 
 
 def _agent(magics: AgentMagics, options: Options) -> Agent:
