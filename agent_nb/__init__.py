@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from .agent import Stream as Stream
     from .api import parse as parse
     from .collect import runs as runs
+    from .columns import CALLS as CALLS
+    from .columns import EVENTS as EVENTS
+    from .columns import RUNS as RUNS
+    from .columns import TURNS as TURNS
     from .convert import decode as decode
     from .convert import encode as encode
     from .log import EventLog as EventLog
@@ -37,6 +41,10 @@ _WHERE = {
     "tool": "tools.decorator",
     "parse": "api",
     "runs": "collect",
+    "EVENTS": "columns",
+    "CALLS": "columns",
+    "TURNS": "columns",
+    "RUNS": "columns",
     "decode": "convert",
     "encode": "convert",
     "attach": "server.client",
