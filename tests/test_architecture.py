@@ -6,6 +6,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,13 @@ def module(path: Path) -> str:
 MODULES = {module(p): p for p in FILES}
 
 
-def imports(path: Path, *, top_only: bool) -> Iterator[str]:
-    """Yield the absolute names of what a file imports; `top_only`: at module level and not for type checkers."""
+@cache
+def imports(path: Path, *, top_only: bool) -> frozenset[str]:
+    """Return the absolute names of what a file imports; `top_only`: at module level and not for type checkers."""
+    return frozenset(_imports(path, top_only=top_only))
+
+
+def _imports(path: Path, *, top_only: bool) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     package = module(path).split(".") if path.name == "__init__.py" else module(path).split(".")[:-1]
     nodes = _top(tree.body) if top_only else ast.walk(tree)
@@ -80,6 +86,7 @@ def test_the_values_import_nothing_of_ours(name):
     assert ours(ROOT / f"{name}.py", top_only=False) == set()
 
 
+@cache
 def rank(name: str) -> int:
     """The floor a module lives on: values 0, wire 1, rooms 2, core 3, view 4, edges 5, command line 6."""
     parts = name.split(".")[1:]
@@ -164,6 +171,7 @@ def test_each_library_has_its_files(library):
     assert not strangers, f"{library} is imported in {strangers}"
 
 
+@cache
 def _runtime_foreign(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     checking = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
