@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+settings.register_profile("agent_nb", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
+settings.load_profile("agent_nb")
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 

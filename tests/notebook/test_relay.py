@@ -105,7 +105,7 @@ def test_an_unknown_codec_is_refused_before_anything_runs():
 @pytest.mark.parametrize("more", [["--json"], ["--jobs", "2"]])
 def test_what_does_not_go_together_is_refused(more, tmp_path, capsys):
     (tmp_path / "n.ipynb").write_text(json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
-    assert main(["run", "--stream", "agent-event", *more, str(tmp_path / "n.ipynb")]) == 2
+    assert main(["run", "--stream", "cogency", *more, str(tmp_path / "n.ipynb")]) == 2
     assert "--stream" in capsys.readouterr().err
 
 

@@ -22,6 +22,24 @@ def said(seen: Any, **context: Any) -> str:
     return plain.draw(page(RunView().extend(seen), Context(**context)))
 
 
+def long_run(kind: Any) -> list[e.Event]:
+    text = "\n\n".join(f"Paragraph {n} of the story." for n in range(60_000))
+    return [e.RunStart(), kind(content=text), e.End(status="ok")]
+
+
+@pytest.mark.parametrize("kind", [e.Respond, e.Think])
+def test_a_saved_page_of_a_very_long_text_has_its_head_its_tail_and_what_is_left_out(kind):
+    page_ = bundle(long_run(kind))["text/html"]
+    assert "Paragraph 0 of" in page_
+    assert "Paragraph 59999 of" in page_
+    assert re.search(r"… 1,\d{3},\d{3} characters are left out here", page_)
+    assert len(page_) < 8 * base.LONGEST
+
+
+def test_the_live_view_of_a_very_long_text_has_all_of_it():
+    assert "Paragraph 30000 of" in said(long_run(e.Respond), live=True)
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(0.0123, "12 ms"), (1.84, "1.8 s"), (14.2, "14 s"), (59.7, "1 min"), (125, "2 min 5 s")])
 def test_durations(seconds, text):
     assert words.duration(seconds) == text

@@ -17,8 +17,10 @@ import msgspec
 
 from ... import plugins
 from ..cardstates import CallCard, Card
-from ..nodes import Box, Node, Row, T
+from ..nodes import Box, Node, Prose, Row, T
+from ..text import Text
 
+LONGEST = 400_000  # characters of a text that a saved page shows; a page of several megabytes opens in no front end
 Thoughts = Literal["collapse", "show", "hide"]
 
 
@@ -38,6 +40,20 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     editing: frozenset[str] = frozenset()
     notes: Mapping[str, str] = {}
     run_live: bool = False
+
+
+def prose(text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = "") -> tuple[Node, ...]:
+    """Return markdown; where nobody watches any more, of a text longer than LONGEST the head and the tail, and what is left out."""
+    if context.live or len(text) <= LONGEST:
+        return (Prose(text, open=growing, dim=dim, key=key),)
+    whole, half = str(text), LONGEST // 2
+    head, tail = whole[:half].rpartition("\n\n")[0] or whole[:half], whole[-half:].partition("\n\n")[2] or whole[-half:]
+    left_out = f"… {len(whole) - len(head) - len(tail):,} characters are left out here; the run and its record have them."
+    return (
+        Prose(Text(head), dim=dim, key=key),
+        Row((T(left_out, tone="wait"),)),
+        Prose(Text(tail), dim=dim, key=f"{key}…"),
+    )
 
 
 def draw(state: Any, context: Context, kind: str = "") -> Node | None:

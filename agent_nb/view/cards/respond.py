@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ..cardstates import RespondCard
-from ..nodes import Node, Prose, Row, Stack, T
-from .base import Context
+from ..nodes import Node, Row, Stack, T
+from .base import Context, prose
 
 
 def card(state: RespondCard, context: Context) -> Node | None:
     """Return the text, and a remark if it was cut off."""
     if state.done and not len(state.text):
         return None
-    prose = Prose(state.text, open=not state.done, key=state.key)
-    if not state.incomplete:
-        return prose
-    return Stack((prose, Row((T("The answer was cut off here.", tone="wait"),))))
+    told = prose(state.text, context, growing=not state.done, key=state.key)
+    cut = (Row((T("The answer was cut off here.", tone="wait"),)),) if state.incomplete else ()
+    return Stack((*told, *cut)) if len(told) + len(cut) > 1 else told[0]

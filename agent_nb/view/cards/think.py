@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..cardstates import ThinkCard
-from ..nodes import Fold, Node, Prose, Row, T
+from ..nodes import Fold, Node, Row, T
 from ..words import clip, duration, gist
-from .base import Context
+from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
@@ -14,7 +14,7 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         return None
     said, about = _title(state), gist(state.text.tail(4000) if len(state.text) < 4000 else str(state.text)[:2000]) if state.done else ""
     left = (T(said, tone="muted"), *((T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()))
-    body = (*_attributes(state), Prose(state.text, open=not state.done, dim=True, key=state.key))
+    body = (*_attributes(state), *prose(state.text, context, growing=not state.done, dim=True, key=state.key))
     title = f"{said} — {about}" if about else said
     return Fold((Row(left),), body, open=not state.done or context.thoughts == "show", accordion=True, title=title)
 
