@@ -2,7 +2,10 @@
 
 import itertools
 import json
+import os
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -90,10 +93,21 @@ class Front:
         return bool(self.shown) and MIME in self.last["data"] and WIDGET not in self.last["data"]
 
 
+OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
+
+
+@pytest.fixture(params=[sys.executable, *OTHERS], ids=lambda p: Path(p).parent.parent.name or p)
+def kernel(request, kernel_type, tmp_path):
+    """A kernel for one test: a view that stays holds on to the cell it belongs to."""
+    kernel = kernel_type(request.param, tmp_path)
+    yield kernel
+    kernel.close()
+
+
 @pytest.fixture
 def front(kernel):
     front = Front(kernel)
-    front.cell(f"%reset -f\n{SETUP}")
+    front.cell(SETUP)
     assert "Error" not in front.text
     return front
 
