@@ -65,6 +65,17 @@ def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
     assert "What the prices say" in text(painter)
 
 
+def test_a_button_is_announced_disabled_and_enabled_when_its_presses_are_heard(painter, acts, rich, monkeypatch):
+    announced, whole = [], w.Button.open
+    monkeypatch.setattr(w.Button, "open", lambda button: (announced.append(button.disabled), whole(button)))
+    play(painter, rich.seen[:2])
+    (stop,) = find(painter, w.Button)
+    stop.click()
+    assert announced == [True]
+    assert not stop.disabled
+    assert acts
+
+
 def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
     shapes = []
     for every in (1, 7, 10_000):

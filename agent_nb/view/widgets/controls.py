@@ -41,9 +41,9 @@ class Buttons(Slot):
         self._nodes[node.key] = node
         if made is None:
             self.kit.sent += 2
-            styles = {"ok": "success", "bad": "danger"}
-            made = w.Button(description=node.label, disabled=not node.enabled, tooltip=node.hint, layout=self.kit.layout)
-            made.button_style = styles.get(node.tone, "")
+            style = {"ok": "success", "bad": "danger"}.get(node.tone, "")
+            # Enabled below, when presses are heard: one between the announcement and `on_click` would be lost.
+            made = w.Button(description=node.label, disabled=True, tooltip=node.hint, layout=self.kit.layout, button_style=style)
             heard = _beside_the_cell(made)
             made.on_click(lambda _: (heard(), self.kit.press(self._nodes[node.key])))
         self.kit.set(made, "description", node.label)
