@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent import Agent as Agent
-    from .agent import Stream as Stream
     from .api import parse as parse
     from .collect import runs as runs
     from .columns import CALLS as CALLS
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from .run import Run as Run
     from .server.client import attach as attach
     from .server.kernel import serve as serve
+    from .stream import Stream as Stream
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
     from .watching import watch as watch
@@ -33,7 +33,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "Agent": "agent",
-    "Stream": "agent",
+    "Stream": "stream",
     "Run": "run",
     "EventLog": "log",
     "Scripted": "models.scripted",

@@ -24,7 +24,8 @@ from .codecs.losses import Losses
 from .codecs.plain import plain
 from .codecs.settle import Settler
 from .errors import UsageError
-from .events import Delta, End, Error, Event, Interrupt, RunStart, User, encode_event, event_from, to_builtins
+from .event_json import encode_event, event_from, to_builtins
+from .events import Delta, End, Error, Event, Interrupt, RunStart, User
 from .items import Piece, Pieces
 from .log import EventLog, new_run_id
 from .redact import Redactor, redact_text, redact_value

@@ -16,7 +16,6 @@ Rules
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,9 +23,10 @@ from typing import Any
 
 import msgspec
 
-from . import events
+from . import events, locks
 from .chunks import encode_chunks
-from .events import Call, Delta, Event, Respond, Think, decode_event, encode_event
+from .event_json import decode_event, encode_event
+from .events import Call, Delta, Event, Respond, Think
 from .log import EventLog
 from .portable import Home
 from .record import closed
@@ -39,8 +39,6 @@ QUIET = 60.0  # seconds after which an unlocked journal counts as abandoned, whe
 _HEAD = 256 * 1024  # bytes
 _TAIL = 64 * 1024
 
-if sys.platform != "win32":
-    import fcntl
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,8 +88,7 @@ class Journal:
         path = where / name
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         self.path = path
-        if sys.platform != "win32":
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locks.take(self._file)
         self._write(msgspec.json.encode(header) + b"\n")
 
     def __call__(self, event: Event) -> None:
@@ -246,28 +243,10 @@ def _look(path: Path) -> Found | None:
 def _alive(path: Path) -> bool:
     """Return whether a process is writing the journal."""
     try:
-        return _held(path)
+        held = locks.held(path)
+        return time.time() - path.stat().st_mtime < QUIET if held is None else held
     except OSError:
         return False
-
-
-if sys.platform == "win32":
-
-    def _held(path: Path) -> bool:
-        return time.time() - path.stat().st_mtime < QUIET
-
-else:
-
-    def _held(path: Path) -> bool:
-        file = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        else:
-            return False
-        finally:
-            os.close(file)
 
 
 def _header(line: bytes) -> Header:

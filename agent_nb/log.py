@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, overload
 import msgspec
 
 from .chunks import decode_chunks, encode_chunks
-from .events import Call, Delta, Event, Respond, Think, decode_event, encode_event, to_builtins
+from .event_json import decode_event, encode_event, to_builtins
+from .events import Call, Delta, Event, Respond, Think
 
 if TYPE_CHECKING:
     import pandas as pd

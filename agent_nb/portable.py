@@ -23,6 +23,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
@@ -39,6 +40,12 @@ _MARKED = re.compile(SIGN + r"([~=\\])")
 def canonical(value: Any) -> str:
     """Return a JSON value as canonical text. Raises ValueError for what is no JSON."""
     return json.dumps(_numbers(value, DEEPEST * 2), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def tilde(path: Path) -> str:
+    """Return a path as text, the home folder as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def sha256(text: str) -> str:

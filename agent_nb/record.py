@@ -24,7 +24,8 @@ import msgspec
 from . import events
 from .chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
 from .cut import CAP, Cut, shorten
-from .events import Call, Event, Respond, Think, event_from, to_builtins
+from .event_json import event_from, to_builtins
+from .events import Call, Event, Respond, Think
 from .log import EventLog, block_text
 from .portable import Home, Packer, Unpacker, canonical, payload_key, references, sha256
 

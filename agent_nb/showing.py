@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from .agent import Stream
     from .run import Run
+    from .stream import Stream
 
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)

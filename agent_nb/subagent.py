@@ -31,7 +31,8 @@ from .tools.base import Asker, Decision, Question, Tool, ToolContext
 from .tools.decorator import clean_name
 
 if TYPE_CHECKING:
-    from .agent import Agent, Stream
+    from .agent import Agent
+    from .stream import Stream
 
 SCHEMA = {
     "type": "object",

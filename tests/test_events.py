@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import events
-from agent_nb.events import TYPES, Event, Unknown, decode_event, encode_event, event_from, to_builtins
+from agent_nb.event_json import decode_event, encode_event, event_from, to_builtins
+from agent_nb.events import TYPES, Event, Unknown
 
 SEED_TYPES = {"user", "think", "call", "execute", "result", "respond", "end", "metric", "error", "interrupt"}
 WORDS = st.text(st.characters(exclude_categories=["Cs"]))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_nb import events as e
 from agent_nb.columns import BY_NAME, CALLS, EVENTS, PRESETS, RUNS, TURNS, Column
 from agent_nb.errors import UsageError
-from agent_nb.events import event_from
+from agent_nb.event_json import event_from
 from agent_nb.frame import to_frame
 from agent_nb.log import EventLog
 from agent_nb.rows import Place

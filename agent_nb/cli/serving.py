@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..portable import tilde
 from .shared import OK, Arguments, complain, notebooks
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
@@ -43,7 +44,7 @@ def serve(arguments: Arguments) -> int:
         nonlocal left
         left = tokens.leave(server.url, server.token)
         print(f"agent-nb serves at {server.url}", flush=True)
-        where = place or (f"in {tokens.tilde(left.path)}" if left else "lost: no file for it can be written; set AGENT_NB_TOKEN")
+        where = place or (f"in {tilde(left.path)}" if left else "lost: no file for it can be written; set AGENT_NB_TOKEN")
         print(f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C", flush=True)
 
     try:

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ..events import TYPES, AnyEvent, Event, Unknown, decode_event, encode_event, event_from
+from ..event_json import decode_event, encode_event, event_from
+from ..events import TYPES, AnyEvent, Event, Unknown
 from ..wire.lines import LIMIT
 from .base import REASONS, Codec, Options, handed
 from .framing import Framing, Item, Unframer, dumps, loads, sse

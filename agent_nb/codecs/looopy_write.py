@@ -38,11 +38,11 @@ from ..events import (
 )
 from .base import Item, Options, note_of
 from .framing import sse_safe
-from .looopy_lines import DRAW, NAME, SHIFTS, Obj, as_in_document, bare, draw_complete, draw_delta
+from .looopy_imported import Imported
+from .looopy_lines import DRAW, NAME, Obj, as_in_document, bare, draw_complete, draw_delta
 from .losses import Losses
-from .residue import restore
 from .times import iso
-from .writing import Answer, Live, noted_pieces, pieces
+from .writing import Answer, Live, pieces
 
 
 class LooopyWriter:
@@ -100,7 +100,7 @@ class _Run:
         self._where: Obj = {"contextId": conversation or run, "taskId": run}
         self._live = Live()
         self._said = ""
-        self._imported_said: dict[str, str] = {}  # by span
+        self._imported = Imported(self._live)
         self._answer = Answer()
         self._index: dict[str, int] = {}  # of the next delta, by span
         self._thoughts = 0
@@ -114,7 +114,7 @@ class _Run:
         """Return the objects of one event, envelope included."""
         note = note_of(event, NAME)
         if note is not None:
-            return self._imported(event, note)
+            return self._imported.write(event, note)
         handler = self.HANDLERS.get(type(event))
         objects = handler(self, event) if handler else []
         inner = event.span and type(event) is not Node
@@ -140,32 +140,6 @@ class _Run:
             name = self._agents.get("/".join(parts[:count]))
             if name:
                 out.append(f"agent:{name}")
-        return out
-
-    def _imported(self, event: Event, note: Obj) -> list[Obj]:
-        if note.get("derived"):
-            return []
-        if isinstance(event, Delta):
-            self._live.add(event)
-            self._imported_said[event.span] = self._imported_said.get(event.span, "") + event.text
-            return [restore(draw_delta(event.text), note)] if event.of == "respond" else []
-        if isinstance(event, Respond):
-            return self._imported_text(event, note)
-        if isinstance(event, Extension) and event.name == "content-complete":
-            self._imported_said.pop(event.span, None)
-        draw = DRAW.get(type(event))
-        return [restore(draw(event), note)] if draw else []
-
-    def _imported_text(self, event: Respond, note: Obj) -> list[Obj]:
-        complete = note.get("complete")
-        if note.get("form") == "whole":
-            return [restore(draw_complete(event.content), complete if isinstance(complete, dict) else {})]
-        out: list[Obj] = []
-        if not self._live.take(event):
-            out = [restore(draw_delta(text), n) for text, n in noted_pieces(event, note, SHIFTS)]
-            self._imported_said[event.span] = self._imported_said.get(event.span, "") + event.content
-        if isinstance(complete, dict):
-            out.append(restore(draw_complete(self._imported_said.pop(event.span, "")), complete))
         return out
 
     # Runs of our own.

@@ -107,13 +107,15 @@ def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
 
 def put(question: Question) -> Decision | None:
     """Ask on this thread and return the answer; None when there turns out to be no input."""
+    from IPython.core.error import StdinNotImplementedError
+
     text = wording(question)
     for _ in range(ATTEMPTS):
         try:
             said = input(text).strip().lower()
         except EOFError:
             return Decision(False, by="stdin", reason="the input ended")
-        except NotImplementedError:  # ipykernel's StdinNotImplementedError
+        except StdinNotImplementedError:
             return None
         if said in ANSWERS:
             return ANSWERS[said]

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..agent import Replay, Stream
 from ..errors import AgentError, UsageError
 from ..log import EventLog
 from ..published import Announced
@@ -22,6 +21,7 @@ from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
 from ..signing import sign, user_key
+from ..stream import Replay, Stream
 from ..tape import Match
 from ..view.bundle import bundle
 from ..view.live import LiveView

@@ -22,7 +22,7 @@ from functools import partial
 import msgspec
 
 from .. import events
-from ..agent import Agent, Replay, Stream
+from ..agent import Agent
 from ..errors import AgentError, Cancelled
 from ..journal import Journal
 from ..log import EventLog
@@ -30,6 +30,7 @@ from ..published import announce
 from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
+from ..stream import Replay, Stream
 from ..tools.base import Asker
 from ..view.live import open_view
 from ..view.renderer import HERTZ

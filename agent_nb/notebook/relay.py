@@ -23,7 +23,8 @@ from typing import Any
 from ..codecs.base import Codec
 from ..codecs.detect import named
 from ..codecs.losses import Losses
-from ..events import Event, encode_event
+from ..event_json import encode_event
+from ..events import Event
 from ..log import EventLog
 from .cell import Cell
 

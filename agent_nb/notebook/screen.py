@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from ..events import Event, Interrupt, encode_event
+from ..event_json import encode_event
+from ..events import Event, Interrupt
 from ..log import EventLog
 from ..record import KEY, MIME, closed, events_of, log_of, record_hash, run_record
 from ..run import Run

@@ -41,7 +41,7 @@ from .relay import send
 from .summary import summary
 
 if TYPE_CHECKING:
-    from ..agent import Stream
+    from ..stream import Stream
 
 UNSEEN = 1.0  # paints a second where nobody looks on
 NONE = ""  # the conversation of a run that belongs to none

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..agent import Agent, Stream
+from ..agent import Agent
 from ..errors import UsageError
 from ..log import EventLog
 from ..run import Run
+from ..stream import Stream
 
 CONVERSATIONS = 200
 

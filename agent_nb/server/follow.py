@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ..events import Delta, End, Error, Event, decode_event
+from ..event_json import decode_event
+from ..events import Delta, End, Error, Event
 from ..wire.sse import Frame
 from .channel import parse_id
 

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from ..codecs.base import Codec, Encoder
 from ..codecs.framing import RAW, Framing, Item, dumps, sse, sse_safe
-from ..events import Extension, encode_event
+from ..event_json import encode_event
+from ..events import Extension
 from .channel import START, Entry, Gap, Position
 
 CANONICAL = "canonical"

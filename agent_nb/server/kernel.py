@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import published
 from ..models import keys
+from ..portable import tilde
 from ..published import Announced
 from ..run import Run
 from . import tokens
@@ -106,7 +107,7 @@ class Serving:
         ways = [("in another notebook of yours", f"%agent attach {self.url}"), ("in Python", f'await agent_nb.attach("{self.url}")')]
         if self._left is None:
             return [*ways, ("token", "server.token (it could not be left in a file)")]
-        path = tokens.tilde(self._left.path)
+        path = tilde(self._left.path)
         curl = f'curl -N -H "Authorization: Bearer $(jq -r .token {path})" {self.url}/runs/ID/events'
         return [*ways, ("elsewhere", curl), ("token", f"in {path}, for you alone; here: server.token")]
 

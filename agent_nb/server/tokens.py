@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from .. import locks
 from ..errors import UsageError
-
-if sys.platform != "win32":
-    import fcntl
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -67,8 +64,7 @@ def leave(url: str, token: str, where: Path | None = None) -> Left | None:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
         return None
-    if sys.platform != "win32":
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    locks.take(file)
     os.write(file, msgspec.json.encode(Note(url, token, os.getpid())))
     return Left(path, file)
 
@@ -105,26 +101,6 @@ def from_file(path: Path) -> str:
     return token
 
 
-def tilde(path: Path) -> str:
-    """Return a path as text, the home folder as `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
-
-
-if sys.platform == "win32":
-
-    def _alive(path: Path, pid: int) -> bool:
-        return path.exists() and pid > 0
-
-else:
-
-    def _alive(path: Path, _pid: int) -> bool:
-        file = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        else:
-            return False
-        finally:
-            os.close(file)
+def _alive(path: Path, pid: int) -> bool:
+    held = locks.held(path)
+    return path.exists() and pid > 0 if held is None else held

@@ -27,6 +27,7 @@ import nbformat
 
 from agent_nb import events as e
 from agent_nb.chunks import pack_chunks
+from agent_nb.event_json import encode_event
 from agent_nb.log import EventLog
 from agent_nb.notebook.metadata import lift
 from agent_nb.record import KEY, MIME, events_of, run_record
@@ -120,7 +121,7 @@ def size() -> None:
         back = EventLog.of_events(events_of(saved["metadata"][KEY]["runs"]["c1"][0]))
         assert list(back) == list(log)
         assert sorted(back.deltas(), key=lambda d: (d.block, d.ts)) == sorted(_whole_blocks(log, deltas), key=lambda d: (d.block, d.ts))
-        raw = sum(len(e.encode_event(d)) + 1 for d in deltas)
+        raw = sum(len(encode_event(d)) + 1 for d in deltas)
         chunks = sum(len(pack_chunks(x.chunks)) for x in log if isinstance(x, e.Think | e.Respond | e.Call))
         print(
             f"  {name:15} record {ours / text:5.2f}   notebook {whole / text:5.2f}   (chunk timings alone {chunks / text:.2f}, "
@@ -197,7 +198,7 @@ def _inspect(events: list[e.Event], ours: float) -> None:
     except ImportError:
         print("  inspect_ai is not installed: not compared")
         return
-    infos = [InfoEvent(source=x.type, data=json.loads(e.encode_event(x))) for x in events]
+    infos = [InfoEvent(source=x.type, data=json.loads(encode_event(x))) for x in events]
     sample = EvalSample(id=1, epoch=1, input="", target="", events=list(infos))
     spec = EvalSpec(created="2025-11-21T00:00:00+00:00", task="bench", dataset=EvalDataset(), model="none", config=EvalConfig())
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.events import encode_event
+from agent_nb.event_json import encode_event
 
 RUN = [ev.User(seq=1, ts=1.5, run="r", content="é \u2028"), ev.Call(seq=2, run="r", call_id="c", name="n", args={"a": [1, None]}),
        ev.Respond(seq=3, run="r", content="x", extra={"cogency": {"fields": {"k": 1}}}), ev.Unknown(seq=4, run="r", kind="newer",

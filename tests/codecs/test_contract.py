@@ -10,6 +10,7 @@ from agent_nb import events as ev
 from agent_nb.codecs.base import DETAILS
 from agent_nb.codecs.detect import detect, named
 from agent_nb.errors import UsageError, WireError
+from agent_nb.event_json import encode_event
 from agent_nb.events import TYPES, Event
 
 READS = {"loom-export": "loom:export"}
@@ -323,7 +324,7 @@ def test_no_canonical_json_travels_inside_a_foreign_field(foreign, tool):
     text = "".join(with_codec.write(events))
     unescaped = text.replace("\\", "")
     for event in events:
-        assert ev.encode_event(event).decode() not in unescaped
+        assert encode_event(event).decode() not in unescaped
     assert '"settings"' not in text
     assert '"raw_args"' not in text
     assert '"attachments"' not in text

@@ -4,6 +4,7 @@ import asyncio
 import builtins
 
 import pytest
+from IPython.core.error import StdinNotImplementedError
 
 from agent_nb.notebook import asking
 from agent_nb.notebook.asking import ANSWERS, Clicks, either_asker, put, stdin_asker, wording
@@ -54,7 +55,7 @@ def test_the_end_of_input_is_a_no(answer):
 
 
 def test_no_input_after_all_is_nobody(answer):
-    answer(NotImplementedError("raw_input was called, but this frontend does not support input requests"))
+    answer(StdinNotImplementedError("raw_input was called, but this frontend does not support input requests"))
     assert put(QUESTION) is None
 
 

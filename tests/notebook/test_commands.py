@@ -4,6 +4,7 @@ import getpass
 import json
 
 import pytest
+from IPython.core.error import StdinNotImplementedError
 
 from agent_nb import Scripted
 from agent_nb.models import keys
@@ -71,7 +72,7 @@ def test_a_key_is_asked_for_kept_and_never_shown(ask, monkeypatch, capsys):
         keys.forget("openai")
 
 
-@pytest.mark.parametrize("fault", [EOFError(), NotImplementedError()])
+@pytest.mark.parametrize("fault", [EOFError(), StdinNotImplementedError()])
 def test_without_a_keyboard_the_variable_is_named(loaded, monkeypatch, fault):
     def no_keyboard(prompt):
         raise fault

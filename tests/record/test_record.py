@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent_nb import events as e
 from agent_nb.check import check, check_metadata, secrets_in
-from agent_nb.events import decode_event, event_from, to_builtins
+from agent_nb.event_json import decode_event, event_from, to_builtins
 from agent_nb.log import EventLog
 from agent_nb.portable import LARGE
 from agent_nb.record import attach, closed, detach, events_of, log_of, payload_keys, record_hash, run_record

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import AgentError, UsageError
+from ...portable import tilde
 from ..asking import printable
-from .shared import elsewhere, say, table, tilde
+from .shared import elsewhere, say, table
 
 if TYPE_CHECKING:
     from ..magic import AgentMagics
@@ -67,9 +68,11 @@ def key(magics: AgentMagics, arguments: list[str]) -> None:
         raise UsageError("Write %agent key PROVIDER, or %agent key PROVIDER --keyring. The key is asked for, not written in the cell.")
     from getpass import getpass
 
+    from IPython.core.error import StdinNotImplementedError
+
     try:
         entered = getpass(f"Key of {printable(provider)}: ")
-    except (EOFError, NotImplementedError):
+    except (EOFError, StdinNotImplementedError):
         variable = keys.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
         raise UsageError(f"There is no keyboard here to enter a key. Set the variable {variable}.") from None
     say(f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}.")

@@ -1,0 +1,46 @@
+"""What was read from Looopy (seed 004), back to the lines it came from.
+
+Why apart from the writer of runs of our own: nothing is decided here; the notes of the events say what stood there.
+"""
+
+from __future__ import annotations
+
+from ..events import Delta, Event, Extension, Respond
+from .looopy_lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
+from .residue import restore
+from .writing import Live, noted_pieces
+
+
+class Imported:
+    """The events of one run that carry notes of Looopy's."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._said: dict[str, str] = {}  # since the last whole text, by span
+
+    def write(self, event: Event, note: Obj) -> list[Obj]:
+        """Return the objects of one event."""
+        if note.get("derived"):
+            return []
+        if isinstance(event, Delta):
+            self._live.add(event)
+            self._said[event.span] = self._said.get(event.span, "") + event.text
+            return [restore(draw_delta(event.text), note)] if event.of == "respond" else []
+        if isinstance(event, Respond):
+            return self._text(event, note)
+        if isinstance(event, Extension) and event.name == "content-complete":
+            self._said.pop(event.span, None)
+        draw = DRAW.get(type(event))
+        return [restore(draw(event), note)] if draw else []
+
+    def _text(self, event: Respond, note: Obj) -> list[Obj]:
+        complete = note.get("complete")
+        if note.get("form") == "whole":
+            return [restore(draw_complete(event.content), complete if isinstance(complete, dict) else {})]
+        out: list[Obj] = []
+        if not self._live.take(event):
+            out = [restore(draw_delta(text), n) for text, n in noted_pieces(event, note, SHIFTS)]
+            self._said[event.span] = self._said.get(event.span, "") + event.content
+        if isinstance(complete, dict):
+            out.append(restore(draw_complete(self._said.pop(event.span, "")), complete))
+        return out
