@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import argparse
 import bisect
-import importlib.util
 import statistics
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-HARNESS = Path(__file__).parents[1] / "browser" / "conftest.py"
+from common import harness
+
 MIME = "application/vnd.agent-nb.run+json"
 SETUP = """
 %load_ext agent_nb
@@ -68,16 +68,6 @@ PRESS = """async index => {
     window.pressed = performance.timeOrigin + performance.now();
     window.jupyterapp.commands.execute('notebook:run-cell').finally(() => { window.ended[index] = true; });
 }"""
-
-
-def harness() -> Any:
-    """Return the module with the Jupyter server and the browser."""
-    spec = importlib.util.spec_from_file_location("browser_harness", HARNESS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def run(notebook: Any, code: str, texts: list[str]) -> tuple[dict[str, float], float, int]:

@@ -18,19 +18,8 @@ from typing import Any
 
 import comm
 from comm.base_comm import BaseComm
+from common import PART
 
-PART = """## Section {i}
-
-The **median** of part {i} is `{i}.5`, and the rest of this paragraph says in plain words what that means for the reader of it.
-
-- first point of the list, with some words
-- second point, with *emphasis* and a [link](https://example.com/{i})
-
-```python
-value_{i} = compute(part={i}, robust=True)  # a comment
-```
-
-"""
 TOKEN = 5  # characters
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import importlib.util
 import statistics
 import tempfile
 import time
@@ -20,28 +19,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-HARNESS = Path(__file__).parents[1] / "browser" / "conftest.py"
+from common import PART, harness
+
 SETUP = """
+PART = THE_PART
 import asyncio, time, threading
 import ipywidgets as w
 from IPython.display import display
 from ipywidgets.widgets import widget as registry
-PART = '''## Section {i}
-
-The **median** of part {i} is `{i}.5`, and the rest of this paragraph says in plain words what that means for the reader of it.
-
-- first point of the list, with some words
-- second point, with *emphasis* and a [link](https://example.com/{i})
-
-```python
-value_{i} = compute(part={i}, robust=True)  # a comment
-```
-
-| a | b |
-|---|---|
-| {i} | text of a cell |
-
-'''
 def made(size):
     text, i = "", 0
     while len(text) < size:
@@ -57,7 +42,7 @@ async def paced(pieces, seconds, do):
 def cut(text, tokens):
     size = max(1, len(text) // tokens)
     return [text[i:i + size] for i in range(0, len(text), size)]
-"""
+""".replace("THE_PART", repr(PART))
 OURS = """
 from agent_nb import events as e
 from agent_nb.log import EventLog
@@ -122,16 +107,6 @@ WAYS = {
 WATCH = """([i, after]) => { window.__seen = 0; const look = () => {
     const o = window.jupyterapp.shell.currentWidget.content.widgets[i].node.querySelector('.jp-Cell-outputWrapper');
     if (o && o.textContent.includes('THE-END')) window.__seen = Date.now(); else setTimeout(look, 10); }; setTimeout(look, after); }"""
-
-
-def harness() -> Any:
-    """Return the module with the Jupyter server and the browser."""
-    spec = importlib.util.spec_from_file_location("browser_harness", HARNESS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def tasks(session: Any) -> tuple[float, float]:
