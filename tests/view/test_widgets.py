@@ -76,6 +76,18 @@ def test_a_button_is_announced_disabled_and_enabled_when_its_presses_are_heard(p
     assert acts
 
 
+def test_the_end_of_a_run_leaves_the_widgets_before_its_footer_as_they_are(painter, begun):
+    begun.answer("It is *done*.")
+    view, _ = play(painter, begun.seen)
+    before = painter.board.root.children
+    view.apply(e.End(ts=9.0))
+    painter.paint(view, None)
+    after = painter.board.root.children
+    assert not find(painter, w.Button)
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + 1
+
+
 def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
     shapes = []
     for every in (1, 7, 10_000):

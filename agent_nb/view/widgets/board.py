@@ -43,8 +43,11 @@ class Board(Several):
         return self.widgets[0]
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return the sections by key."""
-        return [((s.key, type(s.child) if moves(s.child) else "still"), s.child if moves(s.child) else (s.child,)) for s in node.sections]
+        """Return the sections by key. One that has moved keeps its widgets: front ends make everything behind another one anew."""
+        keys = [(s.key, type(s.child)) for s in node.sections]
+        moved = [moves(s.child) or key in self._slots for s, key in zip(node.sections, keys, strict=True)]
+        parts = zip(node.sections, keys, moved, strict=True)
+        return [(key, s.child) if own else ((s.key, "still"), (s.child,)) for s, key, own in parts]
 
     def draw(self, page: nodes.Page) -> int:
         """Show a page; return how many messages that took."""
