@@ -51,9 +51,11 @@ def pack_chunks(text: str) -> str:
     """Return the packed form of an encoded string, or the string itself where that is not shorter. Raises as `decode_chunks`."""
     if text.startswith(PACKED):
         return text
-    pairs = list(decode_chunks(text))
-    numbers = b"".join(_bytes(n) for column in zip(*pairs, strict=True) for n in column)
-    packed = PACKED + base64.b85encode(zlib.compress(numbers, 9)).decode()
+    lengths, gaps = bytearray(), bytearray()
+    for length, gap in decode_chunks(text):
+        _add(lengths, length)
+        _add(gaps, gap)
+    packed = PACKED + base64.b85encode(zlib.compress(lengths + gaps, 9)).decode()
     return packed if len(packed) < len(text) else text
 
 
@@ -62,13 +64,11 @@ def unpack_chunks(text: str) -> str:
     return encode_chunks(_unpacked(text)) if text.startswith(PACKED) else text
 
 
-def _bytes(n: int) -> bytes:
-    out = bytearray()
+def _add(out: bytearray, n: int) -> None:
     while n >= _BYTE_MORE:
         out.append(_BYTE_MORE | (n & 127))
         n >>= 7
     out.append(n)
-    return bytes(out)
 
 
 def _unpacked(text: str) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ Rules: any split of the text gives the same segments; the work is linear in the 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -85,12 +85,13 @@ class Splitter:
             self._column = 0 if line.endswith("\n") else self._column + len(line)
         self.rest += "".join(out)
 
-    def finished(self, *, final: bool = False) -> list[Segment]:
-        """Return the segments that are finished now, each once; with `final` all that is left."""
-        out: list[Segment] = []
-        while self._step(out, final):
-            pass
-        return out
+    def finished(self, *, final: bool = False) -> Iterator[Segment]:
+        """Yield the segments that are finished now, each once; with `final` all that is left. Take all of them."""
+        more = True
+        while more:
+            out: list[Segment] = []
+            more = self._step(out, final)
+            yield from out
 
     def tail(self) -> Segment:
         """Return the open end."""

@@ -16,11 +16,12 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from ..events import Approval, End, Error, Event, Interrupt
+from msgspec import structs
+
+from ..events import Approval, Delta, End, Error, Event, Interrupt
 from .state import RunView
 
 HERTZ = 10.0
@@ -29,6 +30,7 @@ DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
 FRAME = 0.02  # s between two looks at a view that is not to be painted yet
 PATIENCE = 3  # failed paints in a row before a painter is given up
 URGENT = (Approval, Error, Interrupt, End)
+TEXTS = frozenset({"think", "respond", "call"})  # deltas that carry pieces of a text
 
 
 class Source(Protocol):
@@ -70,6 +72,29 @@ class Budget:
 SHARED = Budget()
 
 
+class Pieces:
+    """Deltas of one text that followed each other, as one delta at the time of the first."""
+
+    def __init__(self, first: Delta) -> None:
+        self._first = first
+        self._texts = [first.text]
+
+    def take(self, event: Event) -> bool:
+        """Take a delta that continues the text; return whether it does."""
+        first = self._first
+        if type(event) is not Delta or event.block != first.block or event.of != first.of or event.span != first.span:
+            return False
+        if event.name != first.name or event.run != first.run:
+            return False
+        self._texts.append(event.text)
+        return True
+
+    @property
+    def delta(self) -> Delta:
+        """All of them in one."""
+        return structs.replace(self._first, text="".join(self._texts)) if len(self._texts) > 1 else self._first
+
+
 class Renderer:
     """Paints a log while it grows. `step` is the whole of it; `start` runs it on a thread in a copy of the caller's context."""
 
@@ -91,7 +116,8 @@ class Renderer:
         self._frame = 1 / hz
         self._budget = budget
         self._clock, self._wall = clock, wall
-        self._pending: deque[Event | RunView] = deque()
+        self._pending: list[Event | RunView | Pieces] = []
+        self._lock = threading.Lock()  # of what is pending
         self._held = 0  # events that a view must have before it is painted
         self._held_until = 0.0
         self._wake = threading.Event()
@@ -119,7 +145,10 @@ class Renderer:
 
     def push(self, event: Event) -> None:
         """Take an event from the log; it is folded on the renderer's thread."""
-        self._pending.append(event)
+        with self._lock:
+            last = self._pending[-1] if self._pending else None
+            if not (type(last) is Pieces and last.take(event)):
+                self._pending.append(Pieces(event) if type(event) is Delta and event.of in TEXTS else event)
         if isinstance(event, URGENT):
             self._urgent = True
             self._wake.set()
@@ -132,7 +161,8 @@ class Renderer:
             self._detach()
             self._detach = None
         self._held, self._held_until = events, self._clock() + 1.0
-        self._pending.append(view)
+        with self._lock:
+            self._pending.append(view)
         self._log = log
         self.subscribe()
 
@@ -191,14 +221,16 @@ class Renderer:
             time.sleep(min(rest, 0.01))
 
     def _fold(self) -> None:
-        while self._pending:
-            self._dirty = True
-            item = self._pending.popleft()
+        """Fold what has come so far. What comes meanwhile is for the next time: a flood would never let a paint begin."""
+        with self._lock:
+            items, self._pending = self._pending, []
+            self._dirty = self._dirty or bool(items)
+        for item in items:
             if isinstance(item, RunView):
                 self.view = item
                 self._painter.restart()
             else:
-                self.view.apply(item)
+                self.view.apply(item.delta if isinstance(item, Pieces) else item)
 
     def _paint(self, now: float) -> None:
         self._painting = True

@@ -3,8 +3,8 @@
     python tests/bench/memory.py [--tokens 1000000]
 
 The model makes its words as they are asked for, as one on the network does, a paragraph at a time; the front end is a comm that counts
-bytes. Prints the resident memory before, at the end and at its highest, and what
-the view has sent.
+bytes. Prints the resident memory before, at the end, when all of it is shown, with the static view and the record, and at its highest;
+and what the view has sent.
 """
 
 from __future__ import annotations
@@ -81,6 +81,9 @@ async def run(tokens: int) -> None:
     done = await stream
     print(f"{tokens:,} tokens, {len(done.answer) / 1e6:.1f} MB of text, {done.status} after {time.perf_counter() - begun:.0f} s")
     print(f"resident before {before:.0f} MB, at the end of the run {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB", flush=True)
+    while not view.caught_up:
+        await asyncio.sleep(0.1)
+    print(f"all of it shown after {time.perf_counter() - begun:.0f} s: {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB", flush=True)
     widgets = _count(view._painter.board.root)
     view.close(dict(bundle(done.log)))
     run_record(done.log)

@@ -226,3 +226,36 @@ def test_it_has_not_caught_up_while_it_paints(clock):
     painter.paint = lambda view, now: seen.append(renderer.caught_up) or 1
     drive(renderer, clock, 0.01, e.Approval(call_id="k"))
     assert not any(seen)
+
+
+def test_pieces_of_one_text_are_folded_as_one_at_the_time_of_the_first(clock):
+    painter = Painter(clock)
+    renderer = make(clock, painter)
+    renderer.step()
+    applied = []
+    whole = renderer.view.apply
+    renderer.view.apply = lambda event: (applied.append(event), whole(event))  # type: ignore[method-assign,func-returns-value]
+    for number, (block, text) in enumerate([("a", "One "), ("a", "two "), ("b", "Other"), ("a", "three")]):
+        renderer.push(e.Delta(block=block, of="respond", text=text, ts=float(number)))
+    renderer.push(e.Delta(of="status", text="loading"))
+    renderer.push(e.Delta(of="status", text="loaded"))
+    renderer.step()
+    assert [(d.block, d.text, d.ts) for d in applied] == [
+        ("a", "One two ", 0.0), ("b", "Other", 2.0), ("a", "three", 3.0), ("", "loading", 0.0), ("", "loaded", 0.0)
+    ]  # fmt: skip
+
+
+def test_what_comes_while_a_step_folds_does_not_keep_it_from_painting(clock):
+    painter = Painter(clock)
+    renderer = make(clock, painter)
+    whole = renderer.view.apply
+
+    def flooded(event: e.Event) -> None:
+        renderer.push(e.User(content="more"))
+        whole(event)
+
+    renderer.view.apply = flooded  # type: ignore[method-assign]
+    renderer.push(e.User(content="first"))
+    renderer.step()
+    assert painter.paints
+    assert not renderer.caught_up
