@@ -80,15 +80,16 @@ def run(notebook: Any, code: str, texts: list[str]) -> tuple[dict[str, float], f
     return notebook.page.evaluate("() => window.painted"), notebook.page.evaluate("() => window.pressed"), cell
 
 
+def once(notebook: Any) -> tuple[float, float]:
+    """Run an agent; return the ms from Enter to its card, and from the first part of its answer to the paint."""
+    painted, pressed, _ = run(notebook, "%%agent -m model --live --new\nGo.", ["Go.", "FIRST"])
+    first = notebook.value("(stamps[0], stamps.clear(), globals().__setitem__('model', quick()))[0]")
+    return painted["Go."] - pressed, painted["FIRST"] - 1000 * first
+
+
 def soon(notebook: Any, rounds: int) -> None:
     """Measure Enter → card and first part → paint."""
-    cards, parts = [], []
-    for _ in range(rounds):
-        notebook.value("globals().__setitem__('model', quick())")
-        painted, pressed, _ = run(notebook, "%%agent -m model --live --new\nGo.", ["Go.", "FIRST"])
-        first = notebook.value("(stamps[0], stamps.clear())[0]")
-        cards.append(painted["Go."] - pressed)
-        parts.append(painted["FIRST"] - 1000 * first)
+    cards, parts = zip(*(once(notebook) for _ in range(rounds)), strict=True)
     for name, found in (("Enter to card", cards), ("first part to paint", parts)):
         print(f"{name:24} median {statistics.median(found):6.0f} ms   worst {max(found):6.0f} ms   of {rounds}", flush=True)
 
@@ -130,8 +131,8 @@ def main() -> None:
             session.send("Network.enable")
             notebook.start(0)
             notebook.wait(0)
-            first, pressed, _ = run(notebook, "%%agent -m model --live --new\nGo.", ["Go."])
-            print(f"{'first cell of a kernel':24} {first['Go.'] - pressed:6.0f} ms from Enter to card", flush=True)
+            card, part = once(notebook)
+            print(f"{'first cell of a kernel':24} {card:6.0f} ms from Enter to card, {part:.0f} ms from first part to paint", flush=True)
             soon(notebook, asked.rounds)
             flood(notebook, session)
         finally:
