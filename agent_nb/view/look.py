@@ -136,6 +136,8 @@ LIVE_CSS = """
 .agent-nb .jupyter-button.mod-success{border-color:var(--jp-success-color1,#2e9442);color:inherit}
 .agent-nb .jupyter-button.mod-danger{border-color:var(--jp-error-color1,#de3c36);color:inherit}
 .agent-nb-buttons{gap:8px;margin:4px 0 2px !important;flex-flow:row wrap}
+.agent-nb-head .agent-nb-buttons{margin:0 !important}
+.agent-nb .agent-nb-head .jupyter-button{height:20px;line-height:18px}
 .agent-nb .jupyter-widget-Accordion,.agent-nb .jupyter-widget-Collapse{margin:0;border:0}
 .agent-nb .jupyter-widget-Collapse-header{padding:0 2px;border:0;background:transparent;font-size:13px;line-height:1.5;font-weight:400;
  color:color-mix(in srgb,var(--jp-ui-font-color2,rgb(118,118,118)) 72%,var(--jp-ui-font-color1,currentColor));
