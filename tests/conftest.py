@@ -30,12 +30,12 @@ def _loopback(address: Any) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs an extra (`serve`, `lab`) or a kernel of another version: CI runs these again with all that installed."""
+    """Mark what needs the extra `lab` or a kernel of another version: CI runs these again with all that installed."""
     for item in items:
         kernel = getattr(item, "callspec", None) and item.callspec.params.get("kernel")  # type: ignore[attr-defined]
         if kernel and kernel != sys.executable:
             item.add_marker(pytest.mark.other_kernel)
-        if item.path.parent.name == "server" or item.path.name == "test_server_hook.py":
+        if item.path.name == "test_server_hook.py":
             item.add_marker(pytest.mark.extra)
 
 
