@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("agent_nb", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
 settings.load_profile("agent_nb")
+os.environ.pop("VIRTUAL_ENV", None)  # a shell in which another environment is active: IPython would warn of it
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
