@@ -123,9 +123,10 @@ class Peer:
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.connection.sendall("\r\n".join([*lines, "", ""]).encode() + data)
 
-    def begin(self, content_type="text/event-stream"):
-        """Begin a chunked answer."""
-        self.connection.sendall(f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+    def begin(self, content_type="text/event-stream", connection="close"):
+        """Begin a chunked answer; `connection` says what becomes of the connection after it."""
+        lines = ["HTTP/1.1 200 OK", f"content-type: {content_type}", f"connection: {connection}", "transfer-encoding: chunked"]
+        self.connection.sendall("\r\n".join([*lines, "", ""]).encode())
 
     def send(self, text):
         data = text.encode()
@@ -134,8 +135,8 @@ class Peer:
     def end(self):
         self.connection.sendall(b"0\r\n\r\n")
 
-    def stream(self, *chunks):
-        self.begin()
+    def stream(self, *chunks, connection="close"):
+        self.begin(connection=connection)
         for chunk in chunks:
             self.send(chunk if isinstance(chunk, str) else f"data: {json.dumps(chunk)}\n\n")
         self.end()

@@ -67,7 +67,7 @@ def test_parts_arrive_before_the_answer_ends(serve, request_of):
 
 def test_the_connection_is_used_again(serve, request_of):
     def twice(peer):
-        peer.stream(chunk(content="one"), finish(), DONE)
+        peer.stream(chunk(content="one"), finish(), DONE, connection="keep-alive")
         again = type(peer)(peer.connection)
         again.stream(chunk(content="two"), finish(), DONE)
 
