@@ -42,7 +42,7 @@ class Server:
         for _ in range(200):
             try:
                 return self.ask("GET", "/api")
-            except urllib.error.URLError:
+            except OSError:  # refused, or reset while it begins
                 assert self.process.poll() is None, "the server ended: " + self.process.stdout.read()
                 time.sleep(0.1)
         raise AssertionError("the server did not answer")
