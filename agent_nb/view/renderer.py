@@ -6,6 +6,7 @@ above 1000 a second, the record with them.
 Rules
 - The first event after a pause is painted at once, what follows within the frame together; approvals, errors, interrupts and the end
   do not wait.
+- Deltas of one text that wait are one, and a fold takes what had come when it began: a flood neither piles up nor keeps a paint away.
 - After a slow or a talkative paint the next one comes later: painting takes a quarter of the time at most, and all renderers of the
   process together send `MESSAGES` a second at most.
 - A painter that fails is left alone after three times; nothing of it reaches the log or the run. `stop` always paints the last state.
