@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 
 from .errors import UsageError
+from .wire.compression import decoded
 
 CHUNK = 64 * 1024
 PAUSE = 0.2  # seconds between two looks at a file that is being written
@@ -85,7 +86,7 @@ async def items_of(source: Any, done: Callable[[], bool] = lambda: True, *, foll
     elif isinstance(source, str | os.PathLike):
         found = _file(Path(source).expanduser(), done if follow else None)
     elif hasattr(source, "aiter_bytes"):
-        found = source.aiter_bytes()
+        found = _response(source)
     elif hasattr(source, "__aiter__"):
         found = source
     elif hasattr(source, "read"):
@@ -101,6 +102,14 @@ async def items_of(source: Any, done: Callable[[], bool] = lambda: True, *, foll
         close = getattr(found, "aclose", None)
         if close is not None:
             await close()
+
+
+def _response(source: Any) -> AsyncIterable[bytes]:
+    """Return the body of an open HTTP response; its client would decompress whole chunks at once."""
+    if not hasattr(source, "aiter_raw") or getattr(source, "is_stream_consumed", False):
+        found: AsyncIterable[bytes] = source.aiter_bytes()
+        return found
+    return decoded(source.aiter_raw(), source.headers.get("content-encoding", ""))
 
 
 async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:

@@ -8,6 +8,7 @@ Rules
 - A loopback address is never asked through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
 - Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE where set; errors of TLS name these.
 - Three time limits, in seconds: to connect, to the first byte of the answer, and between bytes.
+- No compression is asked for; what a server compresses all the same is decoded in pieces (`wire.compression`), error bodies too.
 - Leaving `post` closes the connection at once. Redirects are not followed: a key goes to no other host.
 - Every fault is a ModelError without a secret in it.
 """
@@ -18,7 +19,7 @@ import ipaddress
 import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -27,7 +28,8 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from ..errors import ModelError, UsageError
+from ..errors import ModelError, UsageError, WireError
+from ..wire.compression import decoded
 from .calls import loads
 from .faults import scrub
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     import httpx
 
 ERROR_BODY = 64 * 1024
+LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
 CERTIFICATES = "Set SSL_CERT_FILE (or REQUESTS_CA_BUNDLE) to the file of your organisation's certificates."
 
 
@@ -69,8 +72,17 @@ class Reply:
         self._host = host
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives. Raises ModelError when it breaks off or nothing comes for too long."""
-        source = self._response.aiter_bytes()
+        """Yield the body as it arrives. Raises ModelError when it breaks off, cannot be decoded or nothing comes for too long."""
+        try:
+            async with aclosing(decoded(self._raw(), self.headers.get("content-encoding", ""))) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except WireError as error:
+            raise ModelError(f"{self._host}: {error}", code="garbage") from None
+
+    async def _raw(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as the server sent it."""
+        source = self._response.aiter_raw()
         limit = max(0.0, self._deadline - anyio.current_time())
         words = f"said nothing for {self._timeouts.first_byte:g} s"
         while True:
@@ -88,15 +100,26 @@ class Reply:
             if data:
                 yield data
 
+    async def whole(self, limit: int = LARGEST) -> bytes:
+        """Return the body. Raises ModelError as `chunks` does, and when it is larger than `limit` bytes."""
+        body = bytearray()
+        async with aclosing(self.chunks()) as chunks:
+            async for data in chunks:
+                body += data
+                if len(body) > limit:
+                    raise ModelError(f"{self._host} answered with more than {limit >> 20} MB.", code="limit")
+        return bytes(body)
+
     async def read(self, limit: int = ERROR_BODY) -> bytes:
         """Return the beginning of the body, for an error message. What cannot be read is left out."""
         body = b""
         try:
             with anyio.move_on_after(5):
-                async for data in self.chunks():
-                    body += data
-                    if len(body) >= limit:
-                        break
+                async with aclosing(self.chunks()) as chunks:
+                    async for data in chunks:
+                        body += data
+                        if len(body) >= limit:
+                            break
         except ModelError:
             pass
         return body[:limit]
@@ -117,10 +140,15 @@ class Http:
     @asynccontextmanager
     async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[Reply, None]:
         """Send `body` as JSON to `path` below the base URL and give the reply. Raises ModelError when no answer begins."""
+        sent = {"content-type": "application/json", "accept": "text/event-stream, application/json", **headers}
+        async with self._exchange("POST", path, sent, body) as reply:
+            yield reply
+
+    @asynccontextmanager
+    async def _exchange(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> AsyncGenerator[Reply, None]:
         client = await self._open()
         deadline = anyio.current_time() + self.timeouts.first_byte
-        sent = {"content-type": "application/json", "accept": "text/event-stream, application/json", **headers}
-        response = await self._send(client, client.build_request("POST", self.base_url + path, content=body, headers=sent))
+        response = await self._send(client, client.build_request(method, self.base_url + path, content=body, headers=dict(headers)))
         try:
             yield Reply(response, self.timeouts, deadline, self.host)
         finally:
@@ -129,21 +157,16 @@ class Http:
 
     async def get_json(self, path: str, headers: Mapping[str, str], seconds: float = 5.0) -> Any:
         """Return the JSON at `path`. Raises ModelError on any fault."""
-        client = await self._open()
         try:
             with anyio.fail_after(seconds):
-                response = await client.get(self.base_url + path, headers=dict(headers))
-            if response.status_code != 200:
-                raise ModelError(f"{self.host} answered {response.status_code}.", status=response.status_code)  # noqa: TRY301  (as is)
-            return loads(response.content)
+                async with self._exchange("GET", path, headers) as reply:
+                    if reply.status != 200:
+                        raise ModelError(f"{self.host} answered {reply.status}.", status=reply.status)
+                    return loads(await reply.whole())
         except TimeoutError:
             raise ModelError(f"{self.host} did not answer within {seconds:g} s.", code="timeout") from None
         except ValueError:
             raise ModelError(f"{self.host} did not answer with JSON.", code="garbage") from None
-        except ModelError:
-            raise
-        except Exception as error:
-            raise fault_of(error, self.host, self.timeouts) from None
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -246,8 +269,6 @@ def fault_of(error: Exception, host: str, timeouts: Timeouts) -> ModelError:
         )
     if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
         return ModelError(f"The request to {host} could not be made: check the base URL and the headers.", code="request")
-    if isinstance(error, httpx.DecodingError):
-        return ModelError(f"The answer of {host} could not be decompressed.", code="garbage")
     return ModelError(f"The connection to {host} broke off: {words}.", retryable=True, code="cut")
 
 

@@ -1,10 +1,12 @@
 """The HTTP edge, against a server on a loopback port that misbehaves."""
 
+import gzip
 import json
 import ssl
 import subprocess
 import sys
 import threading
+import zlib
 from contextlib import aclosing
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import anyio
 import httpx
 import pytest
 
-from agent_nb import parts
+from agent_nb import Agent, parts
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.models import http
 from agent_nb.models.http import Timeouts, checked_url, fault_of, is_loopback
@@ -204,6 +206,71 @@ def test_what_is_no_answer_is_named(serve, caught, body, code, words):
 def test_a_plain_json_answer_is_read(serve, collect):
     body = '{"id": "r", "choices": [{"message": {"role": "assistant", "content": "whole"}, "finish_reason": "stop"}]}'
     assert collect(model_at(serve(lambda peer: peer.reply(200, body)))).text == "whole"
+
+
+ANSWER = f"data: {json.dumps(chunk(content='Hello'))}\n\ndata: {json.dumps(finish())}\n\n{DONE}".encode()
+NESTED = gzip.compress(gzip.compress(ANSWER))
+
+
+def endless(flood, status=200):
+    """Return a behaviour: an answer in gzip that expands to 4 GB of `flood`."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    head = packer.compress(flood * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    again = packer.compress(flood * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    return lambda peer: peer.reply(status, head + again * (4096 // len(flood)), "text/event-stream", content_encoding="gzip")
+
+
+def test_no_compression_is_asked_for_and_gzip_is_read(serve, collect):
+    server = serve(lambda peer: peer.reply(200, gzip.compress(ANSWER), "text/event-stream", content_encoding="gzip"))
+    assert collect(model_at(server)).text == "Hello"
+    assert server.asked[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(("encoding", "body"), [("gzip, gzip", NESTED), ("br", ANSWER)])
+def test_another_compression_and_one_in_another_are_refused_by_name(serve, caught, encoding, body):
+    got, error = caught(model_at(serve(lambda peer: peer.reply(200, body, "text/event-stream", content_encoding=encoding))))
+    assert (got.parts, error.code, error.retryable) == ([], "garbage", False)
+    assert f"compressed as {encoding!r}" in str(error)
+
+
+def test_data_that_is_not_compressed_as_it_says_is_an_error(serve, caught):
+    _, error = caught(model_at(serve(lambda peer: peer.reply(200, ANSWER, "text/event-stream", content_encoding="gzip"))))
+    assert "cannot be decompressed" in str(error)
+
+
+@pytest.mark.parametrize(("encoding", "words"), [("gzip", "slow down"), ("gzip, gzip", "(429)")])
+def test_a_compressed_error_body_is_read_the_same_way(serve, caught, encoding, words):
+    body = gzip.compress(b'{"error": {"message": "slow down"}}')
+    _, error = caught(model_at(serve(lambda peer: peer.reply(429, body, content_encoding=encoding))))
+    assert words in str(error)
+    assert error.status == 429
+
+
+def test_an_error_body_that_expands_without_end_is_read_to_its_limit(serve, caught):
+    _, error = caught(model_at(serve(endless(b"x", 500))))
+    assert (error.status, len(error.raw)) == (500, 2000)
+
+
+@pytest.mark.parametrize("flood", [b"\n", b"data: {}\n\n"])
+def test_an_answer_that_expands_without_end_ends_at_the_time_limit(serve, flood):
+    async def main():
+        with anyio.fail_after(30):
+            return await Agent(model_at(serve(endless(flood))), limits={"seconds": 1}, secrets={})("hi")
+
+    run = anyio.run(main)
+    assert (run.status, run.log.of("interrupt")[0].reason) == ("limit", "timeout")
+
+
+def test_a_list_of_models_that_expands_without_end_is_refused(serve):
+    async def main():
+        model = model_at(serve(endless(b"[")))
+        try:
+            await model.models()
+        finally:
+            await model.aclose()
+
+    with pytest.raises(ModelError, match="more than 16 MB"):
+        anyio.run(main)
 
 
 def test_a_server_that_never_answers_runs_into_the_first_byte_limit(serve, caught):
@@ -425,7 +492,6 @@ def test_tls_that_breaks_off_later_is_a_broken_connection():
         (httpx.RemoteProtocolError("x"), "cut", True),
         (httpx.ReadError(""), "cut", True),
         (httpx.LocalProtocolError("Illegal header value b'secret'"), "request", False),
-        (httpx.DecodingError("x"), "garbage", False),
     ],
 )
 def test_every_fault_of_the_transport_has_its_code(error, code, retryable):

@@ -1,11 +1,13 @@
 """Reading any stream over HTTP: taken up again where it broke off when its events are numbered, passed on as it is when not."""
 
 import asyncio
+import gzip
 import json
 import random
 from functools import partial
 
 import anyio
+import httpx
 import pytest
 
 import agent_nb
@@ -13,6 +15,8 @@ from agent_nb import events as ev
 from agent_nb.convert import decode
 from agent_nb.errors import ModelError, UsageError, WireError
 from agent_nb.server.client import Backoff, read, reader
+from agent_nb.sources import items_of
+from agent_nb.wire.compression import PIECE
 
 QUICK = Backoff(first=0.001, most=0.01, patience=5)
 
@@ -102,6 +106,45 @@ def test_a_stream_without_ids_is_passed_on_as_it_comes_and_ends_with_its_connect
 def test_a_stream_without_ids_that_breaks_is_an_error():
     with pytest.raises(ModelError, match="broke off"):
         all_of((False, b"data: a\n\n"))
+
+
+def compressed(encoding):
+    return f"text/event-stream\r\nContent-Encoding: {encoding}"
+
+
+def test_a_compressed_stream_is_read_and_taken_up_again():
+    first, second = (False, gzip.compress(frame(1) + frame(2))), gzip.compress(frame(3))
+    assert all_of(first, second, 204, kind=compressed("gzip"))[0] == frame(1) + frame(2) + frame(3)
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "br"])
+def test_a_compression_that_is_not_read_is_refused_at_once_by_name(encoding):
+    async def attached():
+        async with Broken(frame(1), kind=compressed(encoding)) as server:
+            await agent_nb.attach(f"{server.url}/runs/r", "token", show=False)
+
+    for attempt in (partial(all_of, frame(1), kind=compressed(encoding)), partial(anyio.run, attached)):
+        with pytest.raises(UsageError, match=f"compressed as '{encoding}'"):
+            attempt()
+
+
+@pytest.mark.parametrize("way", ["read", "watch"])
+def test_a_stream_that_expands_comes_in_small_pieces(way):
+    """An answer of 64 KB becomes 64 MB: as an address, and as a response that the caller opened."""
+    body = gzip.compress(b"x" * (64 << 20), 9)
+
+    async def pieces(source):
+        return [len(piece) async for piece in source]
+
+    async def main():
+        async with Broken(body, kind="text/plain\r\nContent-Encoding: gzip") as server:
+            if way == "read":
+                return await pieces(read(server.url))
+            async with httpx.AsyncClient(trust_env=False) as client, client.stream("GET", server.url) as response:
+                return await pieces(items_of(response))
+
+    sizes = anyio.run(main)
+    assert (sum(sizes), max(sizes) <= PIECE) == (64 << 20, True)
 
 
 def test_frames_without_an_id_wait_for_the_next_that_has_one_and_come_once():

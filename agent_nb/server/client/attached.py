@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from contextlib import aclosing
@@ -32,7 +33,7 @@ from ...models.http import is_loopback
 from ...run import Run
 from ...wire.sse import SSEDecoder
 from ..follow import Follower
-from .connect import Backoff, Target, accept, body, connect, newest, target
+from .connect import Backoff, Target, accept, ask, body, connect, newest, target
 
 TICK = 0.05  # seconds; in a cell that waits without end an interrupt would be seen only when something else happens
 
@@ -150,7 +151,8 @@ class Attached:
         with anyio.move_on_after(2):
             try:
                 async with connect(self.where) as client:
-                    told = (await client.get(f"{self.where.server}/runs/{quote(self.log.run)}")).json()
+                    _, said = await ask(client, "GET", f"{self.where.server}/runs/{quote(self.log.run)}")
+                told = json.loads(said)
                 return told.get("status") == "running" and "cancel" in told.get("controls", ())
             except (httpx.HTTPError, OSError, ValueError, AttributeError):
                 return False
@@ -184,11 +186,11 @@ class Attached:
         async with connect(self.where) as client:
             try:
                 run = self.log.run if self.where.run or len(self.log) else await newest(client, self.where.server)
-                answer = await client.post(f"{self.where.server}/runs/{quote(run)}/{what}", json=body)
+                status, said = await ask(client, "POST", f"{self.where.server}/runs/{quote(run)}/{what}", body)
             except (httpx.HTTPError, OSError) as fault:
                 raise UsageError(f"{self.where.server} does not answer ({fault}).") from fault
-        if answer.status_code >= 300:
-            raise UsageError(f"{self.where.server} refuses ({answer.status_code}): {answer.text[:300]}")
+        if status >= 300:
+            raise UsageError(f"{self.where.server} refuses ({status}): {said[:300].decode('utf-8', 'replace')}")
 
     async def _all(self) -> AsyncGenerator[Event, None]:
         async with connect(self.where) as client:

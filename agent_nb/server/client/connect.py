@@ -1,27 +1,31 @@
 """Where a run is on the network and how a connection to it is made: addresses, tokens, waiting times, refusals.
 
 Rules
-- A refusal that waiting cannot mend (wrong token, unknown format) is a UsageError at once.
+- A refusal that waiting cannot mend (wrong token, unknown format, a compression that is not read) is a UsageError at once.
+- Of an answer that is no stream at most `ANSWER` bytes are read; what is compressed is decoded in pieces (`wire.compression`).
 - A loopback address is never asked through a proxy; redirects are not followed, so a token goes to no other host.
 - Without a token, that of a server of this user on this machine is found (`tokens`); it is sent to no other address.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from typing import cast
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, cast
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
 import httpx
 import msgspec
 
-from ...errors import UsageError
+from ...errors import UsageError, WireError
 from ...models import keys
 from ...models.http import is_loopback
+from ...wire.compression import Decompressor, decoded
 from .. import tokens
 
+ANSWER = 1 << 20
 _NEVER = frozenset({400, 401, 403, 405, 406, 421, 422})
 
 
@@ -82,7 +86,7 @@ def target(url: str, token: str = "") -> Target:
 @asynccontextmanager
 async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
     """Give a client for the server of `where`."""
-    headers = {"Authorization": f"Bearer {where.token}"} if where.token else {}
+    headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {where.token}"} if where.token else {})}
     parts, times = urlsplit(where.server), httpx.Timeout(10.0, read=None)
     direct = is_loopback(parts.hostname or "")
     # without TLS there is no certificate to check, and loading the certificates takes longer than connecting
@@ -91,16 +95,47 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
         yield client
 
 
-def body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """Return the bytes of an answer as they come; close it when it is not read to its end."""
-    return cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
+async def body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of an answer as they come; close it when it is not read to its end.
+
+    Raises UsageError when it is compressed in a way that is not read, httpx.HTTPError when it breaks off or is damaged.
+    """
+    encoding = response.headers.get("content-encoding", "")
+    try:
+        Decompressor(encoding)
+    except WireError as error:
+        raise UsageError(f"{response.url.host}: {error}") from None
+    try:
+        async with aclosing(decoded(cast("AsyncGenerator[bytes, None]", response.aiter_raw()), encoding)) as pieces:
+            async for piece in pieces:
+                yield piece
+    except WireError as error:
+        raise httpx.DecodingError(str(error)) from None
+
+
+async def beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
+    """Return the first `size` bytes of an answer, none of one that cannot be decompressed. Raises httpx.HTTPError."""
+    found = bytearray()
+    with suppress(UsageError, httpx.DecodingError):
+        async with aclosing(body(response)) as chunks:
+            async for chunk in chunks:
+                found += chunk
+                if len(found) >= size:
+                    break
+    return bytes(found[:size])
+
+
+async def ask(client: httpx.AsyncClient, method: str, url: str, payload: Any = None) -> tuple[int, bytes]:
+    """Return the status of a short answer and its beginning. Raises httpx.HTTPError."""
+    async with client.stream(method, url, json=payload) as response:
+        return response.status_code, await beginning(response)
 
 
 async def accept(response: httpx.Response) -> None:
     """Raise on an answer that is no stream of events: UsageError where only the user can help."""
     if response.status_code == 200 and response.headers.get("content-type", "").startswith("text/event-stream"):
         return
-    said = (await response.aread())[:500].decode("utf-8", "replace")
+    said = (await beginning(response, 500)).decode("utf-8", "replace")
     if response.status_code in _NEVER or 300 <= response.status_code < 400:
         raise UsageError(f"{response.url.host} refuses ({response.status_code}): {said}")
     if response.status_code == 200:
@@ -112,12 +147,15 @@ async def accept(response: httpx.Response) -> None:
 async def newest(client: httpx.AsyncClient, server: str) -> str:
     """Return the newest run of a server. Raises UsageError when it has none or refuses."""
     try:
-        answer = await client.get(f"{server}/runs")
+        status, said = await ask(client, "GET", f"{server}/runs")
     except (httpx.HTTPError, OSError) as fault:
         raise UsageError(f"{server} does not answer ({fault}). Is `jupyter agent-nb serve` running there?") from fault
-    if answer.status_code != 200:
-        raise UsageError(f"{server} refuses ({answer.status_code}): {answer.text[:300]}")
-    runs = answer.json().get("runs") or []
+    if status != 200:
+        raise UsageError(f"{server} refuses ({status}): {said[:300].decode('utf-8', 'replace')}")
+    try:
+        runs = json.loads(said).get("runs") or []
+    except (ValueError, AttributeError):
+        raise UsageError(f"{server} does not list runs. Is it a server of agent_nb?") from None
     if not runs:
         raise UsageError(f"{server} has no run to follow yet.")
     return str(runs[-1]["run"])

@@ -19,7 +19,7 @@ import httpx
 
 from ...errors import ModelError, UsageError, WireError
 from ...wire.sse import LIMIT, SSEDecoder
-from .connect import Backoff, Target, body, connect
+from .connect import Backoff, Target, beginning, body, connect
 
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
 ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q=0.1"
@@ -30,19 +30,20 @@ class Frames:
 
     def __init__(self) -> None:
         self.last_id = ""
-        self._buffer = b""
+        self._buffer = bytearray()
         self._held: list[bytes] = []  # whole frames since the newest id
         self._given: list[bytes] = []  # such frames that were passed on at the end of a connection: they may come again
 
     def feed(self, chunk: bytes) -> bytes:
         """Return what may be passed on: whole frames, all of them while no id has come, then up to the newest with an id."""
+        seen = max(len(self._buffer) - 3, 0)  # an end may have begun in the chunk before
         self._buffer += chunk
         out: list[bytes] = []
         start = 0
-        for end in _ENDS.finditer(self._buffer):
-            self._take(self._buffer[start : end.end()], out)
-            start = end.end()
-        self._buffer = self._buffer[start:]
+        for end in _ENDS.finditer(bytes(self._buffer[seen:])):
+            self._take(bytes(self._buffer[start : seen + end.end()]), out)
+            start = seen + end.end()
+        del self._buffer[:start]
         if len(self._buffer) > LIMIT:
             raise WireError(f"A frame is larger than {LIMIT} bytes.", raw=self._buffer[:200].decode("utf-8", "replace"))
         return b"".join(out)
@@ -60,14 +61,14 @@ class Frames:
 
     def ended(self) -> bytes:
         """The connection ended: return what was held back, the torn frame at its end only where it cannot come again."""
-        held, torn = b"".join(self._held), b"" if self.last_id else self._buffer
+        held, torn = b"".join(self._held), b"" if self.last_id else bytes(self._buffer)
         self._given = self._held if self.last_id else []
-        self._held, self._buffer = [], b""
+        self._held, self._buffer = [], bytearray()
         return held + torn
 
     def broken(self) -> None:
         """The connection broke: what was not passed on comes again."""
-        self._held, self._buffer = [], b""
+        self._held, self._buffer = [], bytearray()
 
 
 def _id(frame: bytes) -> str:
@@ -146,7 +147,7 @@ class _Reader:
         self._over = response.status_code == 204
         if response.status_code < 300:
             return
-        said = (await response.aread())[:300].decode("utf-8", "replace")
+        said = (await beginning(response, 300)).decode("utf-8", "replace")
         if again and (response.status_code >= 500 or response.status_code in (404, 408, 425, 429)):
             raise httpx.ReadError(f"HTTP {response.status_code}: {said}")
         raise UsageError(f"{self._where.place} answers {response.status_code}: {said}")
