@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from .errors import UsageError
-from .events import Counts, Event, Execute, Metric, Result
+from .events import Counts, Event, Execute, Metric, Node, Result
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,11 @@ class Meter:
 
     def recount(self, log: Iterable[Event]) -> None:
         """Take over what a run that goes on has used so far."""
+        continued = 0
         for event in log:
+            if isinstance(event, Node) and event.name == "llm" and not event.parent:
+                more = (event.data or {}).get("continued")
+                continued += more if isinstance(more, int) else 0
             if event.span:
                 continue
             self.turns = max(self.turns, event.turn)
@@ -75,14 +79,15 @@ class Meter:
                 self.outcome(event.status not in ("error", "timeout"))
             elif isinstance(event, Metric):
                 self.total = event.total
+        self.turns += continued
 
-    def hit(self) -> str:
-        """Return the words of the first limit that is used up, or ""."""
+    def hit(self, tokens: int = 0, turns: int = 0) -> str:
+        """Return the words of the first limit that is used up, or ""; `tokens` and `turns`: of the turn in progress, or about to be asked."""
         lim, total = self.limits, self.total
         table = (
-            (lim.turns, self.turns, f"{lim.turns} model turns"),
+            (lim.turns, self.turns + turns, f"{lim.turns} model turns"),
             (lim.failures, self.failures, f"{lim.failures} tool failures in a row"),
-            (lim.tokens, total.input + total.output, f"{lim.tokens:,} tokens"),
+            (lim.tokens, total.input + total.output + tokens, f"{lim.tokens:,} tokens"),
             (lim.cost, total.cost or 0.0, f"${lim.cost or 0:.2f}"),
         )
         return next((f"limit reached: {words}" for limit, used, words in table if limit and used >= limit), "")

@@ -7,6 +7,7 @@ Rules
 - It knows no protocol, no provider, no widget and no HTTP: model, dialect, tools and filters are handed in (`Plan`).
 - In a text dialect the model is not read on once a batch is complete; natively it is read to the end, `TAIL` seconds at most.
 - A fault before the first part of an answer may be retried; after it never.
+- The limits of tokens and turns hold within a turn too: tokens are estimated while text, reasoning and arguments come.
 - Whatever happens: open blocks are closed, every call gets one result, and `end` is the last event, exactly once.
 """
 
@@ -120,7 +121,7 @@ class Loop:
             if words := self._meter.hit():
                 raise Cancelled("limit", words)
             turn = await self._model_turn()
-            self._meter.turns += 1
+            self._meter.turns += 1 + turn.continued
             if turn.broken:
                 self._abandon(turn)
                 return "error", turn.finish
@@ -180,6 +181,9 @@ class Loop:
 
     async def _request(self, turn: Turn, attempt: int) -> None:
         request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
+        sent = context.estimate_tokens(request.messages)
+        if words := self._meter.hit(sent):
+            raise Cancelled("limit", f"{words} (this request alone has about {sent:,})")
         node: dict[str, Any] = {"name": "llm", "span": f"llm-{self._requests + 1}", "turn": turn.number}
         self._requests += 1
         data = {"attempt": attempt, "messages": len(request.messages), "digest": digest(request), "internal": True}
@@ -188,7 +192,7 @@ class Loop:
         pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction.stream)
         result = "cancelled"
         try:
-            await self._read(request, pipeline, clock)
+            await self._read(request, pipeline, clock, sent)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
@@ -197,13 +201,14 @@ class Loop:
             cut = result != "ok" or turn.broken
             for event in pipeline.close(incomplete=cut):
                 self._log.append(event)
-            self._log.append(events.Node(phase="exit", result=result, data={"status": turn.head.status, "model": turn.head.model}, **node))
+            data = {"status": turn.head.status, "model": turn.head.model, **({"continued": turn.continued} if turn.continued else {})}
+            self._log.append(events.Node(phase="exit", result=result, data=data, **node))
             if result != "ok":
                 self._abandon(turn)
             if turn.heard:
-                self._measure(turn, request, clock)
+                self._measure(turn, clock, sent, pipeline.size // context.CHARS_PER_TOKEN, whole=not cut)
 
-    async def _read(self, request: Request, pipeline: Pipeline, clock: Clock) -> None:
+    async def _read(self, request: Request, pipeline: Pipeline, clock: Clock, sent: int) -> None:
         log, turn = self._log, pipeline.turn
         tail = anyio.CancelScope()
         with tail, self._loading():
@@ -213,6 +218,9 @@ class Loop:
                     for event in pipeline.feed(batch):
                         clock.first()
                         log.append(event)
+                    so_far, _ = turn.spent(sent, pipeline.size // context.CHARS_PER_TOKEN)
+                    if words := self._meter.hit(so_far.input + so_far.output, turn.continued):
+                        raise Cancelled("limit", words)
                     if pipeline.stopped and (turn.broken or not pipeline.native):
                         break
                     if turn.finish and tail.deadline == float("inf"):
@@ -238,19 +246,11 @@ class Loop:
         finally:
             detach()
 
-    def _measure(self, turn: Turn, request: Request, clock: Clock) -> None:
-        """Log the usage of a request; estimated from the texts where the provider told none."""
-        usage = turn.usage
-        said = sum(len(e.content) for e in self._log if e.turn == turn.number and isinstance(e, events.Think | events.Respond))
-        said += sum(len(c.raw_args) for c in turn.calls)
-        step = events.Counts(
-            input=usage.input if usage else context.estimate_tokens(request.messages),
-            output=usage.output if usage else -(-said // context.CHARS_PER_TOKEN),
-            cached=usage.cached if usage else 0, reasoning=usage.reasoning if usage else 0,
-            duration=clock.duration, ttft=clock.ttft, cost=usage.cost if usage else None,
-        )  # fmt: skip
+    def _measure(self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool) -> None:
+        """Log the usage of a request; see `Turn.spent`."""
+        spent, estimated = turn.spent(sent, written, whole=whole)
+        step = msgspec.structs.replace(spent, duration=clock.duration, ttft=clock.ttft)
         self._meter.add(step)
-        estimated = usage is None or usage.estimated
         self._log.append(events.Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number))
 
     async def _execute(self, turn: Turn) -> None:

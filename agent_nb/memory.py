@@ -22,12 +22,12 @@ from .dialects.base import Dialect
 from .events import Event
 from .messages import Request, text_message
 from .models.base import Model
-from .parts import Text
+from .parts import Text, Thought
 
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
 SHORT = 400  # characters that stay of a shortened result
-MOST = 24_000  # characters of a transcript
+MOST = 24_000  # characters of a transcript; nobody's summary of it is longer, however long its model goes on
 
 
 def transcript(runs: Sequence[Sequence[Event]]) -> str:
@@ -50,9 +50,13 @@ async def summarise(model: Model, runs: Sequence[Sequence[Event]]) -> str:
     """Ask `model` for a summary of `runs`. Raises ModelError."""
     request = Request(messages=(text_message("system", TASK), text_message("user", transcript(runs))), settings={"max_tokens": 400})
     said: list[str] = []
+    size = 0
     async with aclosing(model.stream(request)) as stream:
         async for batch in stream:
             said += [p.text for p in batch if isinstance(p, Text)]
+            size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
+            if size > MOST:
+                break
     answer = [e.content for e in parse(said, "thinking") if isinstance(e, events.Respond)]
     return "".join(answer).strip()
 

@@ -115,6 +115,10 @@ class Head(Part, frozen=True, tag="head"):
     response_id: str = ""
 
 
+class Continued(Part, frozen=True, tag="continued"):
+    """The provider paused its answer and is about to be asked to go on with it: one more request, which counts as a turn."""
+
+
 class Extra(Part, frozen=True, tag="extra"):
     """Something the provider sent for which there is no word here; kept as an extension event."""
 

@@ -49,7 +49,7 @@ class Pipeline:
         self._filters: dict[tuple[type[parts.Part], str | int], Filter] = {}
         self._passing: tuple[type[parts.Part], str | int] | None = None
         self._sample: parts.Part = parts.Text("")
-        self._size = 0
+        self.size = 0  # characters of text, reasoning and arguments so far
         self._full = False
 
     @property
@@ -64,7 +64,7 @@ class Pipeline:
             if isinstance(part, parts.Text | parts.Thought | parts.CallDelta):
                 if not self.stopped:
                     self._sized(part, out)
-            elif isinstance(part, parts.Usage | parts.Finish | parts.Head):
+            elif isinstance(part, parts.Usage | parts.Finish | parts.Head | parts.Continued):
                 out.append(part)
             elif not self.stopped:
                 self._release(out)
@@ -88,9 +88,9 @@ class Pipeline:
         return stored
 
     def _sized(self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]) -> None:
-        self._size += len(part.text)
+        self.size += len(part.text)
         self._filtered(part, out)
-        if self._size > LARGEST:
+        if self.size > LARGEST:
             self._full = True
             self._release(out)
             words = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."

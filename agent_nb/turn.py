@@ -92,6 +92,7 @@ class Turn:
         self.heard = False  # a part has come: the request may not be repeated
         self.executed = False
         self.ended = False
+        self.continued = 0  # requests of this turn beyond the first
         self.usage: parts.Usage | None = None
         self.finish = ""
         self.head = parts.Head()
@@ -128,6 +129,17 @@ class Turn:
     def broken(self) -> bool:
         """True when the provider reported a fault in mid-stream: nothing of this turn may run."""
         return any(e.code not in HARMLESS for e in self.faults)
+
+    def spent(self, sent: int, written: int, *, whole: bool = False) -> tuple[events.Counts, bool]:
+        """Return the usage so far, and whether it is estimated: `sent` and `written` (tokens) stand for what the provider did not tell.
+
+        Until a turn is `whole`, the provider's count of its output may lag behind what has come.
+        """
+        told = self.usage or parts.Usage(input=sent, output=written, estimated=True)
+        behind = not whole and written > told.output
+        output = written if behind else told.output
+        counts = events.Counts(input=told.input, output=output, cached=told.cached, reasoning=told.reasoning, cost=told.cost)
+        return counts, told.estimated or behind
 
     def batch(self) -> list[Event]:
         """Return the `execute` event for calls that a provider left without one (native calling), or nothing."""
@@ -238,6 +250,9 @@ class Turn:
         out.append(event)
         (self.feedback if part.feedback else self.faults).append(event)
 
+    def _continued(self, part: parts.Continued, out: list[Event]) -> None:
+        self.continued += 1
+
     def _usage(self, part: parts.Usage, out: list[Event]) -> None:
         self.usage = part
 
@@ -268,6 +283,7 @@ _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
     parts.Execute: Turn._execute,
     parts.End: Turn._end,
     parts.Fault: Turn._fault,
+    parts.Continued: Turn._continued,
     parts.Usage: Turn._usage,
     parts.Finish: Turn._finish,
     parts.Head: Turn._head,

@@ -1,10 +1,13 @@
 """The loop: what a run does, in which order, and that it always ends properly."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from agent_nb import Agent, Scripted, tool
+from agent_nb import Agent, Scripted, parts, tool
 from agent_nb.errors import UsageError
+from agent_nb.limits import Meter, limits_from
+from agent_nb.memory import summarise
 
 CALL = '<execute>[{"name": "echo", "args": {"x": "1"}}]</execute>'
 
@@ -178,6 +181,97 @@ def test_the_limit_of_tool_calls_leaves_every_call_with_a_result():
 def test_the_time_limit_ends_a_model_that_never_answers():
     done = run([{"text": "late", "delay": 60}], limits={"seconds": 0.05})
     assert (done.status, done.log.of("interrupt")[0].reason) == ("limit", "timeout")
+
+
+class Endless:
+    """A native model that never ends: each batch is made by `part` of its number."""
+
+    name, dialect, grammar, shots, context = "endless/x", "native", False, False, 0
+
+    def __init__(self, part, *first):
+        self.part, self.first = part, first
+        self.batches = 0
+
+    async def stream(self, request):
+        yield list(self.first)
+        while True:
+            await anyio.lowlevel.checkpoint()
+            self.batches += 1
+            yield [self.part(self.batches)]
+
+    async def aclose(self):
+        pass
+
+
+ENDLESS = {
+    "text": lambda n: parts.Text("word " * 8),
+    "thoughts": lambda n: parts.Thought("word " * 8, "t"),
+    "arguments": lambda n: parts.CallDelta('{"x": "' if n == 1 else "word " * 8, index=0, call_id="c", name="echo"),
+    "calls": lambda n: parts.CallDelta('{"x": "word word word word word word"}', index=n, call_id=f"c{n}", name="echo"),
+    "white space": lambda n: parts.Text(" " * 40),
+}
+
+
+def until_its_limit(model, **limits):
+    async def main():
+        with anyio.fail_after(20):
+            return await Agent(model, [echo], limits=limits, secrets={})("go")
+
+    return anyio.run(main)
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_an_endless_answer_ends_at_the_limit_of_tokens(kind):
+    model = Endless(ENDLESS[kind])
+    done = until_its_limit(model, tokens=2000)
+    assert (done.status, done.log.of("interrupt")[0].reason) == ("limit", "limit")
+    assert "2,000 tokens" in done.log.of("interrupt")[0].detail
+    assert 150 < model.batches < 250  # of about ten tokens each
+    (metric,) = done.log.of("metric")
+    assert metric.estimated
+    assert 2000 <= metric.total.input + metric.total.output < 2100
+
+
+def test_what_came_before_the_limit_of_tokens_is_kept_and_its_calls_do_not_run():
+    call = parts.Call("echo", {"x": "1"}, '{"x": "1"}', "c1", 0)
+    done = until_its_limit(Endless(ENDLESS["text"], parts.Text("Kept. "), parts.Close(), call), tokens=2000)
+    assert done.answer.startswith("Kept.")
+    assert [e.status for e in done.log.of("result")] == ["cancelled"]
+    assert [e.type for e in done.log][-2:] == ["interrupt", "end"]
+
+
+def test_what_the_provider_tells_of_its_usage_counts_within_a_turn():
+    model = Endless(lambda n: parts.Usage(input=100, output=500 * n))
+    assert (until_its_limit(model, tokens=2000).status, model.batches) == ("limit", 4)
+    lagging = Endless(ENDLESS["text"], parts.Usage(input=1900, output=1))
+    assert until_its_limit(lagging, tokens=2000).log.of("metric")[0].total.input == 1900
+    assert lagging.batches < 15
+
+
+def test_a_request_beyond_the_limit_of_tokens_is_not_made():
+    model = Endless(ENDLESS["text"])
+    done = run([], prompt="word " * 2000, limits={"tokens": 2000})
+    assert (done.status, done.log.of("node"), model.batches) == ("limit", [], 0)
+    assert "2,000 tokens (this request alone has about 2," in done.log.of("interrupt")[0].detail
+
+
+def test_requests_that_continue_a_paused_answer_count_as_turns():
+    model = Endless(lambda n: parts.Continued())
+    done = until_its_limit(model, turns=3)
+    assert (done.status, model.batches) == ("limit", 3)
+    assert "3 model turns" in done.log.of("interrupt")[0].detail
+    assert done.log.of("node")[-1].data["continued"] == 3
+
+
+def test_continued_requests_still_count_when_a_run_goes_on():
+    done = until_its_limit(Endless(lambda n: parts.Continued()), turns=3)
+    meter = Meter(limits_from({"turns": 3}))
+    meter.recount(done.log)
+    assert "3 model turns" in meter.hit()
+
+
+def test_an_endless_summary_is_cut_off():
+    assert anyio.run(summarise, Endless(ENDLESS["text"]), []).startswith("word")
 
 
 def test_an_unknown_limit_is_refused():

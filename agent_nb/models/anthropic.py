@@ -2,7 +2,7 @@
 
 Rules
 - A turn that the server pauses (`pause_turn`: its own tools take long) is continued at once, up to `CONTINUES` times; outside it looks
-  like one answer with the usage of all.
+  like one answer with the usage of all. `Continued` goes before each further request, so that whoever counts turns may stop there.
 - A model that refuses a thinking budget is asked again with an effort, and the model object remembers.
 """
 
@@ -17,7 +17,7 @@ import msgspec
 
 from ..errors import ModelError
 from ..messages import Request
-from ..parts import Finish, Head, Part, Usage
+from ..parts import Continued, Finish, Head, Part, Usage
 from .anthropic_decoder import AnthropicDecoder
 from .anthropic_request import encode
 from .http import Timeouts
@@ -62,6 +62,8 @@ class Anthropic(Remote):
                 return
             paused += decoder.content
             spent, first_call = decoder.usage_after(spent), decoder.calls
+            if number < CONTINUES:
+                yield [Continued()]
 
     async def _ask(
         self, request: Request, paused: list[dict[str, Any]], decoders: list[AnthropicDecoder], prefix: str, first_call: int

@@ -1,10 +1,12 @@
 """Anthropic's Messages API: what comes back, and what is sent."""
 
 import json
+from contextlib import aclosing
 
+import anyio
 import pytest
 
-from agent_nb import parts
+from agent_nb import Agent, parts
 from agent_nb.errors import UsageError
 from agent_nb.messages import (
     CallBlock,
@@ -361,6 +363,30 @@ def test_a_paused_turn_is_continued_and_looks_like_one(serve, collect):
         "role": "assistant",
         "content": [{"type": "text", "text": "One. "}, {**server_tool}],
     }
+
+
+def test_each_continuation_of_a_paused_turn_is_announced_before_it_is_asked_for(serve, request_of):
+    paused = stream(start(), *text(0, "One. "), *end("pause_turn"))
+    server = serve(paused)
+
+    async def main():
+        model, seen = provider("c", base_url=server.url), []
+        async with aclosing(model.stream(request_of("hi"))) as batches:
+            async for batch in batches:
+                if batch == [parts.Continued()]:
+                    seen.append(len(server.asked))
+                if len(seen) == 3:
+                    break
+        await model.aclose()
+        return seen
+
+    assert anyio.run(main) == [1, 2, 3]
+
+
+def test_the_limit_of_turns_holds_for_an_answer_that_is_paused_again_and_again(serve):
+    server = serve(stream(start(), *text(0, "One. "), *end("pause_turn")))
+    run = Agent(provider("c", base_url=server.url), limits={"turns": 2}, secrets={}).run_sync("hi")
+    assert (run.status, run.answer.split(), len(server.asked)) == ("limit", ["One.", "One."], 2)
 
 
 def test_calls_of_a_continued_turn_have_indexes_of_their_own(serve, collect):
