@@ -82,7 +82,7 @@ class Meter:
         self.turns += continued
 
     def hit(self, tokens: int = 0, turns: int = 0) -> str:
-        """Return the words of the first limit that is used up, or ""; `tokens` and `turns`: of the turn in progress, or about to be asked."""
+        """Return the words of the first limit that is used up, or ""; `tokens` and `turns` come on top: those of the turn in progress."""
         lim, total = self.limits, self.total
         table = (
             (lim.turns, self.turns + turns, f"{lim.turns} model turns"),
