@@ -4,9 +4,11 @@ Why: this API tells everything several times (deltas, then the whole text, then 
 wholes only fill in what a server did not stream.
 
 Rules
+- Which item an event is about is the business of `responses_items`: servers name their items badly or not at all.
 - A text or a piece of reasoning is a block named by its place (`0.0`, `0.s1`), closed when it is told to be done or its item is.
 - A call is complete with its item. Every other item (reasoning with its encrypted content, server tools) is a Resend: it goes back
   unchanged, in order.
+- Of the whole response at the end only what never came is told: all of it, or a message where there was none, or a further call.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -18,9 +20,11 @@ from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, T
 from .calls import call_part
 from .decoder import CUT, EventDecoder
 from .halves import Halves
+from .responses_items import CALL, MESSAGE, REASONING, Item, Items, names_of
 from .values import flat, usage_part, word
 
 PROVIDER = "openai-responses"
+LENGTH = "The call was cut off at the limit of tokens."
 _SIGNS = (
     ".in_progress",
     ".searching",
@@ -35,35 +39,23 @@ _SIGNS = (
 )
 
 
-class _Call:
-    __slots__ = ("id", "index", "name", "pieces")
-
-    def __init__(self, index: int, item: dict[str, Any]) -> None:
-        self.index = index
-        self.id = word(item.get("call_id")) or word(item.get("id"))
-        self.name = word(item.get("name"))
-        self.pieces: list[str] = []
-
-
 class ResponsesDecoder(EventDecoder):
     """Decodes one response."""
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
         self._halves = Halves()
-        self._head = False
-        self._open: dict[str, tuple[str, type[Text | Thought]]] = {}  # block -> its item and kind
-        self._told: set[str] = set()  # items that were streamed
-        self._calls: dict[str, _Call] = {}
-        self._count = 0
+        self._head: Head | None = None
+        self._items = Items()
+        self._open: dict[str, tuple[Item, type[Text | Thought]]] = {}  # block -> its item and kind
         self._seen: set[str] = set()
+        self._broken = CUT  # what is wrong with a call that is still open at the end
 
     def _finish(self, out: list[Part]) -> bool:
         for block in tuple(self._open):
             self._shut(block, out, incomplete=not self.done)
-        for call in self._calls.values():
-            out.append(call_part(call.name, "".join(call.pieces), call_id=call.id, index=call.index, broken=CUT))
-        self._calls = {}
+        for item in self._items.open(CALL):
+            self._call({}, item, out, broken=self._broken)
         return self.done
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
@@ -78,64 +70,66 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, kind, event))
 
     def on_begin(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The head, once."""
+        """The head, once; again where it comes to name the model (llama.cpp does that at the end)."""
         response = event.get("response")
-        if isinstance(response, dict) and not self._head:
-            self._head = True
-            out.append(Head(self._status, word(response.get("model")), word(response.get("id"))))
+        if isinstance(response, dict):
+            head = Head(self._status, word(response.get("model")), word(response.get("id")))
+            if self._head is None or (head.model and not self._head.model):
+                self._head = head
+                out.append(head)
 
     def on_item(self, event: dict[str, Any], out: list[Part]) -> None:
         """An item begins; a call is announced."""
         item = _dict(event.get("item"))
-        if item.get("type") == "function_call":
-            key = _place(event)
-            call = self._calls[key] = _Call(self._count, item)
-            self._count += 1
-            raw = word(item.get("arguments"))
-            call.pieces += [raw] if raw else []
-            out.append(CallDelta(raw, index=call.index, call_id=call.id, name=call.name))
+        found = self._items.begin(word(item.get("type")), names_of(event, item), word(item.get("call_id")))
+        if found.kind == CALL and not found.told:
+            found.call_id, found.name = word(item.get("call_id")) or word(item.get("id")), word(item.get("name"))
+            self._argue(found, word(item.get("arguments")), out)
 
     def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
         """A piece of text, or of a refusal."""
-        self._say(Text, f"{_place(event)}.{_number(event, 'content_index')}", event, out)
+        self._say(Text, "content_index", event, out)
 
     def on_reasoning(self, event: dict[str, Any], out: list[Part]) -> None:
         """A piece of reasoning as it is."""
-        self._say(Thought, f"{_place(event)}.{_number(event, 'content_index')}", event, out)
+        self._say(Thought, "content_index", event, out)
 
     def on_summary(self, event: dict[str, Any], out: list[Part]) -> None:
         """A piece of a summary of reasoning."""
-        self._say(Thought, f"{_place(event)}.s{_number(event, 'summary_index')}", event, out)
+        self._say(Thought, "summary_index", event, out)
 
     def on_text_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """A text is complete."""
-        self._done(Text, f"{_place(event)}.{_number(event, 'content_index')}", event, out)
+        self._done(Text, "content_index", event, out)
 
     def on_reasoning_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """A piece of reasoning is complete."""
-        self._done(Thought, f"{_place(event)}.{_number(event, 'content_index')}", event, out)
+        self._done(Thought, "content_index", event, out)
 
     def on_summary_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """A summary is complete."""
-        self._done(Thought, f"{_place(event)}.s{_number(event, 'summary_index')}", event, out)
+        self._done(Thought, "summary_index", event, out)
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """A fragment of a call's arguments."""
-        text, key = word(event.get("delta")), _place(event)
-        if key not in self._calls:
-            self.on_item({**event, "item": {"type": "function_call", "id": event.get("item_id")}}, out)
-        call = self._calls[key]
-        if text:
-            call.pieces.append(text)
-            out.append(CallDelta(text, index=call.index, call_id=call.id, name=call.name))
+        item, text = self._items.piece(CALL, names_of(event)), word(event.get("delta"))
+        item.call_id = item.call_id or word(event.get("call_id")) or word(event.get("item_id"))
+        if text or not item.told:
+            self._argue(item, text, out)
+
+    def on_arguments_done(self, event: dict[str, Any], out: list[Part]) -> None:
+        """The arguments of a call are complete: told here if they never streamed."""
+        item = self._items.end(CALL, names_of(event))
+        if item is not None and not item.done and not item.pieces and event.get("arguments"):
+            self._argue(item, word(event["arguments"]), out)
 
     def on_item_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """An item is complete."""
-        item, key = _dict(event.get("item")), _place(event)
-        for block in [b for b, (owner, _) in self._open.items() if owner == key]:
-            self._shut(block, out)
-        self._item(item, key, out)
-        self._told.add(key)
+        item = _dict(event.get("item"))
+        kind, names = word(item.get("type")), names_of(event, item)
+        found = self._items.end(kind, names, word(item.get("name"))) or self._items.begin(kind, names)
+        if not found.done:
+            self._complete(item, found, out)
 
     def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
         """A source of the text."""
@@ -146,10 +140,7 @@ class ResponsesDecoder(EventDecoder):
         response = _dict(event.get("response"))
         self.on_begin(event, out)
         output = response.get("output")
-        for place, item in enumerate(output if isinstance(output, list) else []):
-            if not self._told and isinstance(item, dict):
-                self.on_item({"output_index": place, "item": {**item, "arguments": ""}}, out)
-                self._item(item, str(place), out)
+        self._rest([item for item in output if isinstance(item, dict)] if isinstance(output, list) else [], out)
         usage = response.get("usage")
         if isinstance(usage, dict) and usage:
             out.append(usage_part(usage))
@@ -157,54 +148,85 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
         out.append(Finish(word(response.get("status")) or "completed"))
         self.done = True
+        self._broken = LENGTH if response.get("incomplete_details") else ""
         if response.get("error"):
             self._error(response["error"], out)
 
-    def _item(self, item: dict[str, Any], key: str, out: list[Part]) -> None:
-        kind = item.get("type")
-        if kind == "function_call":
-            self._call(item, key, out)
+    def _rest(self, output: list[dict[str, Any]], out: list[Part]) -> None:
+        """Tell what of the whole response did not come before it."""
+        fresh = not self._items.all
+        missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
+        silent = not self._items.of(MESSAGE)
+        for place, item in enumerate(output):
+            kind, names = word(item.get("type")), names_of({"output_index": place} if fresh else {}, item)
+            found = None if fresh else self._items.end(kind, names, word(item.get("name")))
+            if found is None and (fresh or (kind == MESSAGE and silent) or (kind == CALL and missing > 0)):
+                found = self._items.begin(kind, names)
+                missing -= kind == CALL
+            if found is not None and not found.done and (fresh or kind in (MESSAGE, CALL)):
+                self._complete(item, found, out)
+
+    def _complete(self, item: dict[str, Any], found: Item, out: list[Part]) -> None:
+        """Close an item, with what it says as a whole and was not told."""
+        for block in [b for b, (owner, _) in self._open.items() if owner is found]:
+            self._shut(block, out)
+        found.done = True
+        if found.kind == CALL:
+            self._call(item, found, out)
             return
-        if key not in self._told:
-            self._whole(item, key, out)
-        if kind != "message":
+        if not found.told:
+            self._whole(item, found, out)
+        if found.kind != MESSAGE:
             out.append(Resend(PROVIDER, item))
         elif item.get("phase"):
             out.append(Resend(PROVIDER, {"phase": item["phase"]}))
 
-    def _whole(self, item: dict[str, Any], key: str, out: list[Part]) -> None:
+    def _whole(self, item: dict[str, Any], found: Item, out: list[Part]) -> None:
         """Tell the texts of an item that was not streamed."""
-        if item.get("type") == "message":
-            told: list[Text | Thought] = [Text(text, f"{key}.{n}") for n, text in enumerate(_pieces(item, "content"))]
-        elif item.get("type") == "reasoning":
+        if found.kind == MESSAGE:
+            told: list[Text | Thought] = [Text(text, f"{found.place}.{n}") for n, text in enumerate(_pieces(item, "content"))]
+        elif found.kind == REASONING:
             name = "content" if item.get("content") else "summary"
-            told = [Thought(text, f"{key}.{name[0]}{n}") for n, text in enumerate(_pieces(item, name))]
+            told = [Thought(text, f"{found.place}.{name[0]}{n}") for n, text in enumerate(_pieces(item, name))]
         else:
             return
         for part in told:
+            found.told = True
             out += [part, Close(part.block)]
 
-    def _call(self, item: dict[str, Any], key: str, out: list[Part]) -> None:
-        call = self._calls.pop(key, None)
-        if call is None:
-            call = _Call(self._count, item)
-            self._count += 1
-        raw = word(item.get("arguments")) or "".join(call.pieces)
-        name, call_id = word(item.get("name")) or call.name, word(item.get("call_id")) or call.id
-        if not call.pieces:
-            out.append(CallDelta(raw, index=call.index, call_id=call_id, name=name))
-        out.append(call_part(name, raw, call_id=call_id, index=call.index))
+    def _argue(self, item: Item, text: str, out: list[Part]) -> None:
+        """Hand on a piece of a call's arguments; the first, perhaps empty, announces the call."""
+        item.told = True
+        item.pieces += [text] if text else []
+        out.append(CallDelta(text, index=item.index, call_id=item.call_id, name=item.name))
 
-    def _say(self, kind: type[Text | Thought], block: str, event: dict[str, Any], out: list[Part]) -> None:
+    def _call(self, item: dict[str, Any], found: Item, out: list[Part], broken: str = "") -> None:
+        raw = word(item.get("arguments")) or "".join(found.pieces)
+        found.name, found.call_id = word(item.get("name")) or found.name, word(item.get("call_id")) or found.call_id
+        if not found.pieces:
+            self._argue(found, raw, out)
+        out.append(call_part(found.name, raw, call_id=found.call_id, index=found.index, broken=broken))
+
+    def _say(self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]) -> None:
+        item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
+        block = _block(item, event, number)
         text = self._halves.feed(block, word(event.get("delta")))
-        self._open[block] = (_place(event), kind)
-        self._told.add(_place(event))
+        self._open[block] = (item, kind)
+        item.told = True
         if text:
             out.append(kind(text, block))
 
-    def _done(self, kind: type[Text | Thought], block: str, event: dict[str, Any], out: list[Part]) -> None:
-        if block not in self._open and _place(event) not in self._told:
-            self._say(kind, block, {**event, "delta": flat(event.get("text") or event.get("refusal"))}, out)
+    def _done(self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]) -> None:
+        """Close a block, or tell it whole if its item never streamed."""
+        sort, names = (MESSAGE if kind is Text else REASONING), names_of(event)
+        item = self._items.known(sort, names)
+        if item is None and (self._items.open(sort) or not self._items.of(sort)):
+            item = self._items.piece(sort, names)
+        if item is None:
+            return
+        if not item.told:
+            self._say(kind, number, {**event, "delta": flat(event.get("text") or event.get("refusal"))}, out)
+        block = _block(item, event, number)
         if block in self._open:
             self._shut(block, out)
 
@@ -219,15 +241,10 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _place(event: dict[str, Any]) -> str:
-    """Return the place of an event's item, by which its parts find each other."""
-    index = event.get("output_index")
-    return str(index) if isinstance(index, int | str) else word(event.get("item_id"))
-
-
-def _number(event: dict[str, Any], name: str) -> int:
-    value = event.get(name)
-    return value if isinstance(value, int) else 0
+def _block(item: Item, event: dict[str, Any], name: str) -> str:
+    """Return the name of the block that a piece belongs to; `name`: the field with its number in the item."""
+    number = event.get(name)
+    return f"{item.place}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 
 
 def _pieces(item: dict[str, Any], name: str) -> list[str]:
@@ -251,6 +268,7 @@ ResponsesDecoder.events = {
     "response.reasoning_summary_text.delta": ResponsesDecoder.on_summary,
     "response.reasoning_summary_text.done": ResponsesDecoder.on_summary_done,
     "response.function_call_arguments.delta": ResponsesDecoder.on_arguments,
+    "response.function_call_arguments.done": ResponsesDecoder.on_arguments_done,
     "response.completed": ResponsesDecoder.on_end,
     "response.incomplete": ResponsesDecoder.on_end,
     "response.failed": ResponsesDecoder.on_end,

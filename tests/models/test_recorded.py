@@ -60,6 +60,26 @@ def test_a_recording_adds_up(case, size, total):
     assert [json.loads(f.raw) for f in got.faults] == ([expected["error"]] if expected["error"] else [])
 
 
+UNNAMED = {"index": ("output_index",), "numbers": ("output_index", "content_index"), "names": ("output_index", "content_index", "item_id")}
+
+
+@CASES
+@pytest.mark.parametrize("missing", UNNAMED)
+def test_a_recording_without_the_names_of_its_items_adds_up_all_the_same(case, missing, total):
+    if case["api"] != "openai-responses":
+        pytest.skip("has no such names")
+    lines = []
+    for line in (FOLDER / case["file"]).read_text(encoding="utf-8").split("\n"):
+        event = json.loads(line[6:]) if line.startswith("data: {") else None
+        kept = None if event is None else {name: value for name, value in event.items() if name not in UNNAMED[missing]}
+        lines.append(line if kept is None else f"data: {json.dumps(kept)}")
+    decoder = ResponsesDecoder()
+    got, expected = total([*decoder.feed("\n".join(lines).encode()), *decoder.close()]), case["expected"]
+    assert told(got.text, expected, "text") == expected["text"]
+    assert told(got.reasoning, expected, "reasoning") == expected["reasoning"]
+    assert [{"id": c[0], "name": c[1], "arguments": c[2]} for c in got.calls] == expected["calls"]
+
+
 @CASES
 def test_blocks_and_items_of_other_kinds_are_kept(case, total):
     got, expected = total(decode(case)), case["expected"]

@@ -1,0 +1,125 @@
+"""The items of one answer of the Responses API, and which of them an event is about.
+
+Why: an event should name its item by `output_index` and `item_id`. Servers and proxies leave out the one, the other or both, give a new
+id with every event, or one number to all items; read literally, that doubles answers and makes up calls.
+
+Rules
+- An item goes by every name that was seen of it: its index, its id, and a call's `call_id`. A name that stood for several items counts
+  last. A name never leads to an item of another kind.
+- A piece under no known name belongs to the newest open item of its kind; it begins an item of its own where there is none, or where that
+  one was never announced and goes by another id. An end under no known name ends the oldest open item of its kind.
+- No I/O; nothing here raises, whatever the names are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .values import word
+
+MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
+_NAMES = 8  # of one item: a server that gives a new id with every event would fill the table
+Name = tuple[str, int | str]
+
+
+class Item:
+    """One item. `place` names its blocks, `told`: something of it was handed on, `pieces`: of a call's arguments."""
+
+    __slots__ = ("announced", "call_id", "done", "index", "kind", "name", "names", "pieces", "place", "told")
+
+    def __init__(self, kind: str, place: str, index: int) -> None:
+        self.kind = kind
+        self.place = place
+        self.index = index  # among the items of its kind
+        self.call_id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+        self.names: set[Name] = set()
+        self.announced = self.told = self.done = False
+
+
+class Items:
+    """The items of one answer, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.all: list[Item] = []
+        self._by_name: dict[Name, Item] = {}
+        self._shared: set[Name] = set()
+
+    def of(self, kind: str) -> list[Item]:
+        """Return the items of a kind."""
+        return [item for item in self.all if item.kind == kind]
+
+    def open(self, kind: str) -> list[Item]:
+        """Return the items of a kind that have not ended."""
+        return [item for item in self.of(kind) if not item.done]
+
+    def known(self, kind: str, names: list[Name]) -> Item | None:
+        """Return the item of a kind that goes by one of the names."""
+        found = [name for name in names if (item := self._by_name.get(name)) is not None and item.kind == kind]
+        best = next((name for name in found if name not in self._shared), None) or next(iter(found), None)
+        return None if best is None else self._by_name[best]
+
+    def begin(self, kind: str, names: list[Name], call_id: str = "") -> Item:
+        """Return the item that is announced: a new one, unless an open one is announced again."""
+        found = self.known(kind, names)
+        if found is None or found.done or (call_id and found.call_id and call_id != found.call_id):
+            found = self._new(kind, names)
+        found.announced = True
+        return self._learn(found, names)
+
+    def piece(self, kind: str, names: list[Name]) -> Item:
+        """Return the item that a piece belongs to."""
+        found = self.known(kind, names)
+        if found is None:
+            found = next(reversed(self.open(kind)), None)
+            if found is not None and not found.announced and _ids(names) and _ids(found.names):
+                found = None
+        return self._learn(found or self._new(kind, names), names)
+
+    def end(self, kind: str, names: list[Name], tool: str = "") -> Item | None:
+        """Return the item that ends, or None if it never began; `tool` is the name of the call that ends."""
+        found = self.known(kind, names)
+        if found is None:
+            found = next((item for item in self.open(kind) if not (tool and item.name and tool != item.name)), None)
+        return found if found is None else self._learn(found, names)
+
+    def _new(self, kind: str, names: list[Name]) -> Item:
+        index = next((value for sort, value in names if sort == "index"), len(self.all))
+        place = str(index)
+        while any(item.place == place for item in self.all):
+            place += "'"
+        item = Item(kind, place, len(self.of(kind)))
+        self.all.append(item)
+        for name in names:
+            if name in self._by_name:
+                self._shared.add(name)
+            self._by_name[name] = item
+            item.names.add(name)
+        return item
+
+    def _learn(self, item: Item, names: list[Name]) -> Item:
+        for name in names:
+            if len(item.names) < _NAMES and name not in self._by_name:
+                self._by_name[name] = item
+                item.names.add(name)
+        return item
+
+
+def names_of(event: dict[str, Any], item: dict[str, Any] | None = None) -> list[Name]:
+    """Return the names by which an event, and the item in it, call their item."""
+    return list(_names(event, item or {}))
+
+
+def _names(event: dict[str, Any], item: dict[str, Any]) -> Iterator[Name]:
+    for value in (event.get("item_id"), item.get("id"), item.get("call_id"), event.get("call_id")):
+        if word(value):
+            yield "id", word(value)
+    index = event.get("output_index")
+    if isinstance(index, int | str):
+        yield "index", index
+
+
+def _ids(names: set[Name] | list[Name]) -> bool:
+    return any(sort == "id" for sort, _ in names)
