@@ -10,6 +10,8 @@ Why apart from `frame`: these lists need no pandas, and the command line prints 
 Rules
 - A column has a name, a kind and, per type of row, where its value comes from: an attribute's name or a function.
 - A row of a type that a column does not name has no value there. The rows of one frame are of one table.
+- `tokens_in` is every token of the requests, those read from a cache or written to it included, for every provider; `tokens_cached` says
+  how many were read from a cache, `tokens_reasoning` how many of `tokens_out` were thoughts.
 - Getters look only at the row; what needs more (`dt`, `cell`), or is needed more than once, is `derived` by the frame.
 """
 

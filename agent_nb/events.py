@@ -168,7 +168,11 @@ class Respond(Event, frozen=True, tag="respond"):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens (counts), times (seconds) and cost (US dollars, None: unknown) of a step or of the run."""
+    """Tokens (counts), times (seconds) and cost (US dollars, None: unknown) of a step or of the run.
+
+    `input`: all tokens of the request, those read from a cache or written to it included; `cached`: how many were read from it.
+    `output`: all tokens of the answer; `reasoning`: how many of them were thoughts. The same for every provider (`usage`).
+    """
 
     input: int = 0
     output: int = 0

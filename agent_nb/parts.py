@@ -90,7 +90,10 @@ class Fault(Part, frozen=True, tag="fault"):
 
 
 class Usage(Part, frozen=True, tag="usage"):
-    """Tokens of this response so far (the last one counts). `raw` is the provider's own object, unchanged."""
+    """Tokens of this response so far (the last one counts); `usage` says what the fields mean.
+
+    `raw` is the provider's own object, unchanged.
+    """
 
     input: int = 0
     output: int = 0

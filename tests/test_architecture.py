@@ -81,7 +81,7 @@ def test_no_cycles():
         visit(name, ())
 
 
-@pytest.mark.parametrize("name", ["events", "parts", "messages", "errors"])
+@pytest.mark.parametrize("name", ["events", "parts", "messages", "errors", "usage"])
 def test_the_values_import_nothing_of_ours(name):
     assert ours(ROOT / f"{name}.py", top_only=False) == set()
 
@@ -95,7 +95,7 @@ def rank(name: str) -> int:
         return 9
     if parts[0] in floors:
         return floors[parts[0]]
-    values = dict.fromkeys(("errors", "events", "event_json", "parts", "messages", "chunks"), 0)
+    values = dict.fromkeys(("errors", "events", "event_json", "parts", "messages", "chunks", "usage"), 0)
     return (values | {"plugins": 1, "cli": 7, "__main__": 8}).get(parts[0], 3)
 
 

@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, ClassVar
 
 import msgspec
@@ -25,9 +26,13 @@ from .losses import Losses
 from .reading import Source, run_id, text_of
 from .residue import diff
 from .times import epoch
+from .usage import added, counts_of
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
 _KINDS = {kind: state for state, kind in STATES.items()}
+_USAGE = {
+    "input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens", "reasoning": "reasoningTokens", "total": "totalTokens",
+}  # fmt: skip
 _SNAPSHOTS = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta", "MESSAGES_SNAPSHOT": "messages"}
 
 
@@ -107,8 +112,7 @@ class AgUiReader:
         totals = [u for u in given if isinstance(u, dict)] if isinstance(given, list) else []
         if not totals:
             return []
-        fields = {"input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens", "reasoning": "reasoningTokens"}
-        total = Counts(**{k: sum(_count(u, name) for u in totals) for k, name in fields.items()})
+        total = reduce(added, (counts_of(u, _USAGE) for u in totals), Counts())
         return [self._source.derived(Metric, step=total, total=total)]
 
     # Blocks.
@@ -207,11 +211,6 @@ class AgUiReader:
 
 
 _CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
-
-
-def _count(usage: Obj, key: str) -> int:
-    value = usage.get(key)
-    return value if type(value) is int and value >= 0 else 0
 
 
 def _score(item: Item) -> float:

@@ -41,14 +41,10 @@ from .loom_write import STOPS
 from .losses import Losses
 from .reading import OpenBlock, Source, Spans, arguments_of, run_id, text_of
 from .residue import diff
+from .usage import PROMPT, added, counts_of
 
 _STATUS = {word: status for status, word in STOPS.items()}
 _STREAMED = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
-
-
-def _count(frame: Obj, key: str) -> int:
-    value = frame.get(key)
-    return value if type(value) is int and value >= 0 else 0
 
 
 class Session:
@@ -273,10 +269,8 @@ class Session:
     # The rest.
 
     def _usage(self, frame: Obj) -> list[Event]:
-        tokens = [_count(frame, key) for key in ("prompt_tokens", "completion_tokens", "cached_tokens")]
-        step = Counts(input=tokens[0], output=tokens[1], cached=tokens[2])
-        before = self._total
-        self._total = Counts(input=before.input + step.input, output=before.output + step.output, cached=before.cached + step.cached)
+        step = counts_of(frame, PROMPT | {"cached": "cached_tokens"})
+        self._total = added(self._total, step)
         return [self._make(Metric, frame, step=step, total=self._total)]
 
     def _state(self, frame: Obj) -> list[Event]:

@@ -43,6 +43,7 @@ from .losses import Losses
 from .reading import Source, arguments_of, text_of
 from .residue import diff
 from .times import epoch
+from .usage import PROMPT, added, counts_of
 
 _REMEMBERED = 256
 
@@ -235,9 +236,8 @@ class Task:
     # The rest.
 
     def _usage(self, obj: Obj) -> list[Event]:
-        tokens = [_count(obj, k) for k in ("prompt_tokens", "completion_tokens", "cache_read_input_tokens")]
-        step, before = Counts(input=tokens[0], output=tokens[1], cached=tokens[2]), self._total
-        self._total = Counts(input=before.input + step.input, output=before.output + step.output, cached=before.cached + step.cached)
+        step = counts_of(obj, PROMPT | {"cached": "cache_read_input_tokens"})
+        self._total = added(self._total, step)
         return [self._make(Metric, obj, step=step, total=self._total)]
 
     def _request(self, obj: Obj) -> list[Event]:
@@ -274,8 +274,3 @@ class Task:
         "internal:llm-call": _request,
         "internal:checkpoint": _checkpoint,
     }
-
-
-def _count(obj: Obj, key: str) -> int:
-    value = obj.get(key)
-    return value if type(value) is int and value >= 0 else 0

@@ -6,8 +6,8 @@ Rules
 - A block's index is its block id (after a continued turn with a prefix); every text and thought block is closed explicitly.
 - A thought's signature, and redacted thoughts, travel as `opaque`; blocks of server tools and other kinds as Resend: all of them go back
   unchanged. `content` gives the whole turn as the API wants it back, for `pause_turn`.
-- Usage is cumulative: fields of `message_start` hold until `message_delta` tells them anew. `input` is what the provider calls input
-  tokens, without those read from or written to its cache (`cached` are those read).
+- Usage is cumulative: fields of `message_start` hold until `message_delta` tells them anew. What the provider calls input tokens leaves
+  out those read from its cache or written to it; `Usage.input` has them.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -220,12 +220,13 @@ def _input(raw: str) -> Any:
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:
-    """Return the Usage of an Anthropic usage object."""
+    """Return the Usage of a usage object of this API."""
     details = usage.get("output_tokens_details")
+    cached = number(usage.get("cache_read_input_tokens"))
     return Usage(
-        input=number(usage.get("input_tokens")),
+        input=number(usage.get("input_tokens")) + cached + number(usage.get("cache_creation_input_tokens")),
         output=number(usage.get("output_tokens")),
-        cached=number(usage.get("cache_read_input_tokens")),
+        cached=cached,
         reasoning=number(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
         raw=usage,
     )

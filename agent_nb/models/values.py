@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..parts import Usage
+from ..usage import whole_input
 from .retry import retryable_status
 
 PASSING = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
@@ -55,10 +56,13 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     cost = usage.get("cost")
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
+    told = number(usage.get("prompt_tokens", usage.get("input_tokens")))
+    output = number(usage.get("completion_tokens", usage.get("output_tokens")))
+    cached = number(prompt.get("cached_tokens") or usage.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
     return Usage(
-        input=number(usage.get("prompt_tokens", usage.get("input_tokens"))),
-        output=number(usage.get("completion_tokens", usage.get("output_tokens"))),
-        cached=number(prompt.get("cached_tokens") or usage.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")),
+        input=whole_input(told, cached, output=output, total=number(usage.get("total_tokens"))),
+        output=output,
+        cached=cached,
         reasoning=number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens")),
         cost=float(cost) if isinstance(cost, int | float) else None,
         raw=usage,

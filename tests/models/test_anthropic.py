@@ -157,7 +157,12 @@ def test_usage_is_cumulative_field_by_field(decode):
     got = decode(
         start(input_tokens=100, cache_read_input_tokens=7, output_tokens=1), *end(output_tokens=9, input_tokens=None, server_tool_use={})
     )
-    assert (got.usage.input, got.usage.output, got.usage.cached) == (100, 9, 7)
+    assert (got.usage.input, got.usage.output, got.usage.cached) == (107, 9, 7)
+
+
+def test_tokens_read_from_the_cache_or_written_to_it_are_input(decode):
+    usage = decode(start(input_tokens=3, cache_read_input_tokens=50, cache_creation_input_tokens=7), *end(output_tokens=9)).usage
+    assert (usage.input, usage.cached, usage.raw["input_tokens"]) == (60, 50, 3)
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,9 @@ def test_of_usage_in_every_chunk_the_last_one_counts(decode):
         ({"input_tokens": 5, "output_tokens": 6}, (5, 6, 0)),
         ({"prompt_tokens": None, "completion_tokens": "7", "prompt_tokens_details": None}, (0, 0, 0)),
         ({"prompt_tokens": 5.0, "completion_tokens": 2}, (5, 2, 0)),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 4}}, (9, 2, 4)),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 15, "prompt_tokens_details": {"cached_tokens": 4}}, (13, 2, 4)),
+        ({"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 40}}, (49, 2, 40)),
     ],
 )
 def test_usage_is_read_in_other_words(decode, usage, expected):
