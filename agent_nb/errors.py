@@ -5,7 +5,8 @@ Two fault lines: what the user can mend (`UsageError`) and what came wrong from 
 
     AgentError
     ├── UsageError          a wrong option, name, value or missing extra; the message says what to do
-    │   └── MissingExtra    an optional package is not installed; carries the exact install line
+    │   ├── MissingExtra    an optional package is not installed; carries the exact install line
+    │   └── PluginError     a plug-in of another package cannot be used; names the package
     ├── WireError           bytes or text that break a protocol (position and raw text kept)
     ├── ModelError          the provider refused, failed or broke off (status, retryable, retry_after)
     ├── ToolError           a tool failed in a way the model should read
@@ -35,6 +36,10 @@ class MissingExtra(UsageError):  # noqa: N818  (the name says what is missing, a
     def __init__(self, what: str, install: str) -> None:
         super().__init__(f"{what} is not installed. Install it with: {install}")
         self.install = install
+
+
+class PluginError(UsageError):
+    """A plug-in that another package installed cannot be used."""
 
 
 class WireError(AgentError):

@@ -5,21 +5,32 @@ name with `-` for `_`; the module offers it under the room's attribute (`ATTRIBU
 
 Rules: a file is a plug-in if it defines that attribute at its left margin, else it is machinery of the room;
 nothing is imported until it is asked for; the built-in file wins over an entry point of the same name;
-an unknown name is a UsageError that lists the known ones.
+an unknown name is a UsageError that lists the known ones;
+what an installed plug-in raises, or is not, is a PluginError that names its package and leaves the others alone.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
 from pathlib import Path
 from typing import Any
 
-from .errors import UsageError
+from .errors import AgentError, PluginError, UsageError
 
 ATTRIBUTE = {"models": "provider", "dialects": "dialect", "codecs": "codec", "tools": "tools", "view.cards": "card"}
+_FUNCTIONS = ("models", "view.cards")
+_MEMBERS = {  # what a plug-in that is an object must have
+    "dialects": ("name", "native", "instructions", "shots", "grammar", "parser", "assistant", "results"),
+    "codecs": ("name", "forms", "sniff", "decoder", "encoder"),
+}
+_WORDS = 300  # characters of what a plug-in raised
+
+
 @cache
 def builtin(room: str) -> dict[str, str]:
     """Return public name -> module name of the plug-in files in `room` (for example `"models"`)."""
@@ -36,16 +47,72 @@ def names(room: str) -> list[str]:
 
 
 def load(room: str, name: str) -> Any:
-    """Return the plug-in `name` of `room`. Raises UsageError when there is none of that name."""
+    """Return the plug-in `name` of `room`. Raises UsageError when there is none of that name, PluginError when it cannot be used."""
     module = builtin(room).get(name.replace("_", "-"))
     if module is not None:
         return getattr(importlib.import_module(module), ATTRIBUTE[room])
     for entry in _entries(room):
         if entry.name == name:
-            return entry.load()
-    kind = room.rsplit(".", 1)[-1].removesuffix("s")
-    raise UsageError(f"There is no {kind} named {name!r}. Known: {', '.join(names(room))}.")
+            with blamed(room, name):
+                return _checked(room, entry.load())
+    raise UsageError(f"There is no {_kind(room)} named {name!r}. Known: {', '.join(names(room))}.")
+
+
+@contextmanager
+def blamed(room: str, name: str) -> Iterator[None]:
+    """Turn what an installed plug-in raises into a PluginError that names its package; errors of ours pass, they say what to do."""
+    try:
+        yield
+    except AgentError:
+        raise
+    except (Exception, SystemExit) as error:
+        if name.replace("_", "-") in builtin(room):
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS]
+        package = _package(room, name)
+        whose = f" of the package {package}" if package else ""
+        todo = f" Update it with: pip install --upgrade {package}, or remove it with: pip uninstall {package}" if package else ""
+        raise PluginError(f"The {_kind(room)} {name!r}{whose} cannot be used: {words}.{todo}") from error
+
+
+def faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[str]:
+    """Yield what is wrong with the installed plug-ins of a room, in words: with loading them, or with what `use` does with their names."""
+    for entry in _entries(room):
+        try:
+            use(entry.name) if use is not None else load(room, entry.name)
+        except AgentError as fault:
+            yield str(fault)
+
+
+def _package(room: str, name: str) -> str:
+    """Return the name of the package that installed a plug-in, or ""."""
+    entry = next((e for e in _entries(room) if e.name == name), None)
+    return getattr(getattr(entry, "dist", None), "name", None) or ""
+
+
+def _checked(room: str, found: Any) -> Any:
+    """Return a plug-in. Raises TypeError when it is not of the kind that its room wants, and whatever its members raise."""
+    if room in _FUNCTIONS and not callable(found):
+        raise TypeError(f"it is a {type(found).__name__}, not a function")
+    for member in _MEMBERS.get(room, ()):
+        getattr(found, member)
+    return found
+
+
+def _kind(room: str) -> str:
+    return room.rsplit(".", 1)[-1].removesuffix("s")
 
 
 def _entries(room: str) -> list[Any]:
-    return list(entry_points(group=f"agent_nb.{room.rsplit('.', 1)[-1]}"))
+    group = f"agent_nb.{room.rsplit('.', 1)[-1]}"
+    try:
+        return list(entry_points(group=group))
+    except Exception:  # the metadata of some package is damaged
+        return [entry for distribution in distributions() for entry in _of(distribution) if entry.group == group]
+
+
+def _of(distribution: Any) -> list[Any]:
+    try:
+        return list(distribution.entry_points)
+    except Exception:
+        return []

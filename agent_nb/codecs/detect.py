@@ -7,7 +7,7 @@ What is unclear is said (UsageError with the candidates), never guessed at rando
 from __future__ import annotations
 
 from .. import plugins
-from ..errors import UsageError
+from ..errors import AgentError, UsageError
 from .base import Codec
 
 HEAD = 64 * 1024  # bytes that are looked at
@@ -31,8 +31,18 @@ def scores(head: bytes | str) -> list[tuple[float, str]]:
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     whole = lines[:-1] or lines
     known = sorted(plugins.names("codecs"), key=lambda name: (name != "canonical", name))
-    found = [(named(name)[0].sniff(whole[:LINES]), name) for name in known]
+    found = [(_score(name, whole[:LINES]), name) for name in known]
     return sorted(found, key=lambda entry: -entry[0])
+
+
+def _score(name: str, lines: list[str]) -> float:
+    """Return the score of one codec; one of another package that cannot be used has none."""
+    try:
+        with plugins.blamed("codecs", name):
+            score = float(named(name)[0].sniff(lines))
+    except AgentError:
+        return 0.0
+    return score if 0 <= score <= 1 else 0.0
 
 
 def detect(head: bytes | str) -> Codec:

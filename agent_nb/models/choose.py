@@ -24,6 +24,7 @@ from ..errors import UsageError
 from . import config, keys
 from .base import Model
 
+MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"
 WAYS = """There is no model to run. Choose one of these ways:
@@ -91,7 +92,10 @@ def make(name: str, *, folder: str | Path | None = None) -> Model:
     endpoints = config.load().endpoints
     endpoint = endpoints.get(head)
     if endpoint is None and head in plugins.names("models"):
-        model: Model = plugins.load("models", head)(rest, folder=folder)
+        with plugins.blamed("models", head):
+            model: Model = plugins.load("models", head)(rest, folder=folder)
+            for member in MEMBERS:
+                getattr(model, member)
         return model
     endpoint = endpoint or config.KNOWN.get(head)
     if endpoint is None:

@@ -27,7 +27,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from .. import plugins
 from ..errors import AgentError
+from ..tools.toolset import of_plugin
 
 PACKAGE = "jupyter-agent-nb"
 HOOK = "agent_nb.notebook.presave"
@@ -41,6 +43,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "pyarrow": (("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": (("keyring",), "keys in the system's keyring", "pip install keyring"),
 }  # fmt: skip
+USES = {"tools": of_plugin}  # what is done with the plug-ins of a room, if not just to load them
 PATIENCE = 30.0  # seconds for another Python to say what it has
 PROBE = """
 import importlib.util, json, sys
@@ -288,6 +291,9 @@ CHECKS: dict[str, Check] = {
     "journals": _state,
     "keys": _keys,
     "extras": _extras,
+    "plug-ins": lambda: (
+        Finding("plug-in", "missing", fault) for room in plugins.ATTRIBUTE for fault in plugins.faults(room, USES.get(room))
+    ),
 }
 
 

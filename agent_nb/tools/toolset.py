@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from .. import plugins
-from ..errors import UsageError
+from ..errors import AgentError, UsageError
 from ..messages import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
@@ -102,8 +102,18 @@ def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = N
 
 
 def available() -> dict[str, tuple[str, ...]]:
-    """Return the names of the tools that are there without a notebook, by plug-in (empty: its extra is not installed)."""
+    """Return the names of the tools that are there without a notebook, by plug-in (empty: it cannot be used here)."""
     return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in plugins.names(ROOM)}
+
+
+def of_plugin(name: str) -> builtins.list[Tool]:
+    """Return the tools of a plug-in. Raises MissingExtra, and PluginError when what another package installed cannot be used."""
+    with plugins.blamed(ROOM, name):
+        found = plugins.load(ROOM, name)
+        try:
+            return builtins.list(_tools(found))
+        except UsageError as error:
+            raise TypeError(str(error)) from None
 
 
 def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
@@ -114,7 +124,7 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     if declared is not None:
         return [as_tool(declared)]
     if name.replace("_", "-") in plugins.builtin(ROOM) or name in plugins.names(ROOM):
-        loaded = builtins.list(_tools(plugins.load(ROOM, name)))
+        loaded = of_plugin(name)
         return [tool for tool in loaded if tool.name == name] or loaded
     for plugin in plugins.names(ROOM):
         for tool in _plugin(plugin):
@@ -128,16 +138,18 @@ def _usable(value: Any) -> bool:
 
 
 def _tools(item: Any) -> Iterable[Tool]:
-    if isinstance(item, Toolset | tuple | builtins.list):
-        return [as_tool(each) for each in item]
-    return [as_tool(item)]
+    found = [as_tool(each) for each in item] if isinstance(item, Toolset | tuple | builtins.list) else [as_tool(item)]
+    for tool in found:
+        if not isinstance(tool, Tool):
+            raise UsageError(f"as_tool() of an object gave a {type(tool).__name__}, not a Tool.")
+    return found
 
 
 def _plugin(name: str) -> Iterable[Tool]:
-    """Return the tools of a plug-in that was not asked for by name; one that cannot be loaded has none."""
+    """Return the tools of a plug-in that was not asked for by name; one that cannot be used has none."""
     try:
-        return _tools(plugins.load(ROOM, name))
-    except Exception:  # a missing extra, or whatever somebody's entry point raises
+        return of_plugin(name)
+    except AgentError:
         return ()
 
 
@@ -157,4 +169,5 @@ def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
     functions = {n for n, v in namespace.items() if not n.startswith("_") and inspect.isfunction(v)}
     near = difflib.get_close_matches(name, sorted(known | functions), n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}."
+    broken = "".join(f" {fault}" for fault in plugins.faults(ROOM, of_plugin))
+    return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}.{broken}"

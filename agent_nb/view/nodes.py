@@ -12,7 +12,9 @@ This file imports nothing of ours.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -225,3 +227,30 @@ class Editor(Node, frozen=True, eq=False):
     call_id: str
     text: str
     note: str = ""
+
+
+def unfit(value: Any, kind: Any = Node) -> str:
+    """Return why a value is not a node (or another `kind` of value) that can be drawn, or "". For nodes that were made elsewhere."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return ""
+    if origin is UnionType:
+        return "" if any(not unfit(value, one) for one in inner) else _said(value, kind)
+    if origin is Literal:
+        return "" if value in inner else _said(value, kind)
+    if origin is tuple:
+        faults = (unfit(each, inner[0]) for each in value) if isinstance(value, tuple) else iter((_said(value, kind),))
+        return next(filter(None, faults), "")
+    if not isinstance(value, (int, float) if kind is float else kind) or (isinstance(value, Node) and type(value).__module__ != __name__):
+        return _said(value, kind)
+    fields = _fields(type(value)) if isinstance(value, Node) else {}
+    return next(filter(None, (unfit(getattr(value, name), sort) for name, sort in fields.items())), "")
+
+
+@cache
+def _fields(node: type[Node]) -> dict[str, Any]:
+    return get_type_hints(node)
+
+
+def _said(value: Any, kind: Any) -> str:
+    return f"{type(value).__name__} in place of {getattr(kind, '__name__', kind)}"

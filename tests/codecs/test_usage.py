@@ -22,7 +22,8 @@ def looopy(**counts):
 
 
 def ag_ui(**usage):
-    events = [{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}, {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "usage": [usage]}]
+    run = {"threadId": "t", "runId": "r"}
+    events = [{"type": "RUN_STARTED", **run}, {"type": "RUN_FINISHED", **run, "usage": [usage]}]
     return "".join(f"data: {json.dumps(e)}\n\n" for e in events)
 
 

@@ -243,7 +243,7 @@ def test_a_card_of_somebody_else_that_fails_says_so(begun, monkeypatch):
         base.plugins, "load", lambda room, name, real=plugins.load: (lambda s, c: 1 / 0) if name == "tool-plot" else real(room, name)
     )
     begun.tool("k", "plot", {})
-    assert "The card 'tool-plot' failed: division by zero" in said(begun.log)
+    assert "The card 'tool-plot' cannot be used: ZeroDivisionError: division by zero." in said(begun.log)
 
 
 # --- the static page

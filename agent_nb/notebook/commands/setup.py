@@ -34,16 +34,14 @@ def models(magics: AgentMagics, arguments: list[str]) -> None:
 def tools(magics: AgentMagics, _: list[str]) -> None:
     """the tools that -t knows by name"""
     from ... import plugins
+    from ...tools.toolset import of_plugin
 
-    rows = []
-    for room in plugins.names("tools"):
+    rows: list[tuple[str, str, str]] = []
+    for plugin in plugins.names("tools"):
         try:
-            found = plugins.load("tools", room)
+            rows += [(t.name, t.effect, t.spec.description.partition("\n")[0]) for t in of_plugin(plugin)]
         except AgentError as fault:
-            rows.append((room, "", str(fault)))
-            continue
-        listed = found if isinstance(found, list | tuple) else (found,)
-        rows += [(t.name, t.effect, t.spec.description.partition("\n")[0]) for t in listed]
+            rows.append((plugin, "", str(fault)))
     say(f"{table(rows)}\nAlso any function of this notebook: -t my_function")
 
 

@@ -3,8 +3,8 @@
 Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the group `agent_nb.cards`; an entry point
 named `tool-NAME` draws the result of the tool NAME and gets the call's whole state.
 
-Rules: a card is pure: the same state and context give equal nodes; it returns None to show nothing; what a card of somebody else
-raises is shown in its place.
+Rules: a card is pure: the same state and context give equal nodes; it returns None to show nothing; what a card of another package
+raises, or returns that is not a node, is named in its place.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any, Literal
 import msgspec
 
 from ... import plugins
+from ...errors import AgentError
 from ..cardstates import CallCard, Card
-from ..nodes import Box, Node, Prose, Row, T
+from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..text import Text
 
 LONGEST = 400_000  # characters of a text that a saved page shows; a page of several megabytes opens in no front end
@@ -68,10 +69,13 @@ def custom_result(state: CallCard, context: Context) -> Node | None:
     if name not in _custom():
         return None
     try:
-        node: Node | None = plugins.load("view.cards", name)(state, context)
-    except Exception as fault:  # somebody else's code must not take the view down
-        return Box((Row((T(f"The card {name!r} failed: {fault}", tone="bad"),), wrap=True),), tone="bad")
-    return node
+        with plugins.blamed("view.cards", name):
+            node: Node | None = plugins.load("view.cards", name)(state, context)
+            if fault := None if node is None else unfit(node):
+                raise TypeError(fault)
+            return node
+    except AgentError as error:  # another package's code must not take the view down
+        return Box((Row((T(str(error), tone="bad"),), wrap=True),), tone="bad")
 
 
 @cache

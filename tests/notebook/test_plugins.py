@@ -1,0 +1,167 @@
+"""One broken plug-in of another package breaks neither the others nor what lists them, and its package is named."""
+
+import json
+import sys
+
+import pytest
+
+from agent_nb import plugins
+from agent_nb.cli import main
+from agent_nb.codecs.detect import detect
+from agent_nb.errors import PluginError, UsageError
+from agent_nb.models import choose
+from agent_nb.tools.toolset import available, resolve
+from agent_nb.view.cards import base
+from agent_nb.view.cards.base import Context, custom_result
+from agent_nb.view.cardstates import CallCard
+from agent_nb.view.nodes import Bar, Box, Code, Node, Page, Pre, Row, Stack, T, Table, unfit
+
+SOUND = """
+from agent_nb import Scripted, tool
+from agent_nb.codecs.cogency import codec
+from agent_nb.dialects.xml import dialect
+from agent_nb.view.nodes import Pre
+
+def provider(name, **options):
+    return Scripted(["sound"])
+
+@tool
+def sound_tool() -> str:
+    "Sound."
+    return "sound"
+
+tools = (sound_tool,)
+
+def card(state, context):
+    return Pre("sound card")
+"""
+TRAP = """
+class Trap:
+    def __getattr__(self, name):
+        raise RuntimeError("a trap")
+    name = effect = spec = forms = parser = stream = property(lambda self: 1 / 0)
+    def as_tool(self):
+        return self
+"""
+BROKEN = {  # what is wrong: the module, and words of the error
+    "an import that fails": ("import no_such_package_of_ours\n", "ModuleNotFoundError: No module named 'no_such_package_of_ours'"),
+    "an exit": ("import sys\nsys.exit('go away')\n", "SystemExit: go away"),
+    "no such attribute": ("x = 1\n", "AttributeError"),
+    "a wrong type": ("provider = dialect = codec = tools = card = 3\n", "Error"),
+    "members that raise": (f"{TRAP}\nprovider = dialect = codec = tools = card = Trap()\n", "Error"),
+    "a function that raises": ("def provider(*a, **k): raise OSError('no disk')\ndialect = codec = tools = card = None\n", "Error"),
+    "a function that gives something else": ("def provider(*a, **k): return 'x'\ncard = provider\ndialect = codec = tools = []\n", "Error"),
+}
+ROOMS = {"models": "provider", "dialects": "dialect", "codecs": "codec", "tools": "tools", "cards": "card"}
+NO_FAULT = {("tools", "a function that gives something else")}  # a plug-in without a tool is one
+
+
+@pytest.fixture(params=BROKEN)
+def broken(request, tmp_path, monkeypatch):
+    """Two packages with a plug-in for every room: one sound, one broken in one way."""
+    for package, module, code in (("sound-pkg", "sound_mod", SOUND), ("broken-pkg", "broken_mod", BROKEN[request.param][0])):
+        folder = tmp_path / f"{package.replace('-', '_')}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        prefix = package.partition("-")[0]
+        names = {room: f"tool-{prefix}_tool" if room == "cards" else f"a-{prefix}" for room in ROOMS}
+        (folder / "entry_points.txt").write_text(
+            "".join(f"[agent_nb.{room}]\n{names[room]} = {module}:{attribute}\n" for room, attribute in ROOMS.items())
+        )
+        (tmp_path / f"{module}.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    base._custom.cache_clear()
+    yield request.param
+    base._custom.cache_clear()
+    for module in ("sound_mod", "broken_mod"):
+        sys.modules.pop(module, None)
+
+
+def fails(use, room, broken):
+    """Check that a use fails in words, and that these name the package and what to do."""
+    if (room, broken) in NO_FAULT:
+        return
+    with pytest.raises(PluginError) as caught:
+        use()
+    for words in ("of the package broken-pkg cannot be used", BROKEN[broken][1], "pip uninstall broken-pkg"):
+        assert words in str(caught.value)
+
+
+def test_the_names_are_listed_and_the_sound_ones_work(broken):
+    assert {"a-broken", "a-sound"} <= set(plugins.names("tools")) & set(choose.providers())
+    assert available()["a-sound"] == ("sound_tool",)
+    assert available()["a-broken"] == ()
+    assert resolve("sound_tool,a-sound").names == ("sound_tool",)
+    assert choose.make("a-sound/x").name == "scripted"
+    assert plugins.load("dialects", "a-sound").name == "xml"
+    assert detect('{"type": "user", "content": "x"}\n').name == "cogency"
+
+
+def test_using_the_broken_one_names_its_package(broken):
+    fails(lambda: choose.make("a-broken/x"), "models", broken)
+    fails(lambda: plugins.load("dialects", "a-broken"), "dialects", broken)
+    fails(lambda: plugins.load("codecs", "a-broken"), "codecs", broken)
+    fails(lambda: resolve("a-broken"), "tools", broken)
+
+
+def test_a_name_that_the_broken_one_may_have_had_says_so(broken):
+    with pytest.raises(UsageError, match="no tool or function named 'its_tool'") as caught:
+        resolve("its_tool")
+    assert ("broken-pkg" in str(caught.value)) is (("tools", broken) not in NO_FAULT)
+
+
+def test_its_card_is_replaced_by_words_and_the_sound_one_drawn(broken):
+    state = CallCard("c")
+    state.name = "sound_tool"
+    assert custom_result(state, Context()).text == "sound card"
+    state.name = "broken_tool"
+    box = custom_result(state, Context())
+    assert isinstance(box, Box)
+    assert "of the package broken-pkg cannot be used" in box.children[0].left[0].text
+
+
+def test_the_commands_list_the_others_and_the_fault(broken, loaded, capsys):
+    loaded.run_line_magic("agent", "tools")
+    listed = capsys.readouterr().out
+    assert "sound_tool" in listed
+    assert ("of the package broken-pkg cannot be used" in listed) is (("tools", broken) not in NO_FAULT)
+    loaded.run_line_magic("agent", "models")
+    assert "a-broken" in capsys.readouterr().out
+    main(["doctor", "--json"])
+    said = [f["said"] for f in json.loads(capsys.readouterr().out)["findings"] if f["topic"] == "plug-in"]
+    assert said
+    assert all("broken-pkg" in words for words in said)
+
+
+def test_damaged_metadata_of_one_package_hides_only_its_own(broken, tmp_path):
+    (tmp_path / "broken_pkg-1.0.dist-info" / "entry_points.txt").write_text("[agent_nb.tools]\nthis is no entry\n")
+    assert available()["a-sound"] == ("sound_tool",)
+
+
+NODES = [
+    (Stack((Row((T("x"),)), Pre("y"), Bar(1, "z"), Bar(None, "z"))), ""),
+    (Table(("a",), (("1",), ("2",))), ""),
+    ("text", "str in place of Node"),
+    (Stack(("text",)), "str in place of Node"),
+    (Stack([Pre("x")]), "list in place of tuple"),
+    (Pre(3), "int in place of str"),
+    (Row((Pre("x"),)), "Pre in place of T"),
+    (Code("x", None), "NoneType in place of str"),
+    (T("x", tone="loud"), "str in place of"),
+    (Bar("half", "x"), "str in place of float | None"),
+    (Stack((Table(("a",), (("1", 2),)),)), "int in place of str"),
+    (Page, "StructMeta in place of Node"),
+]
+
+
+@pytest.mark.parametrize(("node", "fault"), NODES)
+def test_what_a_card_returns_is_looked_at_all_the_way_down(node, fault):
+    assert unfit(node).startswith(fault)
+    assert bool(unfit(node)) is bool(fault)
+
+
+def test_a_node_of_somebody_elses_making_is_not_one():
+    class Mine(Node, frozen=True):
+        pass
+
+    assert unfit(Mine()) == "Mine in place of Node"
