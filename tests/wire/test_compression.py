@@ -53,7 +53,7 @@ def test_a_bomb_comes_in_small_pieces():
 DAMAGED = (b"no gzip at all", gzip.compress(TEXT)[:-1], gzip.compress(TEXT)[:40] + b"\xff" * 40, gzip.compress(TEXT) + b"x")
 
 
-@pytest.mark.parametrize("body", DAMAGED)
+@pytest.mark.parametrize("body", DAMAGED, ids=["not gzip", "cut", "overwritten", "longer"])
 def test_damaged_data_is_an_error_after_what_could_be_read(body):
     with pytest.raises(WireError, match="compressed"):
         read("gzip", body)
