@@ -55,7 +55,8 @@ class ModelError(AgentError):
     """The model's provider answered with a fault.
 
     `status` is the HTTP status (0: none came), `retryable` whether the same request may succeed later,
-    `retry_after` the seconds the server asked to wait, `code` a stable word for the event log.
+    `retry_after` the seconds the server asked to wait, `code` a stable word for the event log,
+    `context` the tokens that the model takes where a request was too long and the server told it (0: not told).
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ModelError(AgentError):
         retry_after: float | None = None,
         code: str = "provider",
         raw: str = "",
+        context: int = 0,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -74,6 +76,7 @@ class ModelError(AgentError):
         self.retry_after = retry_after
         self.code = code
         self.raw = raw
+        self.context = context
 
 
 class ToolError(AgentError):

@@ -114,8 +114,7 @@ class Loop:
         self._log.append(events.Error(code=code, message=text, raw=raw, turn=self._meter.turns, **fields))
 
     async def _turns(self) -> tuple[events.EndStatus, str]:
-        for event in await self._prompt.remember():
-            self._log.append(event)
+        await self._remember()
         while True:
             await anyio.lowlevel.checkpoint()  # a stop that came before, or during code that never waits, counts here
             if words := self._meter.hit():
@@ -136,6 +135,10 @@ class Loop:
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
                 return "ok", turn.finish or ("end" if turn.ended else "stop")
             self._meter.outcome(False)
+
+    async def _remember(self) -> None:
+        for event in await self._prompt.remember():
+            self._log.append(event)
 
     def _take_up(self, resume: Resume) -> None:
         """Begin with what a replay played up to its drift, and with the fresh outcomes of the batch that was open there."""
@@ -172,6 +175,10 @@ class Loop:
                 if fault.code == "no_tools" and self._prompt.dialect.native:
                     self._prompt.dialect = self._plan.fallback
                     self._error("no_tools", f"{fault} Going on with the {self._prompt.dialect.name} dialect.", retryable=True)
+                    continue
+                if fault.code == "context" and self._prompt.shrink(fault.context):
+                    self._error("shortened", "Asking again with less of what came before.", raw=str(fault), retryable=True)
+                    await self._remember()
                     continue
                 delay = self._plan.retry_delay(fault, attempt)
                 if delay is None:

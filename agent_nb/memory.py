@@ -30,10 +30,10 @@ SHORT = 400  # characters that stay of a shortened result
 MOST = 24_000  # characters of a transcript; nobody's summary of it is longer, however long its model goes on
 
 
-def transcript(runs: Sequence[Sequence[Event]]) -> str:
-    """Return runs as plain lines of dialogue, the end kept if they are too long."""
+def transcript(runs: Sequence[Sequence[Event]], most: int = MOST) -> str:
+    """Return runs as plain lines of dialogue; of more than `most` characters the end."""
     lines = [line for run in runs for event in run if not event.span for line in _line(event)]
-    return "\n".join(lines)[-MOST:]
+    return "\n".join(lines)[-most:]
 
 
 def _line(event: Event) -> list[str]:
@@ -46,9 +46,10 @@ def _line(event: Event) -> list[str]:
     return []
 
 
-async def summarise(model: Model, runs: Sequence[Sequence[Event]]) -> str:
-    """Ask `model` for a summary of `runs`. Raises ModelError."""
-    request = Request(messages=(text_message("system", TASK), text_message("user", transcript(runs))), settings={"max_tokens": 400})
+async def summarise(model: Model, runs: Sequence[Sequence[Event]], room: int = MOST) -> str:
+    """Ask `model` for a summary of `runs`, of which it is shown `room` characters at most. Raises ModelError."""
+    shown = transcript(runs, min(room, MOST))
+    request = Request(messages=(text_message("system", TASK), text_message("user", shown)), settings={"max_tokens": 400})
     said: list[str] = []
     size = 0
     async with aclosing(model.stream(request)) as stream:

@@ -4,7 +4,7 @@ Why beside the loop: what is sent depends on the conversation, the dialect and t
 
 Rules
 - Every request is made anew from the history and the log; nothing is kept between turns but the dialect and a summary.
-- What the window leaves out is said, once, before the first request.
+- What the window leaves out is said before the request that lacks it: the first, or the one after a refusal as too long.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Prompt:
         self._log = log
         self._history = history
         self._summary = ""
+        self._size = plan.model.context  # tokens, 0: unknown
 
     def request(self, *, last: bool) -> Request:
         """Return the request of the coming turn; in the `last` one that the limits allow the model is told so."""
@@ -52,6 +53,18 @@ class Prompt:
             settings=dict(plan.settings),
         )  # fmt: skip
 
+    def shrink(self, most: int) -> bool:
+        """Make room after a request that the model refused as too long; return whether the next one is smaller.
+
+        `most`: the tokens that it takes, 0 where it did not say. Our counts are estimates, so a part goes in any case.
+        """
+        before, size = context.estimate_tokens(self.request(last=False).messages), self._size
+        self._size = min(n for n in (size, most, (before * 3 // 4 if most else before // 2) + RESERVE) if n)
+        if context.estimate_tokens(self.request(last=False).messages) < before:
+            return True
+        self._size = size
+        return False
+
     async def remember(self) -> list[Event]:
         """Return the events that say what the window leaves out, after having it summarised if that is wanted."""
         kept = context.window(self.dialect, self._history, list(self._log), self._budget(self._head()))
@@ -62,7 +75,8 @@ class Prompt:
         out: list[Event] = []
         if self._plan.memory == "summary":
             try:
-                self._summary = redacted(await memory.summarise(self._plan.model, kept.left_out))
+                room = self._budget([]) * context.CHARS_PER_TOKEN
+                self._summary = redacted(await memory.summarise(self._plan.model, kept.left_out, room))
             except ModelError as fault:
                 words = f"{fault} Going on without a summary of the earlier turns."
                 out.append(events.Error(code="summary", message=redacted(words)))
@@ -80,8 +94,7 @@ class Prompt:
 
     def _budget(self, head: Sequence[Message]) -> int:
         """Return the tokens that the conversation may take (0: the context is unknown)."""
-        size = self._plan.model.context
-        return max(size - RESERVE - context.estimate_tokens(head), 1) if size else 0
+        return max(self._size - RESERVE - context.estimate_tokens(head), 1) if self._size else 0
 
     def _grammar(self) -> str:
         return self.dialect.grammar(self._plan.tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))

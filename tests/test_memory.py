@@ -5,7 +5,8 @@ import pytest
 
 from agent_nb import Agent, Scripted, plugins, tool
 from agent_nb import events as e
-from agent_nb.errors import UsageError
+from agent_nb.context import estimate_tokens
+from agent_nb.errors import ModelError, UsageError
 from agent_nb.memory import shortened, transcript
 
 XML = plugins.load("dialects", "xml")
@@ -66,6 +67,66 @@ def test_a_summary_that_fails_is_said_and_the_run_goes_on():
     done = run(Small([{"error": {"status": 500, "message": "no"}}, "fine"]), "summary")
     assert [x.code for x in done.log.of("error")] == ["summary"]
     assert done.status == "ok"
+
+
+class Strict(Small):
+    """A model that takes so many tokens, by our estimate, and says so (or not) when it refuses a request."""
+
+    def __init__(self, turns, most, *, context=0, told=0):
+        super().__init__(turns)
+        self.context, self.most, self.told = context, most, told
+        self.refused = 0
+
+    async def stream(self, request):
+        if estimate_tokens(request.messages) > self.most:
+            self.refused += 1
+            raise ModelError("The prompt is too long.", status=400, code="context", context=self.told)
+        async for batch in super().stream(request):
+            yield batch
+
+
+@pytest.mark.parametrize("told", [2000, 0])
+def test_a_refusal_as_too_long_leaves_the_oldest_runs_out_and_says_so(told):
+    model = Strict(["fine"], 2000, told=told)
+    done = run(model)
+    assert (done.answer, model.refused) == ("fine", 1)
+    assert [e.code for e in done.log.of("error")] == ["shortened"]
+    assert "left out" in done.log.of("state")[-1].payload["note"]
+    assert "answer 5" in text_of(model.sent[-1])
+    assert "answer 0" not in text_of(model.sent[-1])
+
+
+def test_after_a_refusal_as_too_long_a_summary_takes_the_place_of_what_is_left_out():
+    model = Strict(["They spoke of x.", "fine"], 2000, told=2000)
+    assert run(model, "summary").answer == "fine"
+    assert "They spoke of x." in model.sent[-1].messages[0].text
+
+
+def test_a_refusal_as_too_long_while_tools_run_shortens_their_old_results():
+    @tool
+    def read() -> str:
+        """Read much."""
+        return "x" * 6000
+
+    call = '<execute>[{"name": "read", "args": {}}]</execute>'
+    model = Strict([call, call, "fine"], 2600)
+
+    async def main():
+        return await Agent(model, [read], secrets={})("go")
+
+    done = anyio.run(main)
+    assert (done.answer, model.refused) == ("fine", 1)
+    assert "more characters left out" in text_of(model.sent[-1])
+
+
+def test_what_cannot_be_made_shorter_is_refused_in_words():
+    model = Strict(["fine"], 10)
+
+    async def main():
+        return await Agent(model, [], secrets={})("a long prompt " * 50)
+
+    done = anyio.run(main)
+    assert (done.status, model.refused, done.log.of("error")[0].code) == ("error", 1, "context")
 
 
 def test_an_unknown_strategy_is_refused():

@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 
 from ..parts import Fault, Part
 from ..wire.sse import Frame
+from . import overflow
 from .body import Body
 from .calls import loads
-from .faults import error_object, error_words, not_json, scrub
+from .faults import error_kind, error_object, error_words, not_json, scrub
 from .values import passing, word
 
 CUT = "The stream broke off before the answer was complete."
@@ -67,7 +68,11 @@ class FrameDecoder(ABC):
     def _error(self, error: Any, out: list[Part]) -> None:
         words = error_words(error) or "The server reported an error and did not say which."
         raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-        self._fail(Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error)), out)
+        if overflow.too_long(f"{words} {error_kind(error)}"):
+            fault = Fault(overflow.CODE, scrub(f"{words.rstrip('.')}. {overflow.HINT}"), raw=scrub(raw))
+        else:
+            fault = Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error))
+        self._fail(fault, out)
 
     def _fail(self, fault: Fault, out: list[Part]) -> None:
         if not self.failed:

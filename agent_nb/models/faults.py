@@ -22,6 +22,7 @@ import msgspec
 
 from ..errors import ModelError
 from ..parts import Fault
+from . import overflow
 from .calls import loads
 from .retry import retryable_status
 
@@ -120,6 +121,19 @@ def body_words(body: bytes) -> str:
     return (error_words(error_object(value)) or error_words(value) or text)[:WORDS]
 
 
+def error_kind(value: Any) -> str:
+    """Return what an error says of its kind and of numbers, apart from its message: `type`, `code`, `n_ctx`."""
+    value = error_object(value) if isinstance(value, dict) and "error" in value else value
+    return " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key)) if isinstance(value, dict) else ""
+
+
+def _body_kind(body: bytes) -> str:
+    try:
+        return error_kind(loads(body))
+    except ValueError:
+        return ""
+
+
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Return the seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110)."""
     try:
@@ -140,7 +154,8 @@ def refusal(
 ) -> ModelError:
     """Return the error for an HTTP answer that is no success; `tools`: the request offered tools."""
     words = scrub(body_words(body), peer.secrets)
-    code = _code(status, words, tools)
+    kind = f"{words} {_body_kind(body)}"
+    code = _code(status, kind, tools)
     said = f": {words.rstrip('.')}" if words else ""
     message = f"{peer.provider or 'The server'} {_verdict(status)}{said}. {_remedy(status, code, headers, peer)}"
     return ModelError(
@@ -150,10 +165,13 @@ def refusal(
         retry_after=retry_after(headers, now),
         code=code,
         raw=scrub(body[:2000].decode("utf-8", "replace"), peer.secrets),
+        context=overflow.size(kind) if code == overflow.CODE else 0,
     )
 
 
 def _code(status: int, words: str, tools: bool) -> str:
+    if status in (400, 413, 422, 500) and overflow.too_long(words):
+        return overflow.CODE
     if tools and status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(words):
         return "no_tools"
     return "provider"
@@ -197,6 +215,8 @@ def key_hint(peer: Peer) -> str:
 def _remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:
     if code == "no_tools":
         return ""
+    if code == overflow.CODE:
+        return overflow.HINT
     if status in (401, 403):
         return key_hint(peer) if status == 401 or not peer.has_key else "Does this key have access to the model?"
     if status == 404:

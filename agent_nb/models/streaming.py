@@ -19,6 +19,7 @@ import msgspec
 
 from ..errors import ModelError
 from ..parts import Extra, Fault, Head, Part, Usage
+from . import overflow
 from .faults import Peer, refusal
 from .http import Http, Reply
 
@@ -60,7 +61,8 @@ class Gate:
 
     def error(self, fault: Fault) -> ModelError:
         """Return the error that a Fault part stands for."""
-        return ModelError(fault.message, retryable=fault.retryable and not self.open, code=fault.code, raw=fault.raw)
+        context = overflow.size(fault.message) if fault.code == overflow.CODE else 0
+        return ModelError(fault.message, retryable=fault.retryable and not self.open, code=fault.code, raw=fault.raw, context=context)
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

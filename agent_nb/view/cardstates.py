@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .state import RunView
 
 
-SOFT = frozenset({"retry", "malformed_execute", "forged_results", "unknown_tool"})  # errors after which the run goes on by itself
+SOFT = frozenset({"retry", "shortened", "malformed_execute", "forged_results", "unknown_tool"})  # after these the run goes on by itself
 
 
 class Card:

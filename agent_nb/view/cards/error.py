@@ -11,6 +11,7 @@ from .base import Context
 # code: (title, tone, what comes of it)
 KNOWN: dict[str, tuple[str, Tone, str]] = {
     "retry": ("Trying again", "wait", ""),
+    "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": ("The model wrote its own results", "wait", "They were not taken for results."),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),

@@ -1,0 +1,45 @@
+"""Requests that are too long for their model, told from a provider's words.
+
+Why: it is the one refusal that another request can mend, and every server words it in its own way (OpenAI and what is compatible,
+Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI, TGI …).
+
+Rules: pure functions; only words are looked at, as the status differs and an error may come within a stream.
+"""
+
+from __future__ import annotations
+
+import re
+
+CODE = "context"
+HINT = (
+    "Shorten the prompt, begin a new conversation with --new, "
+    "or have earlier turns left out (--memory window) or summarised (--memory summary)."
+)
+_TOO_LONG = re.compile(
+    r"context[ _-]?(length|size|window|limit)|exceed_context|(prompt|model|context|input) length|maximum context"
+    r"|(prompt|input|messages?|conversation) (is |are )?too (long|large)|too many (input |prompt )?tokens|longer than the (maximum )?model"
+    r"|(input )?token count\b.{0,40}\bexceed|reduce the length of the (messages|prompt|input)|`?inputs`? tokens \+",
+    re.IGNORECASE | re.DOTALL,
+)
+_RATE = re.compile(r"per (minute|min|day|hour)|\bTPM\b|rate limit", re.IGNORECASE)
+_SIZES = (
+    re.compile(r"n_ctx: (\d+)"),
+    re.compile(r"> (\d[\d,]*)"),
+    re.compile(r"(\d[\d,]*) maximum context"),
+    re.compile(r"(?:maximum|context|exceed|limit|must be)(?:(?!\bby\b)[^\d.]){0,40}(\d[\d,]*)", re.IGNORECASE),
+)
+
+
+def too_long(words: str) -> bool:
+    """Return whether the words of a refusal say that the request is longer than the model's context."""
+    return bool(_TOO_LONG.search(words)) and not _RATE.search(words)
+
+
+def size(words: str) -> int:
+    """Return the tokens that the model takes, as a refusal tells them (0: it does not)."""
+    for pattern in _SIZES:
+        for found in pattern.findall(words):
+            tokens = int(found.replace(",", "")[:12])
+            if 256 <= tokens <= 100_000_000:
+                return tokens
+    return 0
