@@ -56,7 +56,8 @@ class ModelError(AgentError):
 
     `status` is the HTTP status (0: none came), `retryable` whether the same request may succeed later,
     `retry_after` the seconds the server asked to wait, `code` a stable word for the event log,
-    `context` the tokens that the model takes where a request was too long and the server told it (0: not told).
+    `context` the tokens that the model takes where a request was too long and the server told it (0: not told),
+    `brief` what happened in a few words (default: the first sentence of the message).
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class ModelError(AgentError):
         code: str = "provider",
         raw: str = "",
         context: int = 0,
+        brief: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -77,6 +79,7 @@ class ModelError(AgentError):
         self.code = code
         self.raw = raw
         self.context = context
+        self.brief = brief or message.partition(". ")[0].rstrip(".")
 
 
 class ToolError(AgentError):

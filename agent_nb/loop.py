@@ -32,6 +32,7 @@ from .messages import Request
 from .pipeline import Pipeline
 from .plan import Plan
 from .prompt import Prompt, digest
+from .refusals import Again, again
 from .replay import Resume
 from .tools.base import Outcome
 from .turn import CallIds, Turn
@@ -161,32 +162,18 @@ class Loop:
             self._meter.outcome(outcome.status not in ("error", "timeout"))
 
     async def _model_turn(self) -> Turn:
-        """Ask the model once, with retries before the first part."""
+        """Ask the model once, with further attempts before the first part."""
         attempt = 0
         while True:
             attempt += 1
             turn = Turn(self._meter.turns + 1, self._ids)
-            try:
-                await self._request(turn, attempt)
+            wait = await self._request(turn, attempt)
+            if wait is None:
                 return turn
-            except ModelError as fault:
-                if turn.heard:
-                    raise
-                if fault.code == "no_tools" and self._prompt.dialect.native:
-                    self._prompt.dialect = self._plan.fallback
-                    self._error("no_tools", f"{fault} Going on with the {self._prompt.dialect.name} dialect.", retryable=True)
-                    continue
-                if fault.code == "context" and self._prompt.shrink(fault.context):
-                    self._error("shortened", "Asking again with less of what came before.", raw=str(fault), retryable=True)
-                    await self._remember()
-                    continue
-                delay = self._plan.retry_delay(fault, attempt)
-                if delay is None:
-                    raise
-                self._error("retry", f"{fault} Trying again in {delay:.1f} s (attempt {attempt + 1}).", retryable=True)
-            await anyio.sleep(delay)
+            await anyio.sleep(wait)
 
-    async def _request(self, turn: Turn, attempt: int) -> None:
+    async def _request(self, turn: Turn, attempt: int) -> float | None:
+        """Make one request. Returns the seconds to wait before another one, None if it was answered. Raises ModelError when it was not."""
         request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
         sent = context.estimate_tokens(request.messages)
         if words := self._meter.hit(sent):
@@ -198,22 +185,30 @@ class Loop:
         clock = Clock()
         pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction.stream)
         result = "cancelled"
+        more: Again | None = None
         try:
             await self._read(request, pipeline, clock, sent)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
-            raise
+            more = None if turn.heard else again(fault, attempt, self._plan, self._prompt)
+            if more is None:
+                raise
         finally:
             cut = result != "ok" or turn.broken
             for event in pipeline.close(incomplete=cut):
                 self._log.append(event)
-            data = {"status": turn.head.status, "model": turn.head.model, **({"continued": turn.continued} if turn.continued else {})}
-            self._log.append(events.Node(phase="exit", result=result, data=data, **node))
+            self._log.append(events.Node(phase="exit", result=result, data=_outcome(turn, more), **node))
             if result != "ok":
                 self._abandon(turn)
             if turn.heard:
                 self._measure(turn, clock, sent, pipeline.size // context.CHARS_PER_TOKEN, whole=not cut)
+        if more is None:
+            return None
+        self._error(more.code, more.message, raw=more.raw, retryable=True)
+        if more.code == "shortened":
+            await self._remember()
+        return more.wait
 
     async def _read(self, request: Request, pipeline: Pipeline, clock: Clock, sent: int) -> None:
         log, turn = self._log, pipeline.turn
@@ -300,6 +295,13 @@ class Loop:
         """The response broke off: its calls do not run."""
         calls = [*turn.calls, *(c for c, _ in turn.rejected if c not in turn.calls)]
         Batch(self._log, calls, self._plan.redaction).end_all(Outcome("cancelled", "Not run: the response broke off."))
+
+
+def _outcome(turn: Turn, more: Again | None) -> dict[str, Any]:
+    """Return what the node of a request says at its end: the answer's head, further requests within it, the wait before another attempt."""
+    found = {"status": turn.head.status, "model": turn.head.model}
+    found |= {"continued": turn.continued} if turn.continued else {}
+    return found | ({"retry_in": round(more.wait, 3)} if more is not None and more.wait else {})
 
 
 async def _tick(batch: Batch) -> None:

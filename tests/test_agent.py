@@ -149,6 +149,36 @@ def test_a_fault_before_the_first_part_is_retried_and_said():
     assert [e.code for e in done.log.of("error")] == ["retry"]
 
 
+BUSY = {"error": {"status": 429, "message": "Rate limit at Lab (429): slow down.", "retry_after": 0}}
+
+
+def test_each_further_request_is_one_event_and_its_wait_is_in_the_node():
+    done = run([BUSY, BUSY, "fine"])
+    first, second = done.log.of("error")
+    assert first.message.startswith("Rate limit at Lab (429): slow down. Trying again in 0.")
+    assert "(attempt 2)" in first.message
+    assert "(attempt 3)" in second.message
+    ends = [e.data for e in done.log.of("node") if e.phase == "exit"]
+    assert [0 < data["retry_in"] < 0.3 for data in ends[:2]] == [True, True]
+    assert "retry_in" not in ends[2]
+    assert (done.answer, len(done.log.of("node"))) == ("fine", 6)
+
+
+def test_a_stop_ends_the_wait_for_another_request_at_once():
+    async def main():
+        asleep = {"error": {"status": 429, "message": "later", "retry_after": 100}}
+        stream = agent([asleep, "never"])("go")
+        with anyio.fail_after(20):
+            async for event in stream:
+                if event.type == "error":
+                    stream.cancel("user")
+        return stream.run
+
+    done = anyio.run(main)
+    assert (done.status, done.answer) == ("interrupted", "")
+    assert [e.type for e in done.log][-3:] == ["error", "interrupt", "end"]
+
+
 def test_a_refused_key_is_not_retried():
     done = run([{"error": {"status": 401, "message": "bad key"}}, "never"])
     assert done.status == "error"

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterable, Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,7 +23,7 @@ from ..errors import ModelError
 from ..parts import Fault
 from . import overflow
 from .calls import loads
-from .retry import retryable_status
+from .retry import LONGEST, retry_after, retryable_status
 
 WORDS = 500
 _MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
@@ -134,37 +133,27 @@ def _body_kind(body: bytes) -> str:
         return ""
 
 
-def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110)."""
-    try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        value = headers.get("retry-after", "").strip()
-        if not value:
-            return None
-        if re.fullmatch(r"-?\d+(\.\d+)?", value):
-            return max(0.0, float(value))
-        return max(0.0, parsedate_to_datetime(value).timestamp() - (time.time() if now is None else now))
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
 def refusal(
     status: int, headers: Mapping[str, str], body: bytes, peer: Peer, *, tools: bool = False, now: float | None = None
 ) -> ModelError:
     """Return the error for an HTTP answer that is no success; `tools`: the request offered tools."""
     words = scrub(body_words(body), peer.secrets)
+    raw = body[:2000].decode("utf-8", "replace")
     kind = f"{words} {_body_kind(body)}"
     code = _code(status, kind, tools)
     said = f": {words.rstrip('.')}" if words else ""
-    message = f"{peer.provider or 'The server'} {_verdict(status)}{said}. {_remedy(status, code, headers, peer)}"
+    brief = scrub(_verdict(status, _who(peer)), peer.secrets)
+    wait = retry_after(headers, raw, now)
+    late = f"It asks to wait {wait / 60:.0f} minutes." if wait is not None and wait > LONGEST else ""
+    message = f"{brief}{said}. {late or _remedy(status, code, headers, peer)}"
     return ModelError(
         scrub(message.strip(), peer.secrets),
         status=status,
         retryable=code == "provider" and _worth_repeating(status, headers) and not _spent(words),
-        retry_after=retry_after(headers, now),
+        retry_after=wait,
         code=code,
-        raw=scrub(body[:2000].decode("utf-8", "replace"), peer.secrets),
+        raw=scrub(raw, peer.secrets),
+        brief=brief,
         context=overflow.size(kind) if code == overflow.CODE else 0,
     )
 
@@ -188,12 +177,27 @@ def _spent(words: str) -> bool:
     return "insufficient_quota" in words or "exceeded your current quota" in words
 
 
-def _verdict(status: int) -> str:
-    if status in _VERDICTS:
-        return f"{_VERDICTS[status]} ({status})"
-    return f"failed ({status})" if status >= 500 else f"refused the request ({status})"
+def _verdict(status: int, who: str) -> str:
+    if status == 429:
+        return f"Rate limit at {who} (429)"
+    verdict = _VERDICTS.get(status, "failed" if status >= 500 else "refused the request")
+    return f"{who} {verdict} ({status})"
 
 
+def _who(peer: Peer) -> str:
+    """Return who was asked as people call it: a provider by its name, any other server by its host."""
+    host = urlsplit(peer.url).netloc.rpartition("@")[2]
+    if host and peer.provider in _HOSTS and not host.endswith(_HOSTS[peer.provider]):
+        return host
+    return NAMES.get(peer.provider, peer.provider) or "The server"
+
+
+NAMES = {
+    "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter", "deepseek": "DeepSeek", "mistral": "Mistral",
+    "xai": "xAI", "gemini": "Gemini", "cerebras": "Cerebras", "together": "Together", "fireworks": "Fireworks", "cohere": "Cohere",
+    "huggingface": "Hugging Face", "perplexity": "Perplexity", "moonshot": "Moonshot", "ollama": "Ollama",
+}  # fmt: skip
+_HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}  # of those whose address is often that of another server
 _VERDICTS = {
     401: "refused the key",
     402: "wants to be paid first",
@@ -201,7 +205,6 @@ _VERDICTS = {
     404: "does not know this model or address",
     408: "gave up waiting",
     413: "finds the request too large",
-    429: "is being asked too often",
     529: "is overloaded",
 }
 

@@ -1,27 +1,35 @@
 """When a failed model request is worth another try, and how long to wait before it.
 
-Why: providers refuse under load and connections break; nearly all of that is over within seconds. The agent loop asks
-here, so that every provider is retried by the same rule.
+Why: providers refuse under load and connections break; nearly all of that is over within seconds, a rate limit within a minute. The agent
+loop asks here, so that every provider is retried by the same rule.
 
 Rules
 - Only a ModelError that says `retryable` is tried again, and only before the first part (the loop sees to that).
-- A wait the server asked for (`Retry-After`) is never shortened; beyond `LONGEST` seconds the request is given up.
-- Otherwise the wait doubles with each attempt and is spread at random, so that many notebooks do not come back at once.
-- Pure: no clock, no sleep.
+- A wait the server asked for is never shortened; beyond `LONGEST` seconds the request is given up.
+- Otherwise the waits are those of a table, a minute in all where the server is busy, a few seconds where it is broken or away. They are
+  spread at random, so that many notebooks do not come back at once.
+- Pure: no clock (but as a default), no sleep.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 
 from ..errors import ModelError
 
-ATTEMPTS = 4
-FIRST = 0.5
-CAP = 8.0
+BUSY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)  # seconds before each next attempt: a minute in all
+BROKEN = BUSY[:3]
 LONGEST = 120.0
 STATUSES = frozenset({408, 409, 425, 429})
+_PASSING = frozenset({429, 503, 529})
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
+_TOLD = re.compile(r"(?:again|retry)(?: after| in) ((?:[\d.]+ ?(?:ms|s|m(?!illi)|h))+)|retryDelay\W+([\d.]+s)", re.IGNORECASE)
 
 
 def retryable_status(status: int) -> bool:
@@ -34,10 +42,53 @@ def delays(error: ModelError, attempt: int, *, spread: Callable[[], float] = ran
 
     `attempt` is how many attempts were made so far (1 after the first failure); `spread` returns a number in [0, 1).
     """
-    if not error.retryable or attempt >= ATTEMPTS:
+    busy = error.status in _PASSING or (error.status == 0 and error.code == "provider")
+    steps = BUSY if busy else BROKEN
+    if not error.retryable or attempt > len(steps):
         return None
     asked = error.retry_after
     if asked is not None:
         return None if asked > LONGEST else max(asked, 0.0) + spread() * 0.25
-    step = min(CAP, FIRST * 2.0 ** (attempt - 1))
-    return step * (0.5 + spread() / 2)
+    return steps[attempt - 1] * (0.5 + spread() / 2)
+
+
+def retry_after(headers: Mapping[str, str], words: str = "", now: float | None = None) -> float | None:
+    """Return the seconds that a server asks to wait, or None.
+
+    It is told, in this order, by `retry-after-ms`, by `retry-after` in seconds or as a date (RFC 9110), by the time at which a limit that
+    is used up is reset (`x-ratelimit-reset-…`), or in its words ("Please try again in 7.66s", Gemini's `retryDelay`).
+    """
+    now = time.time() if now is None else now
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        value = headers.get("retry-after", "").strip()
+        if value:
+            seconds = re.fullmatch(r"-?\d+(\.\d+)?", value)
+            return max(0.0, float(value) if seconds else parsedate_to_datetime(value).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        pass
+    resets = [wait for name in headers if (wait := _reset(name.lower(), headers, now)) is not None]
+    told = _TOLD.search(words)
+    return max(resets) if resets else _duration(told[1] or told[2]) if told else None
+
+
+def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds until a limit is reset whose header is `name`, if it is such a header and the limit is used up."""
+    if "ratelimit" not in name or "reset" not in name or headers.get(name.replace("reset", "remaining"), "").strip() != "0":
+        return None
+    value = headers[name].strip()
+    try:
+        if "T" in value:
+            return max(0.0, datetime.fromisoformat(value).timestamp() - now)
+        number = float(value)
+    except ValueError:
+        return _duration(value)
+    epoch = number / 1000 if number > 1e11 else number
+    return max(0.0, epoch - now if epoch > 1e9 else number)
+
+
+def _duration(text: str) -> float | None:
+    """Return the seconds of a duration such as `7.66s`, `6m0s` or `850ms`."""
+    parts = _DURATION.findall(text)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .state import RunView
 
 
-SOFT = frozenset({"retry", "shortened", "malformed_execute", "forged_results", "unknown_tool"})  # after these the run goes on by itself
+SOFT = frozenset({"shortened", "malformed_execute", "forged_results", "unknown_tool"})  # after these the run goes on by itself
 
 
 class Card:
@@ -130,6 +130,30 @@ class ErrorCard(Card):
         self.retryable = event.retryable
         self.soft = event.code in SOFT
         self.done = True
+
+
+class RetryCard(Card):
+    """A request that failed and is made again: one card, however many times. `done`: it got through, or was given up.
+
+    `failures`: why each request failed, in a few words, and for how many seconds the next one was put off (0: unknown); `raw`: what the
+    server said last. `since`: when the wait under way began (0: the request is on its way); `waited`: seconds of all waits before;
+    `tries`: the requests that were made, once it is done.
+    """
+
+    kind = "retry"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.failures: list[tuple[str, float]] = []
+        self.raw = ""
+        self.since = 0.0
+        self.waited = 0.0
+        self.tries = 0
+
+    def end_wait(self, now: float) -> None:
+        """The wait under way is over."""
+        if self.since:
+            self.waited, self.since = round(self.waited + max(0.0, now - self.since), 3), 0.0
 
 
 class InterruptCard(Card):

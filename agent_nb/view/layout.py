@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from .cards.base import Context, draw
-from .cardstates import CallCard, Card, ErrorCard, NodeCard
+from .cardstates import CallCard, Card, ErrorCard, NodeCard, RetryCard
 from .nodes import Node, Page, Panel, Row, Section, Step, Tone
 from .state import RunView
 
@@ -48,7 +48,7 @@ class Layout:
         return Page(label(view), tuple(sections))
 
     def _card(self, card: Card, context: Context) -> Node | None:
-        moving = _tick(context) if isinstance(card, CallCard | NodeCard) and not card.done else None
+        moving = _tick(context) if isinstance(card, CallCard | NodeCard | RetryCard) and not card.done else None
         mark = (card.version, moving, context.editing, context.pressed, len(context.notes), context.thoughts, context.can_click)
         found = self._drawn.get(card.key)
         if found is not None and found[0] == mark:
@@ -88,7 +88,7 @@ def page(view: RunView, context: Context | None = None) -> Page:
 
 def attention(card: Card) -> Tone:
     """Return the tint of a step: only what runs or waits for somebody has one."""
-    if isinstance(card, ErrorCard):
+    if isinstance(card, ErrorCard) or (isinstance(card, RetryCard) and not card.done):
         return "wait"
     status = card.status if isinstance(card, CallCard) else "running" if isinstance(card, NodeCard) and not card.done else ""
     tones: dict[str, Tone] = {"running": "run", "waiting": "wait"}

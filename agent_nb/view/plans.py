@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ..events import Extension
-from .calls import Calls
 from .cardstates import Card
+from .retries import Retries
 from .words import short
 
 NAMESPACE = "loom"
@@ -68,7 +68,7 @@ class PlanCard(Card):
         return self.path[1:]
 
 
-class Plans(Calls):
+class Plans(Retries):
     """The part of the fold that is about plans (see `state`)."""
 
     def __init__(self) -> None:

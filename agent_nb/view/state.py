@@ -150,6 +150,7 @@ class RunView(Plans):
     # --- one event of this view
 
     def _seen(self, event: Event) -> None:
+        self._settle_retry(event)
         if type(event) is not Delta:
             self.events += 1
             self.doing = ""
@@ -223,7 +224,10 @@ class RunView(Plans):
 
     def _node(self, event: Node) -> None:
         card = self._span_card
-        if card is None or event.phase != "exit" or event.name in INTERNAL_NODES:
+        if event.name in INTERNAL_NODES:
+            self._request(event)
+            return
+        if card is None or event.phase != "exit":
             return
         card.result, card.done = event.result, True
         card.seconds = max(0.0, round(event.ts - card.started, 3))
@@ -263,6 +267,8 @@ class RunView(Plans):
         if card is not None:
             card.error = event.message
             self._touch(card)
+        elif event.code == "retry":
+            self._failed(event)
         else:
             self._add(ErrorCard(self._new_key("error"), event))
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import plain, safe
+from .cards import retry
 from .cards.base import Context, Thoughts, draw
 from .cards.call import outcome
-from .cardstates import CallCard, Card, NoteCard, RespondCard, ThinkCard, UserCard
+from .cardstates import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
 from .layout import page
 from .nodes import Fold, Page
 from .plans import PlanCard
@@ -73,6 +74,8 @@ class TextPainter:
             self._flow(card.text, "", card.done)
         elif isinstance(card, CallCard):
             self._call(card)
+        elif isinstance(card, RetryCard):
+            self._retry(card)
         elif card.done:
             self._node(card)
 
@@ -89,6 +92,13 @@ class TextPainter:
         node = draw(card, self._context)
         if node is not None:
             self._once("node", plain.draw(node))
+
+    def _retry(self, card: RetryCard) -> None:
+        """Print one line for each wait, and one for all of them."""
+        for number, (why, pause) in enumerate(card.failures, 2):
+            self._once(f"try {number}", plain.draw(retry.row(why, number, pause)))
+        if card.done:
+            self._node(card)
 
     def _call(self, card: CallCard) -> None:
         if card.status == "writing":

@@ -102,8 +102,9 @@ def arguments(args: dict[str, Any], limit: int = 160) -> str:
 
 
 def plural(n: int, word: str) -> str:
-    """Return a number with its noun: `1 file`, `2 files`."""
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+    """Return a number with its noun: `1 file`, `2 files`, `3 tries`."""
+    several = f"{word[:-1]}ies" if word.endswith("try") else f"{word}s"
+    return f"{n:,} {word if n == 1 else several}"
 
 
 def join(*parts: str) -> str:

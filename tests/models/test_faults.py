@@ -5,7 +5,7 @@ import pytest
 from agent_nb import parts
 from agent_nb.models import body
 from agent_nb.models.body import Body
-from agent_nb.models.faults import Peer, body_words, error_words, refusal, retry_after, scrub
+from agent_nb.models.faults import Peer, body_words, error_words, refusal, scrub
 from agent_nb.models.streaming import Gate
 
 
@@ -49,30 +49,30 @@ def test_a_given_secret_is_blotted_out():
     assert scrub("token hunter22 bad", ["hunter22", ""]) == "token *** bad"
 
 
-DATE = "Wed, 21 Oct 2015 07:28:10 GMT"
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "3"}, 3.0),
-        ({"retry-after": "2.5"}, 2.5),
-        ({"retry-after": "-3"}, 0.0),
-        ({"retry-after": DATE}, 10.0),
-        ({"retry-after": "Wed, 21 Oct 2015 07:00:00 GMT"}, 0.0),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": ""}, None),
-        ({}, None),
-    ],
-)
-def test_a_wait_is_read_in_every_form(headers, seconds):
-    assert retry_after(headers, now=1445412480.0) == seconds
-
-
 def test_a_refused_key_that_was_given_asks_about_access():
     error = refusal(403, {}, b"", Peer(provider="openai", has_key=True))
     assert "Does this key have access" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("provider", "url", "who"),
+    [
+        ("openai", "https://api.openai.com/v1", "OpenAI"),
+        ("openai", "http://lab:8000/v1", "lab:8000"),
+        ("anthropic", "https://api.anthropic.com", "Anthropic"),
+        ("openrouter", "https://openrouter.ai/api/v1", "OpenRouter"),
+        ("lab", "http://lab:8000/v1", "lab"),
+        ("", "", "The server"),
+    ],
+)
+def test_a_rate_limit_names_who_was_asked(provider, url, who):
+    error = refusal(429, {}, b'{"error": {"message": "Slow down."}}', Peer(provider=provider, url=url))
+    assert (str(error), error.brief) == (f"Rate limit at {who} (429): Slow down.", f"Rate limit at {who} (429)")
+
+
+def test_a_wait_that_is_too_long_is_said():
+    error = refusal(429, {"retry-after": "1800"}, b"", Peer(provider="groq"))
+    assert str(error) == "Rate limit at Groq (429). It asks to wait 30 minutes."
 
 
 def test_the_raw_body_is_kept_without_secrets():

@@ -121,7 +121,7 @@ def test_a_server_that_says_whether_to_retry_is_believed(serve, caught, told, re
         (403, '{"error": "no"}', "refused access (403): no", False),
         (413, "{}", "too large (413)", False),
         (422, '{"detail": [{"msg": "field required", "loc": ["x"]}]}', "field required", False),
-        (429, '{"error": {"message": "slow down"}}', "asked too often (429): slow down", True),
+        (429, '{"error": {"message": "slow down"}}', "(429): slow down", True),
         (500, "boom", "failed (500): boom", True),
         (502, "<html><body>Bad gateway</body></html>", "answered with a web page; is the base URL right?", True),
         (503, "", "failed (503)", True),

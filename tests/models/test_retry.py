@@ -1,9 +1,9 @@
-"""The retry rule."""
+"""When a failed request is made again, and how long is waited before it."""
 
 import pytest
 
 from agent_nb.errors import ModelError
-from agent_nb.models.retry import LONGEST, delays, retryable_status
+from agent_nb.models.retry import BROKEN, BUSY, LONGEST, delays, retry_after, retryable_status
 
 
 def fault(**kw):
@@ -24,9 +24,16 @@ def test_an_error_that_is_not_retryable_is_given_up():
     assert delays(ModelError("x"), 1) is None
 
 
-def test_waits_double_and_then_end_after_four_attempts():
-    waits = [delays(fault(), attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)]
-    assert waits == [0.5, 1.0, 2.0, None]
+@pytest.mark.parametrize("error", [fault(status=429), fault(status=503), fault(status=529), fault()])
+def test_a_busy_server_is_waited_for_a_minute_in_all(error):
+    waits = [delays(error, attempt, spread=lambda: 1.0) for attempt in range(1, len(BUSY) + 2)]
+    assert waits == [*BUSY, None]
+    assert sum(BUSY) == 60
+
+
+@pytest.mark.parametrize("error", [fault(status=500), fault(status=408), fault(code="connect"), fault(code="timeout")])
+def test_a_broken_or_absent_server_is_given_up_after_four_attempts(error):
+    assert [delays(error, attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)] == [*BROKEN, None] == [0.5, 1.0, 2.0, None]
 
 
 def test_waits_are_spread_between_half_and_whole():
@@ -38,9 +45,52 @@ def test_a_wait_the_server_asked_for_is_never_shortened():
     assert delays(fault(retry_after=7.0), 1, spread=lambda: 0.0) == 7.0
 
 
+def test_a_server_that_asks_to_wait_is_not_asked_for_ever():
+    assert delays(fault(retry_after=1.0), len(BUSY) + 1) is None
+
+
 def test_a_wait_in_the_past_is_no_wait():
     assert delays(fault(retry_after=-3.0), 1, spread=lambda: 0.0) == 0.0
 
 
 def test_a_wait_beyond_the_longest_is_given_up():
     assert delays(fault(retry_after=LONGEST + 1), 1) is None
+
+
+NOW = 1445412480.0  # Wed, 21 Oct 2015 07:28:00 GMT
+
+
+@pytest.mark.parametrize(
+    ("headers", "words", "seconds"),
+    [
+        ({"retry-after": "3"}, "", 3.0),
+        ({"retry-after": "2.5"}, "", 2.5),
+        ({"retry-after": "-3"}, "", 0.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:10 GMT"}, "", 10.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:00:00 GMT"}, "", 0.0),
+        ({"retry-after-ms": "250", "retry-after": "9"}, "", 0.25),
+        ({"retry-after": "soon"}, "", None),
+        ({"retry-after": "soon"}, "try again in 4s", 4.0),
+        ({"retry-after": "9"}, "try again in 4s", 9.0),
+        ({"retry-after": ""}, "", None),
+        ({}, "", None),
+        ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-remaining-requests": "0"}, "", 1.0),
+        ({"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "0"}, "", 360.0),
+        ({"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "90"}, "", None),
+        ({"x-ratelimit-reset-requests": "850ms", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-tokens": "9s",
+          "x-ratelimit-remaining-tokens": "0"}, "", 9.0),
+        ({"x-ratelimit-reset": "30", "x-ratelimit-remaining": "0"}, "", 30.0),
+        ({"x-ratelimit-reset": "1445412490", "x-ratelimit-remaining": "0"}, "", 10.0),
+        ({"x-ratelimit-reset": "1445412490000", "x-ratelimit-remaining": "0"}, "", 10.0),
+        ({"anthropic-ratelimit-requests-reset": "2015-10-21T07:28:12Z", "anthropic-ratelimit-requests-remaining": "0"}, "", 12.0),
+        ({"x-ratelimit-reset": "some day", "x-ratelimit-remaining": "0"}, "", None),
+        ({}, "Rate limit reached … Please try again in 7.66s. Visit …", 7.66),
+        ({}, "Please try again in 20 seconds.", 20.0),
+        ({}, "Please try again in 6m0s.", 360.0),
+        ({}, "Please retry in 34.07s", 34.07),
+        ({}, '{"@type": "…RetryInfo", "retryDelay": "34s"}', 34.0),
+        ({}, "Please try again later.", None),
+    ],
+)  # fmt: skip
+def test_a_wait_is_read_in_every_form(headers, words, seconds):
+    assert retry_after(headers, words, now=NOW) == seconds

@@ -285,6 +285,18 @@ class TestPlaying:
         assert done.log[-1].status == "ok"
 
 
+    def test_waits_for_a_busy_provider_are_not_waited_again(self, monkeypatch):
+        stored = record([{"error": {"status": 429, "message": "slow down", "retry_after": 0}}, "Fine."])
+
+        async def sleep(seconds):
+            raise AssertionError(f"waited {seconds} s")
+
+        monkeypatch.setattr(anyio, "sleep", sleep)
+        played = play(stored)
+        assert [event.code for event in played.log.of("error")] == ["retry"]
+        assert [event.ts for event in played.log] == [event.ts for event in events_of(stored)]
+
+
 class TestFunctionsOfTheNotebook:
     """Plain functions of `__main__`: those that use its variables run again, whoever made the record."""
 

@@ -176,7 +176,7 @@ def test_an_unchanged_card_gives_the_very_same_node(rich):
 
 
 def test_every_kind_of_card_has_its_file():
-    kinds = {"user", "think", "call", "respond", "error", "interrupt", "approval", "node", "plan", "state", "extension", "drift",
+    kinds = {"user", "think", "call", "respond", "error", "retry", "interrupt", "approval", "node", "plan", "state", "extension", "drift",
              "header", "footer"}  # fmt: skip
     assert set(plugins.builtin("view.cards")) == kinds
 

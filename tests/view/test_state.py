@@ -54,7 +54,7 @@ def test_every_prefix_folds(rich):
 def test_kinds_of_cards_of_a_rich_run_in_order(rich):
     kinds = [c.kind for c in folded(rich.log).cards]
     assert kinds == [
-        "user", "think", "call", "call", "call", "call", "call", "error", "call", "node", "call", "state", "extension", "error", "respond",
+        "user", "think", "call", "call", "call", "call", "call", "retry", "call", "node", "call", "state", "extension", "error", "respond",
     ]  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from .base import Context
 
 # code: (title, tone, what comes of it)
 KNOWN: dict[str, tuple[str, Tone, str]] = {
-    "retry": ("Trying again", "wait", ""),
     "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": ("The model wrote its own results", "wait", "They were not taken for results."),
@@ -21,7 +20,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
 def card(state: ErrorCard, context: Context) -> Node:
     """Return the error with the raw text it is about in a fold."""
     title, tone, after = KNOWN.get(state.code, (_words(state.code), "bad", ""))
-    mark = "↻" if state.code == "retry" else "✕" if tone == "bad" else "!"
+    mark = "✕" if tone == "bad" else "!"
     head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(state.message, 2000)}")), wrap=True)
     next_line = (Row((T(after, tone="muted"),)),) if after else ()
     raw = (Fold((Row((T("What came", tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title="What came"),) if state.raw else ()

@@ -40,6 +40,8 @@ def phase(state: RunView) -> tuple[str, Tone]:
         return (f"running {running[0].name}" if len(running) == 1 else f"running {plural(len(running), 'tool')}"), "run"
     if state.doing:
         return state.doing, "run"
+    if state.retrying is not None:
+        return "waiting to try again", "run"
     last = state.cards[-1] if state.cards else None
     if isinstance(last, ThinkCard) and not last.done:
         return "thinking", "run"

@@ -1,0 +1,67 @@
+"""The part of the fold that is about requests which failed and are made again (see `state`).
+
+Why: a provider under load refuses several times in a row; the log has each of these facts, the reader wants one row that counts down.
+
+Rules: the failures of one request are one card, from the first to whatever comes of it. How long a wait is to be stands in the node of
+the request that failed (`retry_in`, seconds); how long it was is told by the times of the events.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..events import Delta, End, Error, Event, Interrupt, Node
+from .calls import Calls
+from .cardstates import RetryCard
+
+AGAIN = " Trying again in "  # our own words in the message of a retry: what stands before them is the reason
+LONGEST = 86_400.0  # seconds of a wait that is believed
+
+
+class Retries(Calls):
+    """Requests of this view's model that are made again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._retry: RetryCard | None = None
+        self._pause = 0.0
+
+    @property
+    def retrying(self) -> RetryCard | None:
+        """The card of a request that waits to be made again, or None."""
+        return self._retry if self._retry is not None and self._retry.since else None
+
+    def _request(self, event: Node) -> None:
+        """A request to the model began, or ended."""
+        if event.phase == "exit":
+            self._pause = _seconds((event.data or {}).get("retry_in"))
+        elif self._retry is not None:
+            self._retry.end_wait(event.ts)
+            self._touch(self._retry)
+
+    def _failed(self, event: Error) -> None:
+        """A request failed and will be made again."""
+        card = self._retry
+        if card is None:
+            card = self._retry = RetryCard(self._new_key("retry"))
+            self._add(card)
+        card.end_wait(event.ts)
+        card.failures.append((event.message.partition(AGAIN)[0].rstrip("."), self._pause))
+        card.raw, card.since = event.raw, event.ts
+        self._touch(card)
+
+    def _settle_retry(self, event: Event) -> None:
+        """Anything but a request or its failure ends the card: the model answers, or the run goes another way."""
+        card = self._retry
+        if card is None or isinstance(event, Node) or (isinstance(event, Error) and event.code == "retry"):
+            return
+        if isinstance(event, Delta) and card.since:
+            return  # times come from stored events only
+        card.tries = len(card.failures) + (0 if card.since and isinstance(event, Interrupt | End) else 1)
+        card.end_wait(event.ts)
+        card.done, self._retry = True, None
+        self._touch(card)
+
+
+def _seconds(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and 0 < value <= LONGEST else 0.0
