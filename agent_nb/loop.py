@@ -13,9 +13,8 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -32,10 +31,11 @@ from .messages import Request
 from .pipeline import Pipeline
 from .plan import Plan
 from .prompt import Prompt, digest
+from .readiness import loading_shown, name_of
 from .refusals import Again, again
 from .replay import Resume
 from .tools.base import Outcome
-from .turn import CallIds, Turn
+from .turn import CallIds, Turn, clean
 
 TAIL = 2.0
 
@@ -73,11 +73,6 @@ class Loop:
 
     async def run(self) -> None:
         """Run to the end. Raises nothing: what went wrong is in the log."""
-        if self._resume is None:
-            self._log.append(events.RunStart(**self._plan.start))
-            self._log.append(self._user)
-            for note in self._plan.notes:
-                self._log.append(events.State(kind="conversation", payload={"note": note}))
         status: events.EndStatus = "error"
         reason = ""
         seconds = self._plan.limits.seconds
@@ -85,8 +80,7 @@ class Loop:
         self._scope.deadline = timed
         try:
             with self._scope:
-                if self._resume is not None:
-                    self._take_up(self._resume)
+                await self._begin()
                 status, reason = await self._turns()
             if self._scope.cancelled_caught:
                 status, reason = self._stopped(timed)
@@ -98,6 +92,21 @@ class Loop:
             self._error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
             self._log.append(events.End(status=status, finish_reason=reason))
+
+    async def _begin(self) -> None:
+        """Log the beginning of the run, whatever becomes of the question for the model's name."""
+        name = ""
+        try:
+            name = await name_of(self._plan.model)
+        finally:
+            if self._resume is not None:
+                self._take_up(self._resume)
+            else:
+                named = {"model": self._plan.redaction.value(clean(name))} if name else {}
+                self._log.append(events.RunStart(**{**self._plan.start, **named}))
+                self._log.append(self._user)
+                for note in self._plan.notes:
+                    self._log.append(events.State(kind="conversation", payload={"note": note}))
 
     def _stopped(self, timed: float) -> tuple[events.EndStatus, str]:
         if anyio.current_time() >= timed and self._why.reason == "user" and not self._why.detail:
@@ -213,7 +222,7 @@ class Loop:
     async def _read(self, request: Request, pipeline: Pipeline, clock: Clock, sent: int) -> None:
         log, turn = self._log, pipeline.turn
         tail = anyio.CancelScope()
-        with tail, self._loading():
+        with tail, loading_shown(self._plan.model, log):
             async with aclosing(self._plan.model.stream(request)) as stream:
                 async for batch in stream:
                     turn.heard = turn.heard or bool(batch)
@@ -228,25 +237,6 @@ class Loop:
                     if turn.finish and tail.deadline == float("inf"):
                         tail.deadline = anyio.current_time() + TAIL
         clock.stop()
-
-    @contextmanager
-    def _loading(self) -> Iterator[None]:
-        """Show how far a model is that has to load first (one with `loading`, told from any thread)."""
-        loading = getattr(self._plan.model, "loading", None)
-        if loading is None or loading.now.state == "ready":
-            yield
-            return
-        here = asyncio.get_running_loop()
-
-        def tell(progress: Any) -> None:
-            words = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
-            here.call_soon_threadsafe(self._log.append, events.Delta(of="status", text=words))
-
-        detach = loading.subscribe(tell)
-        try:
-            yield
-        finally:
-            detach()
 
     def _measure(self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool) -> None:
         """Log the usage of a request; see `Turn.spent`."""

@@ -48,6 +48,7 @@ class Anthropic(Remote):
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        await self.named()
         paused: list[dict[str, Any]] = []
         spent = Usage()
         first_call = 0

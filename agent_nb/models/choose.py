@@ -3,12 +3,13 @@
 Why: a notebook should run wherever there is any model, and the header should say which one and why.
 
 The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the first provider whose key is set, the
-embedded model if it is installed; else an error that lists these ways.
+server of OPENAI_BASE_URL, the embedded model if it is installed; else an error that lists these ways.
 
 Rules
 - `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint; anything else is a UsageError with the
   names that come near.
-- No network is used to choose.
+- No network is used to choose. Behind another OPENAI_BASE_URL nobody knows what the models are called: `openai/*` is chosen there, and the
+  server is asked for its first model when a run needs it (`Remote.named`); a replay never does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from .. import plugins
 from ..errors import UsageError
 from . import config, keys
 from .base import Model
+from .http import Http
+from .remote import FIRST
 
+OFFICIAL_HOST = "api.openai.com"
 MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"
@@ -59,7 +63,7 @@ def choose(option: str = "", configured: str = "") -> tuple[str, str]:
     for name, where in ways:
         if name.strip():
             return name.strip(), where
-    found = _by_key()
+    found = _by_key() or _elsewhere()
     if found:
         return found
     if local_installed():
@@ -71,12 +75,20 @@ def _by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
     for provider in keys.VARIABLES:
         name = DEFAULTS.get(provider) or (config.KNOWN[provider].model if provider in config.KNOWN else "")
-        if not name or (provider == "openai" and os.environ.get("OPENAI_BASE_URL")):
-            continue  # behind another base URL nobody knows what the models are called
-        key = keys.find(provider)
+        key = keys.find(provider) if name else None
         if key is not None:
-            return f"{provider}/{name}", f"because of the key from {key.source}"
+            elsewhere = _elsewhere() if provider == "openai" else None
+            return elsewhere or (f"{provider}/{name}", f"because of the key from {key.source}")
     return None
+
+
+def _elsewhere() -> tuple[str, str] | None:
+    """Return the first model of the server that OPENAI_BASE_URL names, if that is not OpenAI itself."""
+    url = os.environ.get("OPENAI_BASE_URL", "")
+    if not url.strip():
+        return None
+    server = Http(url)
+    return None if server.host == OFFICIAL_HOST else (f"openai/{FIRST}", f"first model of {server.address}")
 
 
 def local_installed() -> bool:

@@ -137,6 +137,12 @@ class Http:
         self._keeper: AsyncGenerator[None, None] | None = None
         self._loop: object = None
 
+    @property
+    def address(self) -> str:
+        """The base URL for people: without a password."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{self.host}{parts.path}"
+
     @asynccontextmanager
     async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[Reply, None]:
         """Send `body` as JSON to `path` below the base URL and give the reply. Raises ModelError when no answer begins."""

@@ -44,6 +44,7 @@ class OpenAIChat(Remote):
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        await self.named()
         for last in (False, False, True):
             try:
                 async with aclosing(self._post(self._body(request), ChatDecoder)) as batches:

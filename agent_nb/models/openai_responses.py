@@ -35,6 +35,7 @@ class OpenAIResponses(Remote):
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        await self.named()
         for last in (False, False, True):
             body = encode(request, self.model, encrypted=self._encrypted, summary=self._summary)
             try:

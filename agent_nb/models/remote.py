@@ -6,11 +6,13 @@ Rules
 - The key is looked up when a request is made, so one that is set later is found; no key where one is needed is a ModelError `no_key`.
 - One connection per model object; the object holds no state of a stream.
 - An unknown model (404) is answered with the names that come near.
+- The model `*` is the first that the server lists and that can chat; its name is asked for once, when it is first needed.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -24,6 +26,9 @@ from .faults import Peer, key_hint
 from .http import Http, Timeouts
 from .streaming import Call, StreamDecoder, answer
 
+FIRST = "*"  # in place of a model's name
+LONGEST = 200  # characters of a name that is believed
+_OTHER = re.compile(r"embed|rerank|whisper|tts|dall-e|moderation|transcribe|\bbge\b|\bclip\b", re.IGNORECASE)  # models that cannot chat
 _encode = msgspec.json.Encoder().encode
 
 
@@ -72,12 +77,31 @@ class Remote:
         """Close the connections."""
         await self._http.aclose()
 
+    async def named(self) -> str:
+        """Return the name of the model as the user writes it, asking the server for its first one if it is `*`. Raises ModelError."""
+        if self.model == FIRST:
+            url = self._http.address
+            try:
+                names = [name for name in await self._listed() if len(name) <= LONGEST]
+            except (ModelError, AttributeError, TypeError) as fault:
+                words = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
+                raise ModelError(f"{words} Name one: -m {self.label}/NAME.", code="no_model") from None
+            if not names:
+                raise ModelError(f"No model was named, and {url} has none. Name one: -m {self.label}/NAME.", code="no_model")
+            self.model = next((name for name in names if not _OTHER.search(name)), names[0])
+            self.name = f"{self.label}/{self.model}"
+        return self.name
+
     async def models(self) -> list[str]:
         """Return the names of the server's models. Raises ModelError when it does not tell."""
+        return sorted(await self._listed())
+
+    async def _listed(self) -> list[str]:
+        """Return the names in the server's own order."""
         listed = await self._http.get_json(self.models_path, self._headers(self._key()))
         items = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
         found = [item.get("id") or item.get("name") if isinstance(item, dict) else item for item in items or ()]
-        return sorted(str(name).removeprefix("models/") for name in found if name)
+        return [str(name).removeprefix("models/") for name in found if name]
 
     def auth(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""

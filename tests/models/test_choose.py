@@ -1,17 +1,22 @@
 """Which model is used: options, configuration, keys, endpoints, and the errors of each."""
 
 import importlib.util
+import json
+import re
 import sys
 import types
 
 import anyio
 import pytest
 
-from agent_nb import plugins
+from agent_nb import Agent, plugins
 from agent_nb.errors import UsageError
 from agent_nb.models import choose, config, keys
 from agent_nb.models.ollama import base_url
 from agent_nb.models.scripted import Scripted
+from agent_nb.record import run_record
+from agent_nb.tape import Tape
+from agent_nb.view.bundle import bundle
 
 KEY = "sk-0123456789abcdef"
 DONE = 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
@@ -57,12 +62,107 @@ def test_without_any_model_the_error_lists_the_ways():
         assert way in str(caught.value)
 
 
-@pytest.mark.usefixtures("nothing_local")
-def test_a_key_behind_another_base_url_chooses_no_model(monkeypatch):
+@pytest.mark.parametrize("key", [KEY, ""])
+def test_behind_another_base_url_the_servers_first_model_is_chosen(monkeypatch, key):
+    monkeypatch.setattr(choose, "local_installed", lambda: True)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://user:secret@lab:8000/v1/")
+    assert choose.choose() == ("openai/*", "first model of http://lab:8000/v1")
+    monkeypatch.setenv("AGENT_NB_MODEL", "openai/qwen3")
+    assert choose.choose() == ("openai/qwen3", "from AGENT_NB_MODEL")
+
+
+def test_a_base_url_without_a_key_comes_after_the_providers_with_one(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://lab:8000/v1")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    assert choose.choose()[0] == "anthropic/claude-sonnet-4-5"
+
+
+def test_the_address_of_openai_itself_changes_nothing(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://lab/v1")
-    with pytest.raises(UsageError):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1")
+    assert choose.choose() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
+
+
+def test_a_base_url_that_is_none_is_named(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "lab:8000")
+    with pytest.raises(UsageError, match="is no base URL"):
         choose.choose()
+
+
+def listing(*names):
+    return lambda peer: peer.reply(200, json.dumps({"data": [{"id": name} for name in names]}))
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [(("qwen3", "a-model"), "qwen3"), (("nomic-embed-text", "bge-m3", "llama3"), "llama3"), (("my-reranker",), "my-reranker")],
+)
+def test_a_run_asks_the_server_for_its_first_model_and_says_so(serve, monkeypatch, names, first):
+    server = serve(listing(*names), lambda peer: peer.reply(200, DONE, "text/event-stream"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    agent = Agent(secrets={})
+    assert server.asked == []
+    done = agent.run_sync("hi")
+    assert (done.answer, done.log[0].model) == ("x", f"openai/{first}")
+    assert done.log[0].settings["source"] == f"first model of {server.url}"
+    assert [(peer.method, peer.path) for peer in server.asked] == [("GET", "/v1/models"), ("POST", "/v1/chat/completions")]
+    assert server.asked[1].body["model"] == first
+    assert f"openai/{first}  first model of {server.url}" in bundle(done.log)["text/plain"]
+    agent.run_sync("and now?")
+    assert [peer.method for peer in server.asked[2:]] == ["POST"]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        (lambda peer: peer.reply(404, "no such page"), "does not list its models .* answered 404"),
+        (lambda peer: peer.reply(200, "<html>"), "does not list its models .* did not answer with JSON"),
+        (lambda peer: peer.reply(200, '{"data": []}'), "has none"),
+        (lambda peer: peer.reply(200, "3"), "does not list its models"),
+    ],
+)
+def test_a_server_without_a_first_model_ends_the_run_in_words(serve, monkeypatch, behaviour, words):
+    server = serve(behaviour)
+    monkeypatch.setattr(choose, "local_installed", lambda: True)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    done = Agent(secrets={}).run_sync("hi")
+    assert [e.type for e in done.log] == ["run_start", "user", "error", "end"]
+    (error,) = done.log.of("error")
+    assert (done.status, error.code) == ("error", "no_model")
+    assert re.search(f"No model was named, and {server.url} {words}", error.message)
+    assert error.message.endswith("Name one: -m openai/NAME.")
+
+
+def test_a_stop_while_the_server_is_asked_for_its_model_ends_the_run(serve, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", serve(lambda peer: peer.wait_gone()).url)
+
+    async def main():
+        stream = Agent(secrets={})("hi").start()
+        await anyio.sleep(0.1)
+        stream.cancel("user")
+        with anyio.fail_after(20):
+            return await stream
+
+    assert [e.type for e in anyio.run(main).log] == ["run_start", "user", "interrupt", "end"]
+
+
+def test_a_replay_asks_no_server(serve, monkeypatch):
+    server = serve(listing("qwen3"), lambda peer: peer.reply(200, DONE, "text/event-stream"))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    done = Agent(secrets={}).run_sync("hi")
+    asked = len(server.asked)
+    agent = Agent(secrets={}, late=True)
+    record = run_record(done.log)
+    assert agent.inputs("hi") == done.log[0].settings["inputs"]
+
+    async def main():
+        return await agent.replay(Tape.of(record))
+
+    assert anyio.run(main).answer == "x"
+    assert len(server.asked) == asked
 
 
 def test_a_model_object_passes_as_it_is():

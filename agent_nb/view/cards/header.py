@@ -54,7 +54,7 @@ def phase(state: RunView) -> tuple[str, Tone]:
 
 def _who(state: RunView) -> tuple[T, ...]:
     source = str(state.settings.get("source") or "").removeprefix("given")  # whoever wrote the name down need not be told
-    source = source if not source or source.startswith(("from", "by", "because", "imported")) else f"from {source}"
+    source = source if not source or source.startswith(("from", "by", "because", "imported", "first")) else f"from {source}"
     about = join(source, _turns(state), state.badge, state.left_out)
     return (*((T(state.model, mono=True),) if state.model else ()), *((T(f"  {about}", tone="muted"),) if about else ()))
 
