@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ..cardstates import RetryCard
 from ..nodes import Fold, Node, Pre, Row, T
 from ..values import bounded
@@ -24,7 +22,7 @@ def card(state: RetryCard, context: Context) -> Node:
 
 def row(why: str, number: int, rest: float) -> Row:
     """Return the row of try `number`, which begins in `rest` seconds (none left: it has begun)."""
-    seconds = math.ceil(rest)
-    when = f"trying again in {duration(seconds) if seconds >= MINUTE else f'{seconds} s'}" if seconds > 0 else "trying again"
+    seconds = max(1, round(rest))
+    when = f"trying again in {duration(seconds) if seconds >= MINUTE else f'{seconds} s'}" if rest > 0 else "trying again"
     left = (T("↻ ", tone="wait", label="Retry"), T(clip(why, 300), tone="wait", bold=True))
     return Row(left, (T(f"{when} · try {number}", tone="muted"),))
