@@ -28,7 +28,7 @@ from .streaming import Call, StreamDecoder, answer
 
 FIRST = "*"  # in place of a model's name
 LONGEST = 200  # characters of a name that is believed
-_OTHER = re.compile(r"embed|rerank|whisper|tts|dall-e|moderation|transcribe|\bbge\b|\bclip\b", re.IGNORECASE)  # models that cannot chat
+_OTHER = re.compile(r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I)  # they do not chat
 _encode = msgspec.json.Encoder().encode
 
 

@@ -226,7 +226,7 @@ def test_no_compression_is_asked_for_and_gzip_is_read(serve, collect):
     assert server.asked[0].headers["accept-encoding"] == "identity"
 
 
-@pytest.mark.parametrize(("encoding", "body"), [("gzip, gzip", NESTED), ("br", ANSWER)])
+@pytest.mark.parametrize(("encoding", "body"), [("gzip, gzip", NESTED), ("br", ANSWER)], ids=["nested", "unknown"])
 def test_another_compression_and_one_in_another_are_refused_by_name(serve, caught, encoding, body):
     got, error = caught(model_at(serve(lambda peer: peer.reply(200, body, "text/event-stream", content_encoding=encoding))))
     assert (got.parts, error.code, error.retryable) == ([], "garbage", False)
