@@ -56,7 +56,7 @@ class ModelError(AgentError):
 
     `status` is the HTTP status (0: none came), `retryable` whether the same request may succeed later,
     `retry_after` the seconds the server asked to wait, `code` a stable word for the event log,
-    `context` the tokens that the model takes where a request was too long and the server told it (0: not told),
+    `context` the tokens that the model takes, where a request was too long and the server says it (else 0),
     `brief` what happened in a few words (default: the first sentence of the message).
     """
 

@@ -25,18 +25,18 @@ async def name_of(model: Model) -> str:
 
 @contextmanager
 def loading_shown(model: Model, log: EventLog) -> Iterator[None]:
-    """Show how far a model is that has to load first (one with `loading`, told from any thread)."""
+    """Show how far a model is that has to load first (one with `loading`, which reports from any thread)."""
     loading = getattr(model, "loading", None)
     if loading is None or loading.now.state == "ready":
         yield
         return
     here = asyncio.get_running_loop()
 
-    def tell(progress: Any) -> None:
+    def report(progress: Any) -> None:
         words = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
         here.call_soon_threadsafe(log.append, events.Delta(of="status", text=words))
 
-    detach = loading.subscribe(tell)
+    detach = loading.subscribe(report)
     try:
         yield
     finally:

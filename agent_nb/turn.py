@@ -131,15 +131,15 @@ class Turn:
         return any(e.code not in HARMLESS for e in self.faults)
 
     def spent(self, sent: int, written: int, *, whole: bool = False) -> tuple[events.Counts, bool]:
-        """Return the usage so far, and whether it is estimated: `sent` and `written` (tokens) stand for what the provider did not tell.
+        """Return the usage so far, and whether it is estimated: `sent` and `written` (tokens) stand for what the provider does not say.
 
         Until a turn is `whole`, the provider's count of its output may lag behind what has come.
         """
-        told = self.usage or parts.Usage(input=sent, output=written, estimated=True)
-        behind = not whole and written > told.output
-        output = written if behind else told.output
-        counts = events.Counts(input=told.input, output=output, cached=told.cached, reasoning=told.reasoning, cost=told.cost)
-        return counts, told.estimated or behind
+        given = self.usage or parts.Usage(input=sent, output=written, estimated=True)
+        behind = not whole and written > given.output
+        output = written if behind else given.output
+        counts = events.Counts(input=given.input, output=output, cached=given.cached, reasoning=given.reasoning, cost=given.cost)
+        return counts, given.estimated or behind
 
     def batch(self) -> list[Event]:
         """Return the `execute` event for calls that a provider left without one (native calling), or nothing."""

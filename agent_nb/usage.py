@@ -1,4 +1,4 @@
-"""What the counts of tokens mean, whoever told them.
+"""What the counts of tokens mean, whatever provider or protocol they come from.
 
 Why: some providers count what they read from a cache among the input tokens, others beside them; a limit, a cost or a column that adds
 up both would compare nothing.
@@ -11,10 +11,10 @@ This file imports nothing of ours.
 from __future__ import annotations
 
 
-def whole_input(told: int, cached: int, *, output: int = 0, total: int = 0) -> int:
+def whole_input(given: int, cached: int, *, output: int = 0, total: int = 0) -> int:
     """Return the input tokens of a usage object that may leave out what was read from a cache.
 
-    It shows: the tokens of the cache are more than those told, or only together with them do they add up to the `total` (0: not told).
+    It shows: there are more tokens of the cache than input tokens, or only both together add up to the `total` (0: unknown).
     """
-    apart = cached > told or (cached > 0 and total == told + cached + output)
-    return told + cached if apart else told
+    apart = cached > given or (cached > 0 and total == given + cached + output)
+    return given + cached if apart else given

@@ -1,8 +1,8 @@
-"""The usage that another protocol tells, as counts of ours.
+"""Usage of another protocol as counts of ours.
 
 Why: protocols name the same few figures differently, and do not agree on whether the input has the tokens of a cache in it.
 
-Rules: what is no count is 0; nothing here raises.
+Rules: a value that is not a count is 0; nothing here raises.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "tot
 def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
     """Return the counts in `usage`; `names` maps `input output cached reasoning total` to its fields."""
     found = {field: _count(usage.get(name)) for field, name in names.items()}
-    total, told, cached = found.pop("total", 0), found.pop("input", 0), found.get("cached", 0)
-    return Counts(input=whole_input(told, cached, output=found.get("output", 0), total=total), **found)
+    total, given, cached = found.pop("total", 0), found.pop("input", 0), found.get("cached", 0)
+    return Counts(input=whole_input(given, cached, output=found.get("output", 0), total=total), **found)
 
 
 def added(one: Counts, other: Counts) -> Counts:

@@ -2,7 +2,7 @@
 
 Rules
 - A turn that the server pauses (`pause_turn`: its own tools take long) is continued at once, up to `CONTINUES` times; outside it looks
-  like one answer with the usage of all. `Continued` goes before each further request, so that whoever counts turns may stop there.
+  like one answer with the usage of all. `Continued` goes before each further request, so that the run can stop there.
 - A model that refuses a thinking budget is asked again with an effort, and the model object remembers.
 """
 

@@ -6,7 +6,7 @@ Rules
 - A block's index is its block id (after a continued turn with a prefix); every text and thought block is closed explicitly.
 - A thought's signature, and redacted thoughts, travel as `opaque`; blocks of server tools and other kinds as Resend: all of them go back
   unchanged. `content` gives the whole turn as the API wants it back, for `pause_turn`.
-- Usage is cumulative: fields of `message_start` hold until `message_delta` tells them anew. What the provider calls input tokens leaves
+- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. What the provider calls input tokens leaves
   out those read from its cache or written to it; `Usage.input` has them.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """

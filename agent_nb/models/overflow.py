@@ -1,4 +1,4 @@
-"""Requests that are too long for their model, told from a provider's words.
+"""Recognise a request that is too long for its model by the provider's words.
 
 Why: it is the one refusal that another request can mend, and every server words it in its own way (OpenAI and what is compatible,
 Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI, TGI …).
@@ -36,7 +36,7 @@ def too_long(words: str) -> bool:
 
 
 def size(words: str) -> int:
-    """Return the tokens that the model takes, as a refusal tells them (0: it does not)."""
+    """Return the tokens that the model takes, as a refusal gives them (0: it does not)."""
     for pattern in _SIZES:
         for found in pattern.findall(words):
             tokens = int(found.replace(",", "")[:12])

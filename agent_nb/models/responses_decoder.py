@@ -8,7 +8,7 @@ Rules
 - A text or a piece of reasoning is a block named by its place (`0.0`, `0.s1`), closed when it is told to be done or its item is.
 - A call is complete with its item. Every other item (reasoning with its encrypted content, server tools) is a Resend: it goes back
   unchanged, in order.
-- Of the whole response at the end only what never came is told: all of it, or a message where there was none, or a further call.
+- Of the whole response at the end only what never came is passed on: all of it, or a message where there was none, or a further call.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -82,7 +82,7 @@ class ResponsesDecoder(EventDecoder):
         """An item begins; a call is announced."""
         item = _dict(event.get("item"))
         found = self._items.begin(word(item.get("type")), names_of(event, item), word(item.get("call_id")))
-        if found.kind == CALL and not found.told:
+        if found.kind == CALL and not found.streamed:
             found.call_id, found.name = word(item.get("call_id")) or word(item.get("id")), word(item.get("name"))
             self._argue(found, word(item.get("arguments")), out)
 
@@ -114,11 +114,11 @@ class ResponsesDecoder(EventDecoder):
         """A fragment of a call's arguments."""
         item, text = self._items.piece(CALL, names_of(event)), word(event.get("delta"))
         item.call_id = item.call_id or word(event.get("call_id")) or word(event.get("item_id"))
-        if text or not item.told:
+        if text or not item.streamed:
             self._argue(item, text, out)
 
     def on_arguments_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The arguments of a call are complete: told here if they never streamed."""
+        """The arguments of a call are complete: passed on here if they never streamed."""
         item = self._items.end(CALL, names_of(event))
         if item is not None and not item.done and not item.pieces and event.get("arguments"):
             self._argue(item, word(event["arguments"]), out)
@@ -153,7 +153,7 @@ class ResponsesDecoder(EventDecoder):
             self._error(response["error"], out)
 
     def _rest(self, output: list[dict[str, Any]], out: list[Part]) -> None:
-        """Tell what of the whole response did not come before it."""
+        """Pass on what of the whole response did not come before it."""
         fresh = not self._items.all
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         silent = not self._items.of(MESSAGE)
@@ -167,14 +167,14 @@ class ResponsesDecoder(EventDecoder):
                 self._complete(item, found, out)
 
     def _complete(self, item: dict[str, Any], found: Item, out: list[Part]) -> None:
-        """Close an item, with what it says as a whole and was not told."""
+        """Close an item; pass it on whole if it never streamed."""
         for block in [b for b, (owner, _) in self._open.items() if owner is found]:
             self._shut(block, out)
         found.done = True
         if found.kind == CALL:
             self._call(item, found, out)
             return
-        if not found.told:
+        if not found.streamed:
             self._whole(item, found, out)
         if found.kind != MESSAGE:
             out.append(Resend(PROVIDER, item))
@@ -182,21 +182,21 @@ class ResponsesDecoder(EventDecoder):
             out.append(Resend(PROVIDER, {"phase": item["phase"]}))
 
     def _whole(self, item: dict[str, Any], found: Item, out: list[Part]) -> None:
-        """Tell the texts of an item that was not streamed."""
+        """Pass on the texts of an item that was not streamed."""
         if found.kind == MESSAGE:
-            told: list[Text | Thought] = [Text(text, f"{found.place}.{n}") for n, text in enumerate(_pieces(item, "content"))]
+            whole: list[Text | Thought] = [Text(text, f"{found.place}.{n}") for n, text in enumerate(_pieces(item, "content"))]
         elif found.kind == REASONING:
             name = "content" if item.get("content") else "summary"
-            told = [Thought(text, f"{found.place}.{name[0]}{n}") for n, text in enumerate(_pieces(item, name))]
+            whole = [Thought(text, f"{found.place}.{name[0]}{n}") for n, text in enumerate(_pieces(item, name))]
         else:
             return
-        for part in told:
-            found.told = True
+        for part in whole:
+            found.streamed = True
             out += [part, Close(part.block)]
 
     def _argue(self, item: Item, text: str, out: list[Part]) -> None:
         """Hand on a piece of a call's arguments; the first, perhaps empty, announces the call."""
-        item.told = True
+        item.streamed = True
         item.pieces += [text] if text else []
         out.append(CallDelta(text, index=item.index, call_id=item.call_id, name=item.name))
 
@@ -212,19 +212,19 @@ class ResponsesDecoder(EventDecoder):
         block = _block(item, event, number)
         text = self._halves.feed(block, word(event.get("delta")))
         self._open[block] = (item, kind)
-        item.told = True
+        item.streamed = True
         if text:
             out.append(kind(text, block))
 
     def _done(self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]) -> None:
-        """Close a block, or tell it whole if its item never streamed."""
+        """Close a block; pass it on whole if its item never streamed."""
         sort, names = (MESSAGE if kind is Text else REASONING), names_of(event)
         item = self._items.known(sort, names)
         if item is None and (self._items.open(sort) or not self._items.of(sort)):
             item = self._items.piece(sort, names)
         if item is None:
             return
-        if not item.told:
+        if not item.streamed:
             self._say(kind, number, {**event, "delta": flat(event.get("text") or event.get("refusal"))}, out)
         block = _block(item, event, number)
         if block in self._open:

@@ -24,9 +24,9 @@ Name = tuple[str, int | str]
 
 
 class Item:
-    """One item. `place` names its blocks, `told`: something of it was handed on, `pieces`: of a call's arguments."""
+    """One item. `place` names its blocks, `streamed`: something of it was passed on, `pieces`: of a call's arguments."""
 
-    __slots__ = ("announced", "call_id", "done", "index", "kind", "name", "names", "pieces", "place", "told")
+    __slots__ = ("announced", "call_id", "done", "index", "kind", "name", "names", "pieces", "place", "streamed")
 
     def __init__(self, kind: str, place: str, index: int) -> None:
         self.kind = kind
@@ -36,7 +36,7 @@ class Item:
         self.name = ""
         self.pieces: list[str] = []
         self.names: set[Name] = set()
-        self.announced = self.told = self.done = False
+        self.announced = self.streamed = self.done = False
 
 
 class Items:

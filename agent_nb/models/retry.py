@@ -29,7 +29,7 @@ STATUSES = frozenset({408, 409, 425, 429})
 _PASSING = frozenset({429, 503, 529})
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
-_TOLD = re.compile(r"(?:again|retry)(?: after| in) ((?:[\d.]+ ?(?:ms|s|m(?!illi)|h))+)|retryDelay\W+([\d.]+s)", re.IGNORECASE)
+_ASKED = re.compile(r"(?:again|retry)(?: after| in) ((?:[\d.]+ ?(?:ms|s|m(?!illi)|h))+)|retryDelay\W+([\d.]+s)", re.IGNORECASE)
 
 
 def retryable_status(status: int) -> bool:
@@ -55,8 +55,8 @@ def delays(error: ModelError, attempt: int, *, spread: Callable[[], float] = ran
 def retry_after(headers: Mapping[str, str], words: str = "", now: float | None = None) -> float | None:
     """Return the seconds that a server asks to wait, or None.
 
-    It is told, in this order, by `retry-after-ms`, by `retry-after` in seconds or as a date (RFC 9110), by the time at which a limit that
-    is used up is reset (`x-ratelimit-reset-…`), or in its words ("Please try again in 7.66s", Gemini's `retryDelay`).
+    Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the time at which a limit that is used up is
+    reset (`x-ratelimit-reset-…`), and its words ("Please try again in 7.66s", Gemini's `retryDelay`).
     """
     now = time.time() if now is None else now
     try:
@@ -69,8 +69,8 @@ def retry_after(headers: Mapping[str, str], words: str = "", now: float | None =
     except (ValueError, TypeError, OverflowError):
         pass
     resets = [wait for name in headers if (wait := _reset(name.lower(), headers, now)) is not None]
-    told = _TOLD.search(words)
-    return max(resets) if resets else _duration(told[1] or told[2]) if told else None
+    asked = _ASKED.search(words)
+    return max(resets) if resets else _duration(asked[1] or asked[2]) if asked else None
 
 
 def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:

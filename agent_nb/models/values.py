@@ -56,11 +56,11 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     cost = usage.get("cost")
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
-    told = number(usage.get("prompt_tokens", usage.get("input_tokens")))
+    given = number(usage.get("prompt_tokens", usage.get("input_tokens")))
     output = number(usage.get("completion_tokens", usage.get("output_tokens")))
     cached = number(prompt.get("cached_tokens") or usage.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
     return Usage(
-        input=whole_input(told, cached, output=output, total=number(usage.get("total_tokens"))),
+        input=whole_input(given, cached, output=output, total=number(usage.get("total_tokens"))),
         output=output,
         cached=cached,
         reasoning=number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens")),

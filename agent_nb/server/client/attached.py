@@ -152,8 +152,8 @@ class Attached:
             try:
                 async with connect(self.where) as client:
                     _, said = await ask(client, "GET", f"{self.where.server}/runs/{quote(self.log.run)}")
-                told = json.loads(said)
-                return told.get("status") == "running" and "cancel" in told.get("controls", ())
+                found = json.loads(said)
+                return found.get("status") == "running" and "cancel" in found.get("controls", ())
             except (httpx.HTTPError, OSError, ValueError, AttributeError):
                 return False
         return False
