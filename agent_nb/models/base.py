@@ -8,6 +8,7 @@ Rules
   ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
+- Optional: `named()`, awaited for the name where only the server knows it, and `loading`, where weights have to load (`readiness`).
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() -> list[Part]`.
 """
 
