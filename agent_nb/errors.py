@@ -2,6 +2,7 @@
 
 Two fault lines: what the user can mend (`UsageError`) and what came wrong from outside
 (`WireError`, `ModelError`, `ToolError`). `Cancelled` is neither: somebody asked to stop.
+`AgentStopped` ends the notebook cell whose run a person stopped; no `except Exception` may keep that cell going.
 
     AgentError
     ├── UsageError          a wrong option, name, value or missing extra; the message says what to do
@@ -12,11 +13,17 @@ Two fault lines: what the user can mend (`UsageError`) and what came wrong from 
     ├── ToolError           a tool failed in a way the model should read
     └── Cancelled           the run was stopped (reason: user, timeout or limit)
 
+    KeyboardInterrupt, asyncio.CancelledError
+    └── AgentStopped        a person stopped the run that a cell waited for (by, run)
+
 Rules: a message is one or two sentences, says what was wrong and then what to do, and never holds a secret.
 This file imports nothing of ours.
 """
 
 from __future__ import annotations
+
+from asyncio import CancelledError
+from typing import Any
 
 
 class AgentError(Exception):
@@ -93,3 +100,25 @@ class Cancelled(AgentError):  # noqa: N818  (a request that was honoured, not a 
         super().__init__(detail or f"stopped ({reason})")
         self.reason = reason
         self.detail = detail
+
+
+class AgentStopped(CancelledError, KeyboardInterrupt):  # noqa: N818  (as KeyboardInterrupt)
+    """A person stopped the run that a notebook cell waited for; raised when its cards, record and conversation are finished.
+
+    `by` says how (`kernel interrupt`, `stop button`, …), `run` is the run, None when there was none.
+
+    A KeyboardInterrupt, so that IPython fails the cell and what is queued behind it does not run. A CancelledError too, because asyncio
+    raises any other KeyboardInterrupt of a task in the event loop as well, and that ends a kernel.
+    """
+
+    def __init__(self, by: str = "kernel interrupt", run: Any = None) -> None:
+        super().__init__(by, run)
+        self.by = by
+        self.run = run
+
+    def __str__(self) -> str:
+        return f"stopped ({self.by}); what is queued behind this cell does not run"
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows instead of a traceback."""
+        return [f"agent: {self}"]

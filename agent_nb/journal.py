@@ -121,7 +121,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recoverable(known: Iterable[str] = (), *, where: Path | None = None) -> list[Found]:
-    """Return the journals of runs that are not `known` (run ids), newest first. Unreadable files are left out."""
+    """Return the journals of runs that are not `known` (run ids), newest first, without unreadable files and runs that never began."""
     skip = set(known)
     found = [f for f in map(_look, journals(where)) if f is not None and f.header.run not in skip]
     return sorted(found, key=lambda f: f.header.started, reverse=True)
@@ -224,7 +224,7 @@ def forget(run: str, *, where: Path | None = None) -> int:
 
 
 def _look(path: Path) -> Found | None:
-    """Read as much of a journal as a list of journals shows: its beginning and its end."""
+    """Read as much of a journal as a list of journals shows: its beginning and its end; None when it cannot be read or holds no event."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -234,7 +234,10 @@ def _look(path: Path) -> Found | None:
             tail = file.read(_TAIL).split(b"\n")
     except OSError:
         return None
-    prompt = next((e.content for e in map(_event, head[1:]) if isinstance(e, events.User)), "")
+    begun = [e for e in map(_event, head[1:]) if e is not None]
+    if not begun and size <= _HEAD:
+        return None
+    prompt = next((e.content for e in begun if isinstance(e, events.User)), "")
     last = _event(tail[-2]) if len(tail) > 1 else None
     ended = last.status if isinstance(last, events.End) and not last.span else ""
     return Found(path=path, header=_header(head[0]), status=ended or ("running" if _alive(path) else "lost"), prompt=prompt, size=size)

@@ -82,6 +82,8 @@ async def _given_up(asking: asyncio.Future[Decision | None]) -> None:
     if not asking.done():
         asking.cancel()
         await asyncio.wait([asking])
+    if not asking.cancelled():
+        asking.exception()  # asyncio reports one that nobody has looked at
 
 
 def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:

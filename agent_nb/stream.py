@@ -5,6 +5,8 @@ Why apart from the agent: an agent is what a run is made of and holds no state o
 Rules
 - A run executes once, however many iterate over its stream; a late one gets the stored events first and then what comes live.
 - A run ends properly whoever reads it: stopped or not, its log ends with `end`.
+- A stream lives in the event loop that started it.
+- A notebook cell that awaits it ends with AgentStopped when a person stops the cell or the run; code that cancels it gets the run.
 """
 
 from __future__ import annotations
@@ -17,15 +19,14 @@ from typing import Any
 import anyio
 
 from . import showing
-from .errors import Cancelled
+from .errors import AgentStopped, Cancelled
 from .events import Event
 from .log import EventLog
 from .loop import Loop
 from .published import Announced, Questions, announce
+from .record import closed
 from .replay import Played, Player
 from .run import Run
-
-TICK = 0.05  # s; in a cell that waits without end an interrupt would be seen only when something else happens
 
 
 class Stream:
@@ -52,13 +53,22 @@ class Stream:
         self._task: asyncio.Task[None] | None = None
         self._driver: Loop | Player | None = None
         self._stop: Cancelled | None = None
+        self._stopped = ""  # how a person who is not in the cell stopped it
 
     def start(self) -> Stream:
-        """Begin the run on the running event loop, once; return the stream."""
+        """Begin the run on the running event loop, once; return the stream. Raises UsageError when it goes on in another loop."""
+        self._here()
         if self._task is None:
-            self._announced = announce(self.log, questions=self.questions, cancel=self.stop)
+            self._announced = announce(self.log, questions=self.questions, cancel=self._stop_from_elsewhere)
             self._task = asyncio.get_running_loop().create_task(self._drive(), name=f"agent run {self.log.run}")
         return self
+
+    def _here(self) -> None:
+        showing.same_loop(self._task, "call the agent again")
+
+    def _stop_from_elsewhere(self) -> None:
+        self._stopped = "from elsewhere"
+        self.stop()
 
     def stop(self, detail: str = "stopped from elsewhere") -> None:
         """Stop the run as `cancel` does, from any thread."""
@@ -84,24 +94,28 @@ class Stream:
         self._driver = self._make(anyio.CancelScope())
         if self._stop is not None:
             self._driver.cancel(self._stop)
-        await self._driver.run()
+        try:
+            await self._driver.run()
+        finally:  # its event loop may have been shut down
+            for event in closed(list(self.log))[len(self.log) :]:
+                self.log.append(event)
 
     async def _wait(self) -> Run:
+        self._here()
         screen = showing.screen(self, self._view)
         try:
             self.start()
             assert self._task is not None
-            while not self._task.done():
-                await asyncio.wait([self._task], timeout=None if screen is None else TICK)
-        except asyncio.CancelledError:
-            if screen is not None:  # whoever stops the cell means the run that it shows
-                self.cancel("user", "kernel interrupt")
-                await self.aclose()
-            raise
+            await showing.wait(self._task, screen, self._cancelled, ends=screen is not None and screen.shown)
         finally:
             if screen is not None:
                 screen.close()
+        if screen is not None and (by := screen.stopped or self._stopped):
+            raise AgentStopped(by, self.run)
         return self.run
+
+    def _cancelled(self, by: str) -> None:
+        self.cancel("user", by or "cancelled by the code that awaited it")
 
     def __await__(self) -> Generator[Any, None, Run]:
         return self._wait().__await__()

@@ -7,6 +7,7 @@ Why: the cards, the record and the frame need only events; an agent that runs el
 
 Rules
 - The source is read once, however many iterate or await; who comes late gets what there was.
+- A person who stops the cell that awaits it ends that cell with AgentStopped.
 - A source that cannot be opened, or is of no known format, is an AgentError. One that breaks off later is an error in the log of the
   run, which is closed as interrupted; an exception of the caller's own iterator is raised as well.
 - An address whose events are numbered is asked again where it broke off (`sources`).
@@ -20,7 +21,8 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from .errors import AgentError, UsageError
+from . import showing
+from .errors import AgentError, AgentStopped, UsageError
 from .events import Event
 from .imported import Imported
 from .log import EventLog
@@ -28,8 +30,6 @@ from .models import keys
 from .redact import environment_secrets, redact_text
 from .run import Run
 from .sources import is_live, items_of, name_of
-
-TICK = 0.05  # seconds; in a cell that waits without end an interrupt would be seen only when something else happens
 
 
 class Watch:
@@ -89,11 +89,15 @@ class Watch:
         self.on_run(log)
 
     def start(self) -> Watch:
-        """Begin to read on the running event loop, once; return the watch."""
+        """Begin to read on the running event loop, once; return the watch. Raises UsageError when it goes on in another loop."""
+        self._here()
         if self._task is None:
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._drive(), name=f"agent_nb watch {self.name}")
         return self
+
+    def _here(self) -> None:
+        showing.same_loop(self._task, "watch the source again")
 
     def stop(self) -> None:
         """Stop reading, from any thread; the run is closed as interrupted."""
@@ -124,17 +128,16 @@ class Watch:
         self._raise()
 
     async def _wait(self) -> Run:
+        self._here()
         screen = _screen(self, self._show)
         try:
             self.start()
             assert self._task is not None
-            while not self._task.done():
-                await asyncio.wait([self._task], timeout=TICK)
-        except asyncio.CancelledError:
-            await self.aclose()
-            raise
+            await showing.wait(self._task, screen, lambda _: self.stop(), ends=True)
         finally:
             quiet = screen.close() if screen is not None else None
+        if screen is not None and screen.stopped:
+            raise AgentStopped(screen.stopped, self.run if self.logs else None)
         self._raise()
         return self.run if quiet is None else Watched(self.run.log, quiet)
 

@@ -1,5 +1,7 @@
 """The loop: what a run does, in which order, and that it always ends properly."""
 
+import asyncio
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -332,6 +334,48 @@ def test_cancelling_before_the_start_ends_at_once():
 
     done = anyio.run(main)
     assert kinds(done) == ["user", "interrupt", "end"]
+
+
+def test_a_run_whose_event_loop_is_shut_down_has_an_end():
+    async def main():
+        stream = agent([{"chunks": ["first ", "never"], "delay": 60}])("go").start()
+        await asyncio.sleep(0)
+        return stream
+
+    done = asyncio.run(main()).run
+    assert [e.type for e in done.log][-2:] == ["interrupt", "end"]
+
+
+@pytest.mark.parametrize("wait", [lambda stream: stream, lambda stream: anext(aiter(stream))], ids=["await", "iterate"])
+def test_a_stream_awaited_in_another_event_loop_is_an_error_that_says_what_to_do(wait):
+    async def here():
+        await wait(stream)
+
+    with asyncio.Runner() as first:
+        stream = agent([{"text": "late", "delay": 60}])("go")
+        first.run(_started(stream))
+        with pytest.raises(UsageError, match=r"another event loop and can be awaited only there.* call the agent again"):
+            asyncio.run(here())
+        first.run(stream.aclose())
+    assert asyncio.run(_awaited(stream)).status == "interrupted"  # what is over can be had everywhere
+
+
+def test_a_stream_whose_event_loop_is_closed_cannot_go_on(monkeypatch):
+    with asyncio.Runner() as first:
+        stream = agent([{"text": "late", "delay": 60}])("go")
+        first.run(_started(stream))
+        with monkeypatch.context() as patched:
+            patched.setattr(first.get_loop(), "is_closed", lambda: True)
+            with pytest.raises(UsageError, match="which is closed"):
+                asyncio.run(_awaited(stream))
+
+
+async def _started(stream):
+    stream.start()
+
+
+async def _awaited(stream):
+    return await stream
 
 
 def test_cancelling_a_tool_gives_its_call_a_cancelled_result():

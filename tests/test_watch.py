@@ -329,6 +329,26 @@ def test_cancelling_who_awaits_closes_the_source():
     assert closed == [True]
 
 
+def test_a_source_followed_in_another_event_loop_is_an_error_that_says_what_to_do():
+    async def source():
+        yield AGENT[0]
+        await asyncio.sleep(60)
+
+    async def begun(watch):
+        async for _ in watch:
+            return
+
+    async def awaited(watch):
+        await watch
+
+    with asyncio.Runner() as first:
+        watch = agent_nb.watch(source(), secrets={})
+        first.run(begun(watch))
+        with pytest.raises(UsageError, match=r"another event loop and can be awaited only there.* watch the source again"):
+            asyncio.run(awaited(watch))
+        first.run(watch.aclose())
+
+
 def test_what_is_no_json_is_counted():
     assert follow(text(LOOM[:1]) + "{broken\n" + text(LOOM[1:])).lost == {"malformed line": 1}
 

@@ -4,7 +4,8 @@ Why apart from the cell's run: it begins when the cell is long over, by a messag
 
 Rules
 - The run happens in the context of its cell, so that what it shows lands there. It holds up other cells as a running cell does where
-  clicks are heard nevertheless (ipykernel 7.4); elsewhere the kernel stays free, so that they are.
+  clicks are heard nevertheless (ipykernel 7.4); elsewhere the kernel stays free, so that they are. Whoever stops it stops the cells
+  that it held up too.
 - A press while the conversation is in use starts nothing and says so.
 - The view of a replay stays with its widgets until the cell runs again; without a Jupyter server, which saves only its static form,
   until the next cell runs.
@@ -20,8 +21,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any
 
+from ..errors import AgentStopped
 from .failure import AgentCellError
 from .frontend import hears_beside_cells
+from .kernel_interrupts import abort_queue
 from .whereis import SESSION
 
 
@@ -55,11 +58,15 @@ class RunLive:
 
     async def _run(self) -> None:
         lock = getattr(getattr(self._shell, "kernel", None), "_main_asyncio_lock", None)
-        async with lock if isinstance(lock, asyncio.Lock) and hears_beside_cells() else nullcontext():
+        held = lock if isinstance(lock, asyncio.Lock) and hears_beside_cells() else None
+        async with held or nullcontext():
             try:
                 await self._go()
             except AgentCellError:
                 return  # the cards say it
+            except AgentStopped:
+                if held:
+                    abort_queue(self._shell.kernel)
 
 
 def until_next_cell(shell: Any, button: RunLive, close: Callable[[], None]) -> None:

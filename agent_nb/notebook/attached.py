@@ -3,7 +3,7 @@
 Rules
 - `--rerun replay` (and so `jupyter agent-nb test`) shows the record and asks nobody; else the server is asked, and when it does not
   answer the record is shown where there is one.
-- Stopping detaches; the remote run goes on.
+- Stopping detaches: the remote run goes on, but the cell has not got what it waited for and ends with AgentStopped, as any that is stopped.
 - No token belongs in a cell: that of a server of yours on this machine is found, for another `--token NAME` names the variable, of the
   notebook or the environment, that holds it.
 """
@@ -13,11 +13,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from ..errors import AgentError, UsageError
+from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..log import EventLog
 from ..record import log_of
 from ..redact import redact_value
@@ -30,6 +31,8 @@ from .cell import Cell
 from .driver import Driver
 from .failure import AgentCellError
 from .frontend import can_click
+from .interrupts import Interrupts
+from .kernel_interrupts import cell_interrupts
 from .options import THOUGHTS, VIEWS, Options
 from .rerun import mode
 from .screen import OURS, Screen
@@ -118,13 +121,19 @@ class AttachRun:
         self.session, self.cell, self.asked, self.options = session, cell, asked, asked.options
 
     async def go(self) -> Run | None:
-        """Follow the run, show and record it; return it, None when it was stopped before anything came. Raises AgentError."""
-        found = await self._found()
-        for run in found:
-            self.session.keep(self.cell, run, self.options.output)
-        return found[-1] if found else None
+        """Follow the run, show and record it; return it, None when nothing came. Raises AgentError, AgentStopped when it was detached."""
+        found: list[Run] = []
+        with cell_interrupts(self.session.shell) as interrupts:
+            with suppress(Cancelled):  # before anything came
+                found = await self._found(interrupts)
+            for run in found:
+                self.session.keep(self.cell, run, self.options.output)
+        last = found[-1] if found else None
+        if interrupts.stopped:
+            raise AgentStopped(interrupts.by, last)
+        return last
 
-    async def _found(self) -> list[Run]:
+    async def _found(self, interrupts: Interrupts) -> list[Run]:
         wanted = mode("live" if self.options.live else "", self.cell)
         known = [r for r in self.session.library.of(self.cell) if r.get("conversation") == OURS]
         record = next((r for r in known if r.get("status") != "interrupted"), None)
@@ -134,7 +143,7 @@ class AttachRun:
             return self._leave(self._screen(None, known), log_of(record))
         attached = attach(self.asked.url, self.asked.token, show=False)
         screen = self._screen(attached, known)
-        driver = Driver(self.session.shell)
+        driver = Driver(self.session.shell, interrupts)
         await driver.drive(lambda: self._prepare(attached, screen, driver))
         if isinstance(driver.fault, AgentError) and not attached.logs:
             if wanted == "live" or record is None:
@@ -145,7 +154,7 @@ class AttachRun:
         return self._leave(screen)
 
     def _prepare(self, attached: Attached, screen: Screen, driver: Driver) -> Work:
-        screen.actions = {**actions(attached), "stop": driver.interrupts.press}
+        screen.actions = actions(attached, driver.stop)
         attached.on_run = screen.opened
         return Work(attached)
 

@@ -3,7 +3,8 @@
 Rules
 - What a cell awaits is code and runs again. A run that says what it said before keeps its record and its times, so that executing a
   notebook twice gives the same file.
-- Stopping detaches; a run of a server that goes on there, and that may be stopped from here, is said to be so.
+- Stopping detaches, and ends the cell with AgentStopped; a run of a server that goes on there, and that may be stopped from here, is
+  said to be so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..log import EventLog
 from .asking import printable
 from .cell import Cells
 from .frontend import can_click
+from .kernel_interrupts import Waiting, waiting
 from .library import Library
 from .options import Options
 from .rerun import mode
@@ -39,25 +41,31 @@ class Followed(Protocol):
 
 
 def screen(followed: Any, *, insist: bool = False) -> Any:
-    """Return what shows a `Followed` in the notebook cell that awaits it, or None where there is no notebook (unless one insists)."""
+    """Return what shows a `Followed` in the notebook cell that awaits it; without a notebook (unless one insists) it has no cards."""
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()
-    if shell is None or (getattr(shell, "kernel", None) is None and not insist):
+    if shell is None:
         return None
+    if getattr(shell, "kernel", None) is None and not insist:
+        return waiting(shell)
     return Awaited(followed, shell)
 
 
-class Awaited:
+class Awaited(Waiting):
     """The cards of what a cell awaits; `close` leaves them and returns whether that cell still runs, as a function."""
 
+    shown = True
+
     def __init__(self, followed: Followed, shell: Any) -> None:
+        super().__init__(shell)
         self._shell, self._count = shell, shell.execution_count
         ours = shell.magics_manager.registry.get("AgentMagics")
         cells, library = (ours.session.cells, ours.session.library) if ours is not None else (Cells(), Library(shell.user_ns))
         cell = cells.current(shell, "", followed.name)
         self._followed = followed
-        self._screen = Screen(cell, Options(), actions=actions(followed), clicks=can_click(shell, cell), title=lambda: followed.title)
+        buttons, clicks = actions(followed, self.stop), can_click(shell, cell)
+        self._screen = Screen(cell, Options(), actions=buttons, clicks=clicks, title=lambda: followed.title)
         self._screen.known = [] if mode("", cell) == "live" else library.of(cell)
         self._screen.same = same_but_for_times if followed.live else same
         followed.on_run = self._screen.opened
@@ -70,15 +78,16 @@ class Awaited:
             self._screen.detached = leave(self._followed)
         for run in self._screen.close():
             self._shell.user_ns["_agent"] = run
+        super().close()
         shell, count = self._shell, self._count
         return lambda: bool(shell.execution_count == count)
 
 
-def actions(followed: Any) -> Mapping[str, Callable[..., None]]:
-    """Return what the buttons of the cards call: stop, and the answers where the run can be answered from here."""
+def actions(followed: Any, stop: Callable[[], None]) -> Mapping[str, Callable[..., None]]:
+    """Return what the buttons of the cards call: `stop`, and the answers where the run can be answered from here."""
     answer = getattr(followed, "answer", None)
-    stop: dict[str, Callable[..., None]] = {"stop": followed.stop}
-    return stop if answer is None else {**stop, "approve": partial(answer, allow=True), "deny": partial(answer, allow=False)}
+    found: dict[str, Callable[..., None]] = {"stop": stop}
+    return found if answer is None else {**found, "approve": partial(answer, allow=True), "deny": partial(answer, allow=False)}
 
 
 def leave(attached: Any) -> str:

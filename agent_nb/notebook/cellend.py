@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..errors import AgentError, UsageError
+from ..errors import AgentError, Cancelled, UsageError
+from ..journal import Journal
 from ..log import EventLog
 from ..published import Announced
 from ..record import KEY, MIME, closed, run_record
@@ -59,15 +60,21 @@ class CellEnd:
         self._clicks: Clicks | None = None
         self._choice = Choice(Match(status="unrecorded"))
         self._start: Callable[[Driver, Resume | None], Work] | None = None
+        self._journal: Journal | None = None
         self._announced: Announced | None = None  # held while the run goes on
 
     def _log(self, driver: Driver) -> EventLog:
-        """Return the log of the run, ended: as it is, or closed here when the run was left behind or broke."""
+        """Return the log of the run, ended: as it is, or closed here when the run was left behind or broke.
+
+        Raises Cancelled when nothing of it has begun.
+        """
         assert self._stream is not None
         log = self._stream.log
         if log.ended and not driver.abandoned:
             return log
         found = list(log)
+        if not found and driver.fault is None:
+            raise Cancelled("user", ABANDONED if driver.abandoned else driver.interrupts.by)
         if driver.fault is not None:
             fault = f"{type(driver.fault).__name__}: {driver.fault}"
             found.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
@@ -92,19 +99,23 @@ class CellEnd:
         self._before(events.Error(code=code, message=message), events.End(status="error", finish_reason=code))
         return message
 
-    def _before(self, *ending: events.Event) -> None:
-        """Show a run that ended before there was a stream, as a log of its own."""
-        log = EventLog()
+    def _before(self, *ending: events.Event) -> Run:
+        """Show a run that ended before its first event, in the log of its stream if that is there and nobody else writes to it."""
+        if self._journal is not None:
+            self._journal.close(discard=True)  # there is nothing to recover
+        left = self._place.driver is not None and self._place.driver.abandoned
+        log = self._stream.log if self._stream is not None and not len(self._stream.log) and not left else EventLog()
         said = redact_value(self.cell.body.strip(), secrets=secrets())
         for event in (events.RunStart(model=self.options.model or ""), events.User(content=said, origin="user"), *ending):
             log.append(event)
         run = Run(log)
         self.session.keep(self.cell, run, self.options.output)
         self._show(run, recorded=False)
+        return run
 
     def _show(self, run: Run, *, recorded: bool) -> None:
         """Leave the static view of an ended run in the output, and its record if it is to be kept."""
-        kept = self._place.record  # a run that never began replaces nothing
+        kept = self._place.record or self._choice.record  # a run that never began replaces nothing
         record = {MIME: self._record(run)} if recorded else {MIME: dict(kept)} if kept is not None else {}
         numbers = {KEY: {**summary(run, recorded=recorded), **self._replayed()}}
         final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}

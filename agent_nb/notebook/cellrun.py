@@ -7,7 +7,9 @@ Rules
   model is called.
 - Whatever happens, the view is closed with a static bundle, the conversation is released, and the log ends with `end`.
 - The run is left in `_agent` and in the variable of `-o`, also when it failed.
-- A run that ended in an error fails the cell; an interrupted one or one that hit a limit does not: what there is, is kept.
+- A run that ended in an error fails the cell; one that hit a limit does not, nor the replay of one that was interrupted: what there is,
+  is kept. Somebody's stop, of the kernel, by button or from elsewhere, ends the cell with AgentStopped when all that is done, so that
+  nothing behind it runs; a press at any moment of the cell counts, also when the run is over.
 - A replay that drifts in the mode `auto` goes on live in the same view, and the button of a replay runs live in its place.
 - A run that failed without an answer is no turn of the conversation.
 """
@@ -23,7 +25,7 @@ import msgspec
 
 from .. import events
 from ..agent import Agent
-from ..errors import AgentError, Cancelled
+from ..errors import AgentError, AgentStopped, Cancelled
 from ..journal import Journal
 from ..log import EventLog
 from ..published import announce
@@ -42,6 +44,8 @@ from .driver import Driver
 from .failure import AgentCellError
 from .frontend import can_click, headless, may_click, view_kind
 from .interpolate import interpolate
+from .interrupts import Interrupts
+from .kernel_interrupts import cell_interrupts
 from .options import Options
 from .publish import publish
 from .relay import send
@@ -57,25 +61,32 @@ class CellRun(CellEnd):
     """One cell's run."""
 
     async def go(self) -> None:
-        """Run the cell. Raises AgentCellError."""
-        if not self._taking:
-            self.session.put_away(self.cell.key)
+        """Run the cell. Raises AgentCellError, and AgentStopped when somebody stopped it."""
+        with cell_interrupts(self.session.shell, alone=self._taking) as interrupts:
+            if not self._taking:
+                self.session.put_away(self.cell.key)
+            run = await self._run(interrupts)
+        if interrupts.stopped:
+            raise AgentStopped(interrupts.by, run)
+
+    async def _run(self, interrupts: Interrupts) -> Run:
+        """Run the cell and leave what stays of it; return the run. Raises AgentCellError."""
         with self._held:
             try:
-                driver = Driver(self.session.shell)
+                driver = Driver(self.session.shell, interrupts)
                 await driver.drive(lambda: self._make(driver))
-                if (resume := self._drifted()) is not None and not driver.abandoned:
-                    driver = Driver(self.session.shell)
+                if (resume := self._drifted()) is not None and not interrupts.stopped:
+                    driver = Driver(self.session.shell, interrupts)
                     await driver.drive(lambda: self._go_on(driver, resume))
+                run = Run(self._log(driver), cell=self.cell.id)
             except Cancelled as stop:
-                self._before(events.Interrupt(detail=stop.detail), events.End(status="interrupted", finish_reason="user"))
-                return
+                return self._before(events.Interrupt(detail=stop.detail), events.End(status="interrupted", finish_reason="user"))
             except AgentError as fault:
                 raise AgentCellError(self._refuse(fault)) from None
-            run = Run(self._log(driver), cell=self.cell.id)
             self._finish(run)
         if run.status == "error":
             raise AgentCellError(run.error or "the run ended in an error")
+        return run
 
     def _make(self, driver: Driver) -> Work:
         """Prepare everything the run needs, and decide whether it is a replay. Raises UsageError."""
@@ -174,6 +185,7 @@ class CellRun(CellEnd):
         path = self.session.library.path(self.cell.sent)
         journal = Journal(log.run, cell=self.cell.key, notebook=str(path or ""), conversation=self.options.conversation)
         log.subscribe(journal)
+        self._journal = journal
         self._held.callback(journal.close)
         if journal.warning and not self.session.warned:
             self.session.warned = True

@@ -7,7 +7,8 @@ Rules
 - The thread starts in a copy of the cell's context, so that whatever it shows lands in this cell; it is a daemon and ends
   before the cell does, unless it is abandoned.
 - The cell waits in ticks: an untimed await would see an interrupt only when it ends. A waiting job wakes it at once.
-- The first interrupt cancels the work, the second leaves it behind. A cancellation of the cell's task is an interrupt too.
+- The first interrupt cancels the work, a second one leaves it behind. A cancellation of the cell's task is an interrupt too. What was
+  interrupted before it began does not begin.
 - The work is told at once, from the signal handler: a tool that the interrupt ended must not set the model off again first.
 """
 
@@ -39,18 +40,17 @@ class Work(Protocol):
 
 
 class Driver:
-    """One cell's run. Make it in the cell; `host` is where its tools find the main thread.
+    """One run of a cell. Make it in the cell, whose `interrupts` are listened to; `host` is where its tools find the main thread.
 
     Raises UsageError when no asyncio loop runs here.
     """
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: Any, interrupts: Interrupts) -> None:
         self._loop = _running_loop()
         self._woken = self._loop.create_future()
-        self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, on_press=self._pressed)
-        self.host = MainThread(shell, self.interrupts, self._wake)
+        self.interrupts = interrupts
+        self.host = MainThread(shell, interrupts, self._wake)
         self.abandoned = False
-        self.stopped_by = "kernel interrupt"
         self.fault: BaseException | None = None
         self._work: Work | None = None
         self._agent_loop: asyncio.AbstractEventLoop | None = None
@@ -63,21 +63,24 @@ class Driver:
         `make` is called on the cell's thread; what it calls of the user's can be interrupted. Raises only what `make` raises,
         and Cancelled when it was interrupted.
         """
-        with self.interrupts:
-            work, fault = self.interrupts.guard(self, make)
-            if fault is not None:
-                raise Cancelled("user", "kernel interrupt") if isinstance(fault, KeyboardInterrupt) else fault
-            self._work = work
-            thread = self._start(work)
-            try:
-                await self._serve(thread)
-            finally:
-                self.host.close()
+        self.interrupts.listen(self._pressed)
+        work, fault = self.interrupts.guard(self, make)
+        if isinstance(fault, KeyboardInterrupt) and not self.interrupts.stopped:  # the user's code raised it itself
+            self.interrupts.press()
+        if isinstance(fault, KeyboardInterrupt | None) and self.interrupts.stopped:
+            raise Cancelled("user", self.interrupts.by)
+        if fault is not None:
+            raise fault
+        self._work = work
+        thread = self._start(work)
+        try:
+            await self._serve(thread)
+        finally:
+            self.host.close()
 
     def stop(self, by: str = "stop button") -> None:
         """Interrupt the work as the view's Stop button does; from any thread. `by`: what the log says stopped it."""
-        self.stopped_by = by
-        self.interrupts.press()
+        self.interrupts.press(by)
 
     async def _serve(self, thread: threading.Thread) -> None:
         while not self._done:
@@ -90,7 +93,7 @@ class Driver:
             await self._wait()
         end = self._loop.time() + LINGER
         while thread.is_alive() and self._loop.time() < end:
-            await asyncio.sleep(0.001)
+            await self._wait(0.001)
 
     def _start(self, work: Work) -> threading.Thread:
         context = contextvars.copy_context()
@@ -131,10 +134,10 @@ class Driver:
         with suppress(RuntimeError):  # its loop closed just now
             loop.call_soon_threadsafe(work.cancel)
 
-    async def _wait(self) -> None:
+    async def _wait(self, seconds: float = TICK) -> None:
         """Wait for one tick, or until woken."""
         try:
-            await asyncio.wait([self._woken], timeout=TICK)
+            await asyncio.wait([self._woken], timeout=seconds)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None:

@@ -5,7 +5,7 @@ Why its own file: nothing here calls a model; what it shares with a cell of ours
 Rules
 - Each run of the stream is shown and recorded (`screen`); `-o` gets the latest run that is shown.
 - A file is read anew each time; an address is asked only when the record does not do (`--live`, another text, a run that was cut off).
-- A run that ended badly elsewhere does not fail the cell; a source that cannot be read does.
+- A run that ended badly elsewhere does not fail the cell; a source that cannot be read does, and so does somebody who stops to follow.
 - Options that have no meaning for somebody else's run are refused.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 
 from .. import events
-from ..errors import AgentError, Cancelled, UsageError
+from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..log import EventLog
 from ..record import log_of
 from ..sources import is_url, name_of
@@ -25,6 +25,7 @@ from .driver import Driver
 from .failure import AgentCellError
 from .frontend import can_click
 from .interpolate import interpolate
+from .kernel_interrupts import cell_interrupts
 from .options import words
 from .rerun import mode
 from .screen import OURS, Screen
@@ -78,8 +79,13 @@ class ForeignRun(CellRun):
     _played: EventLog | None = None
 
     async def go(self) -> None:
-        """Show what there is. Raises AgentCellError when the source cannot be read."""
-        driver = Driver(self.session.shell)
+        """Show what there is. Raises AgentCellError when the source cannot be read, and AgentStopped when somebody stopped to follow it."""
+        with cell_interrupts(self.session.shell) as interrupts:
+            await self._show_all(Driver(self.session.shell, interrupts))
+        if interrupts.stopped:
+            raise AgentStopped(interrupts.by, self.session.latest)
+
+    async def _show_all(self, driver: Driver) -> None:
         try:
             await driver.drive(lambda: self._prepare(driver))
             fault = driver.fault
@@ -101,7 +107,7 @@ class ForeignRun(CellRun):
         self.options = options = self._parse()
         prompt = interpolate(self.cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns)
         clicks = can_click(self.session.shell, self.cell)
-        self._screen = Screen(self.cell, options, actions={"stop": driver.interrupts.press}, clicks=clicks, title=self._title)
+        self._screen = Screen(self.cell, options, actions={"stop": driver.stop}, clicks=clicks, title=self._title)
         asked = mode("live" if options.live else options.rerun, self.cell)
         source = content_hash(self.cell.line, self.cell.body)
         self._screen.known = [r for r in self.session.library.of(self.cell) if r.get("source") == source and r.get("conversation") == OURS]

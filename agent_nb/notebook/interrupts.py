@@ -9,8 +9,10 @@ Rules
 - The frame that was interrupted decides: from the innermost outwards, code of this package means "only the flag", the
   user's namespace below a guard means "raise".
 - A press that met our own code inside the user's (a captured `print`) is raised when that code returns (`checkpoint`).
-- The first press asks to stop; every further one says: abandon the run. `break_job` interrupts one job without a press.
-- Runs may overlap (a button's and a cell's): the newest hears the press, and whoever leaves takes only its own handler away.
+- The first press asks to stop; a further one, unless it is part of a double click, says: abandon the run. `break_job` interrupts
+  one job without a press.
+- Runs may overlap (a button's and a cell's): the newest hears the press, and whoever leaves takes only its own handler away. Where
+  each of several must hear it (awaited runs of one cell), the newest hands it on to the handler below.
 - Outside the main thread no handler can be set; then only `press` counts.
 """
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -26,18 +29,28 @@ from typing import Any
 OURS = "agent_nb.notebook."
 # Modules of ours that do the user's work: wait for the user's answer, compute the user's expressions.
 STAND_INS = frozenset({"agent_nb.notebook.asking", "agent_nb.notebook.interpolate"})
+KERNEL = "kernel interrupt"
+DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 
 
 class Interrupts:
     """The interrupts of one cell. A context manager; enter and leave it on the thread of the cell.
 
-    `namespaces` are the globals of the user's code, `on_press` is called after each press (from the signal handler).
+    `namespaces` are the globals of the user's code; `hand_on`: the handler below hears each press too; `clock` gives seconds.
+    `presses` counts the presses, `by` says what the first was, `abandoned` whether a later one gave the run up.
     """
 
-    def __init__(self, *namespaces: Mapping[str, Any], on_press: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, *namespaces: Mapping[str, Any], hand_on: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.presses = 0
+        self.by = ""
+        self.abandoned = False
         self._namespaces = namespaces
-        self._on_press = on_press
+        self._hand_on = hand_on
+        self._clock = clock
+        self._hears: Callable[[], None] = lambda: None
+        self._first = 0.0
         self._old: Any = None
         self._thread = 0
         self._lock = threading.Lock()
@@ -51,10 +64,9 @@ class Interrupts:
         """True after the first press."""
         return self.presses > 0
 
-    @property
-    def abandoned(self) -> bool:
-        """True after the second press."""
-        return self.presses > 1
+    def listen(self, hears: Callable[[], None]) -> None:
+        """Call `hears` after each press from now on, from the signal handler too; the latest listener counts."""
+        self._hears = hears
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
@@ -74,10 +86,14 @@ class Interrupts:
         """Return the handler before ours; one set outside Python reads as None and cannot be put back."""
         return self._old if self._old is not None else signal.default_int_handler
 
-    def press(self) -> None:
-        """Count a press that came another way (the cell's task was cancelled)."""
+    def press(self, by: str = KERNEL) -> None:
+        """Count a press, also one that came another way (a button, a cancellation of the cell's task). `by`: what the log says."""
+        now = self._clock()
+        self.by = self.by or by
+        self._first = self._first if self.presses else now
+        self.abandoned = self.abandoned or now - self._first >= DOUBLE
         self.presses += 1
-        self._on_press()
+        self._hears()
 
     def guard(self, job: object, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         """Call `function` as the user's synchronous code of `job`; return its value and what it raised."""
@@ -114,20 +130,25 @@ class Interrupts:
                 _signal_thread(self._thread)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if not self._thread:  # we have left, and were put back by somebody who came after us
-            below = self._below()
-            signal.signal(signal.SIGINT, below)
-            if callable(below):
-                below(signum, frame)
+        if not self._thread:  # we have left, and somebody who came after us put us back, or hands on to us
+            if signal.getsignal(signal.SIGINT) == self._handle:
+                signal.signal(signal.SIGINT, self._below())
+            self._pass_on(signum, frame)
             return
         victim, self._victim = self._victim, None
         if victim is None:
-            self.presses += 1
-            self._on_press()
+            self.press()
+            if self._hand_on and self._below() is not signal.default_int_handler:  # which would raise into the event loop
+                self._pass_on(signum, frame)
         elif victim is not self._job:
             return
         if self._may_raise(frame):
             raise KeyboardInterrupt
+
+    def _pass_on(self, signum: int, frame: FrameType | None) -> None:
+        below = self._below()
+        if callable(below):
+            below(signum, frame)
 
     def _may_raise(self, frame: FrameType | None) -> bool:
         user = ours = False

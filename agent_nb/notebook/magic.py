@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, Unicode
 
-from . import options, transform
+from . import kernel_interrupts, options, transform
 
 if TYPE_CHECKING:
     from .cellrun import CellRun
@@ -110,11 +110,13 @@ def load(shell: Any) -> None:
     if _loaded(shell) is None:
         shell.register_magics(AgentMagics)
     transform.install(shell)
+    kernel_interrupts.install(shell)
 
 
 def unload(shell: Any) -> None:
     """Take magics, configuration and transformer out of an IPython shell."""
     transform.uninstall(shell)
+    kernel_interrupts.uninstall(shell)
     ours = _loaded(shell)
     if ours is None:
         return

@@ -4,6 +4,7 @@ Why: an agent in Python code is as good to look at as a `%%agent` cell, and as e
 
 Rules
 - Only a cell's own await is shown: not a run inside a tool, not one on a thread or a loop of its own, not what code prints for a model.
+- Somebody who stops such a cell, whether the run is shown or not, stops the run; a second stop leaves it behind.
 - At the end of the awaited run its cards become the static view with the record, once; the run then shows itself as one line in that
   cell, in later ones as cards again.
 - `show` records nothing. Its widgets have the static view beside them, which alone is saved, and are swapped for it when the run ends,
@@ -36,6 +37,7 @@ from .capture import active
 from .cell import Cell, Cells, content_hash
 from .frontend import can_click, headless, may_click, view_kind
 from .interrupts import Interrupts
+from .kernel_interrupts import Waiting, waiting
 from .publish import publish
 from .relay import send
 from .summary import summary
@@ -59,20 +61,26 @@ def _kind(view: str, cell: Cell) -> str:
     return view_kind(view, cell)
 
 
-def screen(stream: Stream, view: str) -> Awaited | None:
-    """Return the cards of a run that the running cell awaits, None where nobody would see them. Raises UsageError on an unknown view."""
+def screen(stream: Stream, view: str | None) -> Waiting | None:
+    """Return the cards of a run that the running cell awaits; without cards where nobody would see them, None where no cell runs.
+
+    Raises UsageError on an unknown view.
+    """
     shell = _shell()
     if shell is None or active() or threading.current_thread() is not threading.main_thread():
         return None
-    if getattr(shell, "kernel", None) is None and view == "auto":
-        return None
+    if view is None or (getattr(shell, "kernel", None) is None and view == "auto"):
+        return waiting(shell)
     return Awaited(stream, shell, view)
 
 
-class Awaited:
+class Awaited(Waiting):
     """The cards of one awaited run."""
 
+    shown = True
+
     def __init__(self, stream: Stream, shell: Any, view: str) -> None:
+        super().__init__(shell)
         self._stream, self._shell = stream, shell
         ours = shell.magics_manager.registry.get("AgentMagics")
         self._session = ours.session if ours is not None else None
@@ -81,12 +89,12 @@ class Awaited:
         stream.questions.near = self._asker()
         send(self._cell, stream.log)
         self._view: LiveView = open_view(
-            stream.log, kind=self._kind, actions=actions(lambda: stream.stop("stop button"), stream.questions), publish=publish,
+            stream.log, kind=self._kind, actions=actions(self.stop, stream.questions), publish=publish,
             can_click=lambda: can_click(shell, self._cell), hz=UNSEEN if headless(self._cell) else HERTZ,
         )  # fmt: skip
 
     def _asker(self) -> Any:
-        host: Any = _Here(self._shell, self._stream)  # only its `call` is needed
+        host: Any = _Here(self.interrupts)  # only its `call` is needed
         typed = stdin_asker(host, self._cell.stdin, lambda: self._view.caught_up)
         if self._kind != "widgets" or not may_click(self._cell):
             return typed
@@ -94,6 +102,12 @@ class Awaited:
 
     def close(self) -> None:
         """Leave the static view and the record, and the run in the namespace."""
+        try:
+            self._leave()
+        finally:
+            super().close()
+
+    def _leave(self) -> None:
         log = _ended(self._stream.log)
         run = Run(log, cell=self._cell.id)
         record = sign(run_record(log, cell=self._cell.id, source=content_hash("", run.prompt), conversation=NONE), user_key())
@@ -101,12 +115,12 @@ class Awaited:
         self._view.close({**bundle(log), MIME: record}, numbers)
         if self._kind == "text" and self._cell.kernel:
             publish({MIME: record}, numbers, {}, False)  # the text is there already; alone the record shows nothing
-        self._keep(record)
+        self._keep(record, self._stream.run if log is self._stream.log else run)
         for _, fault in log.faults:
             sys.stderr.write(f"agent_nb: something that followed the run was detached: {type(fault).__name__}: {fault}\n")
 
-    def _keep(self, record: dict[str, Any]) -> None:
-        run, shell, count = self._stream.run, self._shell, self._shell.execution_count
+    def _keep(self, record: dict[str, Any], run: Run) -> None:
+        shell, count = self._shell, self._shell.execution_count
         run.cell = self._cell.id
         run.seen = lambda: bool(shell.execution_count == count)
         if self._session is None:
@@ -119,13 +133,12 @@ class Awaited:
 class _Here:
     """The main thread, for the keyboard: the run is on it already."""
 
-    def __init__(self, shell: Any, stream: Stream) -> None:
-        self._interrupts = Interrupts(shell.user_ns, shell.user_global_ns, on_press=lambda: stream.cancel("user", "kernel interrupt"))
+    def __init__(self, interrupts: Interrupts) -> None:
+        self._interrupts = interrupts
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a function that the user's interrupt may end. Raises Cancelled then."""
-        with self._interrupts as interrupts:
-            value, fault = interrupts.guard(self, function)
+        value, fault = self._interrupts.guard(self, function)
         if isinstance(fault, KeyboardInterrupt):
             raise Cancelled("user", "kernel interrupt")
         if fault is not None:

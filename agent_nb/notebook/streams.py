@@ -50,7 +50,7 @@ class Work:
 
     def cancel(self) -> None:
         """Stop the run as the user's interrupt."""
-        self.stream.cancel("user", self._driver.stopped_by)
+        self.stream.cancel("user", self._driver.interrupts.by)
 
 
 class UntilDrift:

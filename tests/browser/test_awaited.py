@@ -31,13 +31,14 @@ def notebook(request, opened):
     made.close()
 
 
-def test_an_awaited_run_is_stopped_by_its_button_and_the_cell_goes_on(notebook):
+def test_an_awaited_run_is_stopped_by_its_button_and_the_cell_with_it(notebook):
     cell = notebook.begin("run = await talking()('Talk.')\nprint('then:', run.status)")
     notebook.sees(cell, "I am still writing.")
     notebook.button(cell, "■ Stop").click()
     notebook.wait(cell)
-    notebook.sees(cell, "then: interrupted")
-    notebook.sees(cell, "stopped")
+    notebook.sees(cell, "agent: stopped (stop button)")
+    assert "then:" not in notebook.output(cell).inner_text()
+    assert notebook.value("_agent.status") == "interrupted"
     assert notebook.output(cell).get_by_role("button").count() == 0
 
 

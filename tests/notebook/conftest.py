@@ -102,7 +102,16 @@ class Kernel:
 
     def finish(self, request, seconds=60):
         """Wait for the end of a request; return (status, the text of all outputs, the mime bundles shown last)."""
-        text, shown, status = [], {}, ""
+        text, shown = self.output(request, seconds)
+        status = ""
+        while not status:
+            reply = self.client.get_shell_msg(timeout=seconds)
+            status = reply["content"]["status"] if reply["parent_header"].get("msg_id") == request else ""
+        return status, text, shown
+
+    def output(self, request, seconds=60):
+        """Wait until a request is done; return the text of all outputs and the mime bundles shown last."""
+        text, shown = [], {}
         for _ in iter(lambda: None, 1):
             message = self.client.get_iopub_msg(timeout=seconds)
             if message["parent_header"].get("msg_id") != request:
@@ -116,10 +125,7 @@ class Kernel:
                 text += content["traceback"]
             elif kind in ("display_data", "update_display_data"):
                 shown[content["transient"].get("display_id", len(shown))] = content
-        while not status:
-            reply = self.client.get_shell_msg(timeout=seconds)
-            status = reply["content"]["status"] if reply["parent_header"].get("msg_id") == request else ""
-        return status, "".join(text), shown
+        return "".join(text), shown
 
     def run(self, code, **options):
         """Run a cell to its end."""

@@ -233,7 +233,10 @@ def test_an_interrupt_detaches_and_leaves_the_remote_run_alone(code, kernel, rem
     while "I wait for you." not in str(kernel.client.get_iopub_msg(timeout=60)["content"]):
         pass
     kernel.interrupt()
-    _status, said, shown = kernel.finish(request)
+    status, said, shown = kernel.finish(request)
+    assert status == "error"
+    assert said.splitlines()[-1] == "agent: stopped (kernel interrupt); what is queued behind this cell does not run"
+    assert "Traceback" not in said
     data = str(list(shown.values())[-1]["data"])
     assert "I wait for you." in data
     assert not remote.cancelled.is_set()

@@ -4,11 +4,13 @@ import asyncio
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
 from agent_nb.errors import Cancelled, ToolError, UsageError
 from agent_nb.notebook.driver import Driver
+from agent_nb.notebook.interrupts import DOUBLE, Interrupts
 
 
 class Script:
@@ -36,12 +38,13 @@ def drive(shell, run):
 
     def drive(function, beside=None):
         async def cell():
-            driver = Driver(shell)
-            work = Script(driver, function)
-            if beside:
-                asyncio.get_running_loop().call_later(0.05, beside)
-            await driver.drive(lambda: work)
-            return driver, work.value
+            with Interrupts(shell.user_ns, shell.user_global_ns) as interrupts:
+                driver = Driver(shell, interrupts)
+                work = Script(driver, function)
+                if beside:
+                    asyncio.get_running_loop().call_later(0.05, beside)
+                await driver.drive(lambda: work)
+                return driver, work.value
 
         return run(cell())
 
@@ -222,6 +225,7 @@ def test_a_second_interrupt_abandons_work_that_does_not_stop(drive):
             try:
                 await asyncio.sleep(0.01)
             except asyncio.CancelledError:
+                time.sleep(1.1 * DOUBLE)
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     driver, value = drive(work, beside=press)
@@ -235,7 +239,7 @@ def test_a_cancellation_of_the_cells_task_counts_as_an_interrupt(shell, run):
         await asyncio.sleep(60)
 
     async def main():
-        driver = Driver(shell)
+        driver = Driver(shell, Interrupts())
         task = asyncio.ensure_future(driver.drive(lambda: Script(driver, work)))
         asyncio.get_running_loop().call_later(0.05, task.cancel)
         await task
@@ -253,7 +257,7 @@ def test_a_fault_of_the_work_is_kept_for_the_cell(drive):
 
 def test_no_job_starts_after_the_cell(shell, run):
     async def main():
-        driver = Driver(shell)
+        driver = Driver(shell, Interrupts())
         await driver.drive(lambda: Script(driver, cell("1")))
         with pytest.raises(Cancelled):
             await driver.host.call(lambda: 1)
@@ -263,4 +267,52 @@ def test_no_job_starts_after_the_cell(shell, run):
 
 def test_a_cell_without_an_event_loop_is_a_usage_error(shell):
     with pytest.raises(UsageError, match="autoawait asyncio"):
-        Driver(shell)
+        Driver(shell, Interrupts())
+
+
+def test_what_is_interrupted_while_it_is_made_is_not_started(shell, run):
+    async def main():
+        with Interrupts(shell.user_ns) as interrupts:
+            driver = Driver(shell, interrupts)
+            work = Script(driver, cell("1"))
+
+            def make():
+                driver.stop()
+                return work
+
+            with pytest.raises(Cancelled, match="stop button"):
+                await driver.drive(make)
+            return work
+
+    assert run(main()).thread is None
+
+
+def test_a_cancellation_while_the_thread_closes_its_connections_is_a_press_too(shell, run, monkeypatch):
+    monkeypatch.setattr("agent_nb.notebook.driver.LINGER", 60)
+    released = threading.Event()
+
+    async def closing():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            released.wait(60)
+
+    async def work(host):
+        closings.append(asyncio.ensure_future(closing()))
+        await asyncio.sleep(0)
+
+    closings = []
+
+    async def main():
+        driver = Driver(shell, Interrupts())
+        task = asyncio.ensure_future(driver.drive(lambda: Script(driver, work)))
+        while not driver._done:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        released.set()
+        await task
+        return driver
+
+    assert run(main()).interrupts.presses == 1

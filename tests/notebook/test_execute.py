@@ -104,6 +104,27 @@ def test_a_run_that_ends_in_an_error_is_exit_code_1(notebook, capsys):
     assert "teapot" in captured.err
 
 
+STOPPER = """
+import threading, time
+from agent_nb import published
+def stop():
+    while not (runs := published.going_on()) or not len(runs[-1]):
+        time.sleep(0.01)
+    published.reach(runs[-1]).cancel()
+threading.Thread(target=stop, daemon=True).start()
+"""
+
+
+def test_a_stopped_cell_fails_the_notebook_and_the_cells_after_it_do_not_run(notebook, capsys):
+    path = notebook(STOPPER, AGENT, "after = 1", script=[{"text": "late", "delay": 60}])
+    assert main(["run", "--live", str(path)]) == 1
+    assert "AgentStopped: stopped (from elsewhere)" in capsys.readouterr().err
+    written = read(path.with_name("n.run.ipynb"))
+    assert [cell["execution_count"] for cell in written["cells"][1:]] == [1, 2, 3, None]
+    (record,) = [runs[-1] for runs in records(written).values()]
+    assert (record["status"], log_of(record)[-1].status) == ("interrupted", "interrupted")
+
+
 def test_json_for_programs(notebook, capsys):
     path = notebook(AGENT)
     main(["run", "--json", str(path)])

@@ -286,6 +286,7 @@ def test_an_address_without_a_record_cannot_be_replayed(notebook, server, capsys
     assert server["asked"] == 0
 
 
+STOPPED = "agent: stopped (kernel interrupt); what is queued behind this cell does not run"
 PIPE = """
 import os, json
 %load_ext agent_nb
@@ -307,7 +308,7 @@ def test_an_interrupt_stops_following_and_keeps_what_came(kernel):
         pass
     kernel.interrupt()
     status, said, shown = kernel.finish(request)
-    assert status == "ok", said
+    assert (status, said) == ("error", STOPPED)
     assert "I wait." in str(list(shown.values())[-1]["data"])
     status, said, _ = kernel.run("print(_agent.status, [e.type for e in _agent.log])")
     assert said.strip() == "interrupted ['think', 'interrupt', 'end']"
@@ -327,7 +328,7 @@ await agent_nb.watch(stream())
     request = kernel.send(code, cell="watch")
     kernel.marked()
     kernel.interrupt()
-    status, _, shown = kernel.finish(request)
-    assert status == "error"
+    status, said, shown = kernel.finish(request)
+    assert (status, said) == ("error", STOPPED)
     assert "The viewer stopped following." in list(shown.values())[-1]["data"]["text/plain"]
     assert kernel.run("print(_agent.status)")[:2] == ("ok", "interrupted\n")

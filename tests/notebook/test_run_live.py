@@ -66,12 +66,22 @@ class Front:
         return self.cell(self.source.replace("%%agent", f"%%agent {option}".rstrip()), cell=self.name)
 
     def cell(self, code, cell="other"):
+        asked = self.send(code, cell)
+        self.hear(lambda: asked in self.idle)
+        return asked
+
+    def reply(self, asked):
+        """Wait for the reply to a cell and return its status."""
+        while True:
+            reply = self.client.get_shell_msg(timeout=60)
+            if reply["parent_header"]["msg_id"] == asked:
+                return reply["content"]["status"]
+
+    def send(self, code, cell="other"):
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
         message = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
         self.client.shell_channel.send(message)
-        asked = message["header"]["msg_id"]
-        self.hear(lambda: asked in self.idle)
-        return asked
+        return message["header"]["msg_id"]
 
     def button(self, label, but=()):
         """The newest button of that label that can be pressed."""
@@ -182,6 +192,21 @@ def test_a_live_run_by_button_can_be_stopped(front):
     front.press("■ Stop", but=old)
     front.hear(front.static)
     assert front.last["metadata"][KEY]["status"] == "interrupted"
+
+
+def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
+    replayed(front, ["one", {"chunks": ["a "] * 400, "delay": 0.1}])
+    front.cell("from agent_nb.notebook.frontend import hears_beside_cells; print('held up:', hears_beside_cells())")
+    held_up = "held up: True" in front.text
+    old = set(front.buttons)
+    front.press("↻ Run live")
+    front.hear(lambda: front.button("■ Stop", old))
+    behind = front.send("behind = True")
+    front.press("■ Stop", but=old)
+    front.hear(front.static)
+    assert front.reply(behind) == ("aborted" if held_up else "ok")
+    assert front.reply(front.cell("print('alive')")) == "ok"
+    assert "stopped (" not in front.text
 
 
 def test_the_widgets_are_closed_when_the_cell_runs_again(front):

@@ -24,12 +24,29 @@ def test_ctrl_c_ends_the_run_and_the_next_cell_works(terminal):
     time.sleep(1)  # a person who loses patience
     start = time.monotonic()
     terminal.type("\x03")
-    terminal.expect(r"\nIn \[\d+\]: ")
+    said = terminal.expect(r"\nIn \[\d+\]: ")
+    assert "agent: stopped (kernel interrupt)" in said
+    assert "Traceback" not in said
     took = time.monotonic() - start
     print(f"the prompt was back {1000 * took:.0f} ms after Ctrl-C")
     assert took < BOUND
     assert "['interrupt', 'end']" in terminal.cell("[e.type for e in _agent.events][-2:]")
     assert "42" in terminal.cell("6 * 7")
+
+
+def test_ctrl_c_ends_an_awaited_run_with_one_line_and_the_next_cell_works(terminal):
+    terminal.cell("from agent_nb import Agent")
+    terminal.cell("stream = Agent(Scripted([{'text': 'x', 'delay': 60}]))('hi')")
+    terminal.cell("get_ipython().events.register('pre_run_cell', lambda info: print('begun') if 'await' in info.raw_cell else None)")
+    terminal.type("await stream\n")
+    terminal.expect("begun")
+    time.sleep(0.5)  # a person who loses patience
+    terminal.type("\x03")
+    said = terminal.expect(r"\nIn \[\d+\]: ")
+    assert "agent: stopped (kernel interrupt)" in said
+    assert "Traceback" not in said
+    assert "interrupted" in terminal.cell("stream.run.status")
+    assert "42" in terminal.cell("await __import__('asyncio').sleep(0, 42)")
 
 
 def test_a_question_is_answered_on_the_keyboard(terminal):

@@ -132,7 +132,20 @@ def test_a_torn_last_line_and_foreign_lines_do_not_matter(log, tmp_path):
 def test_an_empty_journal_gives_an_empty_log(tmp_path):
     (tmp_path / "1-x.ndjson").write_bytes(b"")
     assert list(recover(tmp_path / "1-x.ndjson")) == []
-    assert recoverable(where=tmp_path)[0].status == "lost"
+
+
+@pytest.mark.parametrize("rest", [b"", b"\n", b'{"type":"run_sta'])
+def test_a_run_that_never_began_is_not_offered(tmp_path, rest):
+    writer = Journal("r", where=tmp_path)
+    writer.close()
+    writer.path.write_bytes(writer.path.read_bytes() + rest)
+    assert recoverable(where=tmp_path) == []
+
+
+def test_a_first_event_that_is_larger_than_what_is_looked_at_is_an_event(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "_HEAD", 300)
+    Journal("r", where=tmp_path)(e.RunStart(model="m" * 300))
+    assert [f.header.run for f in recoverable(where=tmp_path)] == ["r"]
 
 
 def test_only_its_user_can_read_a_journal(tmp_path):
@@ -144,7 +157,7 @@ def test_only_its_user_can_read_a_journal(tmp_path):
 
 def test_a_journal_names_its_cell_and_no_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/ann")
-    Journal("r", cell="c1", notebook="/home/ann/nb/x.ipynb", conversation="main", where=tmp_path).close()
+    Journal("r", cell="c1", notebook="/home/ann/nb/x.ipynb", conversation="main", where=tmp_path)(e.RunStart())
     (found,) = recoverable(where=tmp_path)
     assert (found.header.cell, found.header.conversation) == ("c1", "main")
     assert "ann" not in found.header.notebook

@@ -26,7 +26,8 @@ from urllib.parse import quote, urlsplit
 import anyio
 import httpx
 
-from ...errors import AgentError, ModelError, UsageError, WireError
+from ... import showing
+from ...errors import AgentError, AgentStopped, ModelError, UsageError, WireError
 from ...events import Event
 from ...log import EventLog
 from ...models.http import is_loopback
@@ -34,8 +35,6 @@ from ...run import Run
 from ...wire.sse import SSEDecoder
 from ..follow import Follower
 from .connect import Backoff, Target, accept, ask, body, connect, newest, target
-
-TICK = 0.05  # seconds; in a cell that waits without end an interrupt would be seen only when something else happens
 
 
 class Attached:
@@ -87,30 +86,35 @@ class Attached:
     async def _finish(self) -> Run:
         screen = None if self.follower.over else _screen(self, self._show)
         try:
-            await self.follow()
+            await self.follow(screen)
         finally:
             quiet = screen.close() if screen is not None else None
+        if screen is not None and screen.stopped:
+            raise AgentStopped(screen.stopped, self.run if self.logs else None)
         if quiet is None:
             return self.run
         from ...watching import Watched
 
         return Watched(self.log, quiet)
 
-    async def follow(self) -> None:
-        """Follow until the run has ended, or until `stop`. Raises as iterating does."""
+    async def follow(self, screen: showing.Screen | None = None) -> None:
+        """Follow until the run has ended, or until `stop`, here or of the cell that shows it. Raises as iterating does."""
         self._loop, self.detached = asyncio.get_running_loop(), False
         self._task = self._loop.create_task(self._through(), name=f"agent_nb {self.name}")
-        try:
-            while not self._task.done():
-                await asyncio.wait([self._task], timeout=TICK)
-        except asyncio.CancelledError:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-            raise
+        await showing.wait(self._task, screen, self._left, ends=True)
+        if not self._task.done():  # it does not stop
+            return
         if not self._task.cancelled():
             self._task.result()
         elif self.detached:
             self.stoppable = await self._may_cancel()
+
+    def _left(self, by: str) -> None:
+        """Leave the remote run: by a person, who may stop it from here then, or by a cancellation."""
+        if by:
+            self.stop()
+        elif self._task is not None:
+            self._task.cancel()
 
     async def _through(self) -> None:
         async for _ in self:
