@@ -6,6 +6,7 @@ in the same chronological order, so that a conversation can go on with another m
 Rules
 - Pure functions: events in, messages out.
 - A step of the assistant is written in the order it happened; calls of one batch are written as one batch, results follow in call order.
+- The blocks of one text are one text (see `text`); in a text dialect the thoughts in the middle of it stand before it.
 - An error that was fed back (malformed batch, forged results) is written as the assistant's raw text and an error result.
 - Opaque blocks go back only to the provider they came from; runs before the window are left out and counted.
 """
@@ -19,9 +20,9 @@ import msgspec
 
 from . import events
 from .dialects.base import Dialect
-from .events import Event
+from .events import RESEND, Event
 from .messages import Block, CallBlock, ImageBlock, Message, OpaqueBlock, ResultBlock, TextBlock, ThoughtBlock, text_message
-from .turn import RESEND
+from .text import Texts
 
 FED_BACK = ("malformed_execute", "forged_results", "call_without_execute")
 CHARS_PER_TOKEN = 4
@@ -48,8 +49,12 @@ class _Writer:
         self._step: list[Block] = []
         self._results: list[ResultBlock] = []
         self._pending: list[str] = []
+        self._texts = Texts()
+        self._begin = 0  # where in the step its newest text begins
 
     def add(self, event: Event) -> None:
+        if not isinstance(event, events.Respond):
+            self._texts.add(event)
         handler = _WRITE.get(type(event))
         if handler is not None:
             handler(self, event)
@@ -63,7 +68,18 @@ class _Writer:
         self._speak(ThoughtBlock(event.content, event.opaque))
 
     def respond(self, event: events.Respond) -> None:
-        self._speak(TextBlock(event.content))
+        if self._results:
+            self.flush()
+        how, text = self._texts.add(event), event.content
+        if how == "begin":
+            self._begin = len(self._step)
+        said = self._step[self._begin :]
+        if how == "go_on" and self._dialect.native:  # a provider wants its thoughts back where they stood
+            said, text = (said[:-1], said[-1].text + text) if isinstance(said[-1], TextBlock) else (said, text)
+        else:
+            before = "".join(b.text for b in said if isinstance(b, TextBlock))
+            said, text = [b for b in said if not isinstance(b, TextBlock)], before + text if how == "go_on" else text
+        self._step[self._begin :] = [*said, TextBlock(text)]
 
     def call(self, event: events.Call) -> None:
         self._speak(CallBlock(event.call_id, event.name, event.args, event.raw_args))
@@ -90,7 +106,7 @@ class _Writer:
             self._put(self._assistant())
         if self._results:
             self._put(self._result_message())
-        self._step, self._results, self._pending = [], [], []
+        self._step, self._results, self._pending, self._texts = [], [], [], Texts()
 
     def _speak(self, block: Block) -> None:
         """A word of the assistant: after results a new step begins."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +29,7 @@ from .codecs.settle import Numberer, Settler
 from .errors import UsageError
 from .events import Event
 from .log import EventLog
+from .sources import is_live
 
 CHUNK = 64 * 1024
 Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]
@@ -112,7 +114,8 @@ def convert(
     decoder = source.decoder(strict=strict)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     report = Report(source.name, to, read=decoder.losses, written=encoder.losses)
-    for event in _settled(_events(decoder, chunks), source, target):
+    clock = time.monotonic if is_live(reader, follow=False) else None
+    for event in _settled(_events(decoder, chunks, clock), source, target):
         if event.type != "delta":
             report.events += 1
         elif target.name == "canonical":
@@ -157,9 +160,12 @@ def _write(texts: Iterable[str], encoder: Encoder, writer: IO[str], report: Repo
         report.texts += 1
 
 
-def _events(decoder: Decoder, chunks: Iterable[Any]) -> Iterator[Event]:
+def _events(decoder: Decoder, chunks: Iterable[Any], clock: Callable[[], float] | None = None) -> Iterator[Event]:
+    """Yield the events of a stream; with a `clock` as it comes, else those of a whole one."""
     for chunk in chunks:
         yield from decoder.read(chunk) if isinstance(chunk, Mapping) else decoder.feed(chunk)
+        if clock is not None:
+            yield from decoder.tick(clock())
     yield from decoder.close()
 
 

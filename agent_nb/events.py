@@ -22,6 +22,8 @@ import msgspec
 Origin = Literal["user", "model", "runtime", "tool", "imported"]
 ResultStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
 EndStatus = Literal["ok", "error", "interrupted", "limit", "awaiting"]
+#: Extensions of this name go back to their provider unchanged (see `context`).
+RESEND = "resend"
 
 
 class Event(

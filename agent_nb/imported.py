@@ -26,7 +26,7 @@ from .codecs.settle import Settler
 from .errors import UsageError
 from .event_json import encode_event, event_from, to_builtins
 from .events import Delta, End, Error, Event, Interrupt, RunStart, User
-from .items import Piece, Pieces
+from .items import Piece, Pieces, adapter_of
 from .log import EventLog, new_run_id
 from .redact import Redactor, redact_text, redact_value
 
@@ -58,6 +58,7 @@ class Imported:
         self.logs: list[EventLog] = []
         self.losses = Losses()
         self._pieces = Pieces()
+        self._kind: type | None = None  # of the first item
         self._head: list[Piece] = []
         self._sniffed = b""
         self._looked = 0  # lines of it that were looked at
@@ -70,12 +71,17 @@ class Imported:
 
     def feed(self, item: Any) -> list[Event]:
         """Return the events that an item completes, as they stand in the logs; deltas among them. Raises UsageError."""
-        return [event for piece in self._pieces.feed(item) for event in self._piece(piece)]
+        self._kind = self._kind or type(item)
+        return [event for piece in self._pieces.feed(item) for event in self._piece(piece)] + self.tick()
+
+    def tick(self) -> list[Event]:
+        """Return the events that have waited for others long enough; to be called now and then while one watches live."""
+        return self._take(self._decoder.tick(self._clock())) if self._live and self._decoder is not None else []
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
         """The stream is over, by a `fault` if one is named, or because the viewer `stopped` it: end every run."""
         out = [event for piece in self._pieces.close() for event in self._piece(piece)]
-        if self._decoder is None and self._sniffed.strip():
+        if self._decoder is None and self._head and self._sniffed.strip():
             out += self._begin()
         if self._decoder is None or self._settler is None:
             return out
@@ -113,11 +119,17 @@ class Imported:
     def _begin(self) -> list[Event]:
         head, self._head = self._head, []
         if self.codec is None:
-            self.codec = named(OURS)[0] if isinstance(head[0], Event) else detect(self._sniffed)
+            self.codec = named(OURS)[0] if isinstance(head[0], Event) else self._detected()
         self._decoder = self.codec.decoder()
         self.losses = self._decoder.losses
         self._settler = Settler(self.codec.name, interleaves=self.codec.interleaves)
         return [event for piece in head for event in self._read(piece)]
+
+    def _detected(self) -> Codec:
+        try:
+            return detect(self._sniffed)
+        except UsageError as fault:
+            raise UsageError(f"{fault} {adapter_of(self._kind)}".rstrip()) from fault
 
     def _read(self, piece: Piece) -> list[Event]:
         assert self._decoder is not None

@@ -23,6 +23,21 @@ from .events import Event
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
 _DATA = re.compile(rb"data\s*:\s*(.*)", re.DOTALL)
+_AG_UI = "are no events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
+_MODEL = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
+#: By the package that an object comes from: what to watch instead.
+ADAPTERS = {
+    "pydantic_ai": _AG_UI.format(how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'),
+    **dict.fromkeys(
+        ("langchain", "langchain_core", "langgraph"),
+        _AG_UI.format(how="run() of ag_ui_langgraph.LangGraphAgent (pip install ag-ui-langgraph)"),
+    ),
+    "crewai": _AG_UI.format(how="The package ag-ui-crewai"),
+    "strands": _AG_UI.format(how="The package ag-ui-strands"),
+    "google": _AG_UI.format(how="The package ag-ui-adk, for agents of google.adk,"),
+    "openai": _MODEL.format(name="openai/…"),
+    "anthropic": _MODEL.format(name="anthropic/…"),
+}
 KNOWN = "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
 
 
@@ -92,8 +107,15 @@ def plain(item: Any) -> Piece:
         return _sse(item)
     found = _object(item)
     if not isinstance(found, Mapping):
-        raise UsageError(f"A {type(item).__name__} cannot be read as an event. Known: {KNOWN}.")
+        hint = adapter_of(type(item)) or f"Known: {KNOWN}."
+        raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
     return found
+
+
+def adapter_of(kind: type | None) -> str:
+    """Return a sentence on what to watch instead of objects of a known package, "" for others."""
+    package = getattr(kind, "__module__", "").partition(".")[0]
+    return f"Objects of {package} {ADAPTERS[package]}." if package in ADAPTERS else ""
 
 
 def _sse(item: Any) -> bytes:
@@ -108,7 +130,7 @@ def _sse(item: Any) -> bytes:
 def _object(item: Any) -> Any:
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
-        return dump(mode="json", by_alias=True, exclude_unset=True)
+        return _told(dump(mode="json", by_alias=True), dump(mode="json", by_alias=True, exclude_unset=True))
     for name in ("to_dict", "_asdict"):
         own = getattr(item, name, None)
         if callable(own) and not isinstance(item, type):
@@ -117,3 +139,12 @@ def _object(item: Any) -> Any:
         return msgspec.to_builtins(item)
     except (TypeError, RecursionError):
         return None
+
+
+def _told(whole: Any, given: Any) -> Any:
+    """Return an object as it was `given`, with those defaults of the `whole` that say something: the type of an event is often one."""
+    if isinstance(whole, dict) and isinstance(given, dict):
+        return {k: _told(v, given[k]) if k in given else v for k, v in whole.items() if k in given or v is not None}
+    if isinstance(whole, list) and isinstance(given, list) and len(whole) == len(given):
+        return [_told(v, g) for v, g in zip(whole, given, strict=True)]
+    return given

@@ -23,24 +23,34 @@ from .events import Event
 from .messages import Request, text_message
 from .models.base import Model
 from .parts import Text, Thought
+from .text import Texts, answer_text
 
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
+SAYS = "Assistant: "
 SHORT = 400  # characters that stay of a shortened result
 MOST = 24_000  # characters of a transcript; nobody's summary of it is longer, however long its model goes on
 
 
 def transcript(runs: Sequence[Sequence[Event]], most: int = MOST) -> str:
     """Return runs as plain lines of dialogue; of more than `most` characters the end."""
-    lines = [line for run in runs for event in run if not event.span for line in _line(event)]
-    return "\n".join(lines)[-most:]
+    lines: list[str] = []
+    for run in runs:
+        texts = Texts()
+        for event in (e for e in run if not e.span):
+            how = texts.add(event)
+            if isinstance(event, events.Respond) and how != "begin":
+                lines[-1] = (lines[-1] if how == "go_on" else SAYS) + event.content
+            else:
+                lines += _line(event)
+    return "\n".join(line.rstrip() for line in lines)[-most:]
 
 
 def _line(event: Event) -> list[str]:
     if isinstance(event, events.User):
         return [f"User: {event.content}"]
     if isinstance(event, events.Respond):
-        return [f"Assistant: {event.content.strip()}"]
+        return [SAYS + event.content.lstrip()]
     if isinstance(event, events.Result):
         return [f"Tool {event.name}: {content_text(event.content)[:SHORT]}"]
     return []
@@ -58,8 +68,7 @@ async def summarise(model: Model, runs: Sequence[Sequence[Event]], room: int = M
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
             if size > MOST:
                 break
-    answer = [e.content for e in parse(said, "thinking") if isinstance(e, events.Respond)]
-    return "".join(answer).strip()
+    return answer_text(parse(said, "thinking"))
 
 
 def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:

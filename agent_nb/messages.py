@@ -71,8 +71,14 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """All text of the message, joined."""
-        return "".join(b.text for b in self.blocks if isinstance(b, TextBlock))
+        """All text of the message, with a blank line where a call or an opaque block stands between."""
+        texts = [""]
+        for block in self.blocks:
+            if isinstance(block, TextBlock):
+                texts[-1] += block.text
+            elif isinstance(block, CallBlock | OpaqueBlock) and texts[-1].strip():
+                texts.append("")
+        return "\n\n".join(t for t in texts if t)
 
 
 def text_message(role: Role, text: str) -> Message:

@@ -79,7 +79,7 @@ class Pipeline:
         out: list[parts.Part] = []
         self._release(out)
         if not self._parser.stopped:
-            out.extend(_cut(self._parser.close()) if incomplete else self._parser.close())
+            out.extend(_cut(self._parser.close(cut=True)) if incomplete else self._parser.close())
         out.extend(self._calls.close(incomplete=incomplete))
         stored = self.turn.feed(out)
         stored += self.turn.close(incomplete=incomplete)

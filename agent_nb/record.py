@@ -116,7 +116,7 @@ def events_of(record: Any, payloads: Mapping[str, Any] | None = None, *, home: s
     run = str(record.get("id", ""))
     stored = record.get("events")
     objects = [o for o in stored if isinstance(o, dict)] if isinstance(stored, list) else []
-    return closed([_restored(o, place, run, unpacker) for place, o in enumerate(objects, 1)])
+    return closed(_in_order([_restored(o, place, run, unpacker) for place, o in enumerate(objects, 1)]))
 
 
 def log_of(record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None) -> EventLog:
@@ -175,6 +175,29 @@ def _restored(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) -> 
         fields["chunks"] = _quiet(unpack_chunks, chunks)
     event = event_from({**({"run": run} if run else {}), **fields, "seq": place})
     return _fitted(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
+
+
+def _in_order(found: list[Event]) -> list[Event]:
+    """Give arguments the order in which the model wrote them, which a notebook's file does not keep: keys are sorted there."""
+    written: dict[str, dict[str, Any]] = {}
+    for place, event in enumerate(found):
+        if isinstance(event, Call) and isinstance(args := _json(event.raw_args), dict) and args == event.args:
+            written[event.call_id] = args
+        elif not (isinstance(event, events.Approval) and event.args):
+            continue
+        if event.call_id in written:
+            found[place] = msgspec.structs.replace(event, args=in_order_of(event.args, written[event.call_id]))
+    return found
+
+
+def in_order_of(value: Any, like: Any) -> Any:
+    """Return a JSON value with the keys of its objects in the order that they have in `like`, those that it does not have last."""
+    if isinstance(value, dict) and isinstance(like, dict):
+        keys = [*(k for k in like if k in value), *(k for k in value if k not in like)]
+        return {k: in_order_of(value[k], like.get(k)) for k in keys}
+    if isinstance(value, list) and isinstance(like, list):
+        return [in_order_of(v, w) for v, w in zip(value, like, strict=False)] + value[len(like) :]
+    return value
 
 
 def _fitted(event: Think | Respond | Call) -> Event:

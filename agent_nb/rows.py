@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from . import events as e
 from .context import content_text
+from .text import Answer
 
 
 class Place(NamedTuple):
@@ -67,7 +68,8 @@ class TurnRow:
     def __init__(self, event: e.Event, place: Place) -> None:
         self.run, self.cell, self.turn, self.ts, self.duration = event.run, place.cell, event.turn, event.ts, 0.0
         self.requests = self.calls = self.failed = 0
-        self.thought = self.text = ""
+        self.thought = ""
+        self.said = Answer()
         self.tokens_in: int | None = None
         self.tokens_out: int | None = None
         self.tokens_cached: int | None = None
@@ -76,6 +78,11 @@ class TurnRow:
         self.cost: float | None = None
         self.estimated = False
 
+    @property
+    def text(self) -> str:
+        """What the turn said, as it was written."""
+        return self.said.text
+
     def node(self, event: e.Node) -> None:
         """Count model requests."""
         self.requests += event.name == "llm" and event.phase == "enter"
@@ -83,10 +90,6 @@ class TurnRow:
     def think(self, event: e.Think) -> None:
         """Add a thought."""
         self.thought += event.content
-
-    def respond(self, event: e.Respond) -> None:
-        """Add to the answer."""
-        self.text += event.content
 
     def call(self, event: e.Call) -> None:
         """Count a call."""
@@ -108,24 +111,29 @@ class TurnRow:
 
 
 _TURN = {
-    e.Node: TurnRow.node, e.Think: TurnRow.think, e.Respond: TurnRow.respond, e.Call: TurnRow.call, e.Result: TurnRow.result,
+    e.Node: TurnRow.node, e.Think: TurnRow.think, e.Call: TurnRow.call, e.Result: TurnRow.result,
     e.Metric: TurnRow.metric,
 }  # fmt: skip
 
 
 class RunRow:
-    """One run; `answer` is the text of the last turn that answered."""
+    """One run; `answer` as `Run.answer` has it."""
 
     def __init__(self, event: e.Event, place: Place) -> None:
         self.run, (self.cell, self.notebook), self.ts, self.duration = event.run, place, event.ts, 0.0
-        self.status, self.model, self.dialect, self.prompt, self.answer = "running", "", "", "", ""
+        self.status, self.model, self.dialect, self.prompt = "running", "", "", ""
         self.turns = self.calls = self.failed = self.errors = self.events = 0
         self.tokens_in: int | None = None
         self.tokens_out: int | None = None
         self.cost: float | None = None
         self.tools: list[str] = []
         self.settings: dict[str, Any] | None = None
-        self._answered = 0
+        self.said = Answer()
+
+    @property
+    def answer(self) -> str:
+        """The answer as far as it has come."""
+        return self.said.text.strip()
 
     def start(self, event: e.RunStart) -> None:
         """Take over what the run was made of."""
@@ -134,14 +142,6 @@ class RunRow:
     def user(self, event: e.User) -> None:
         """Take the first prompt."""
         self.prompt = self.prompt or event.content
-
-    def respond(self, event: e.Respond) -> None:
-        """Collect the answer of the newest turn that has one."""
-        if event.span or not event.content.strip():
-            return
-        same = event.turn == self._answered and self.answer
-        self.answer = f"{self.answer}\n\n{event.content.strip()}" if same else event.content.strip()
-        self._answered = event.turn
 
     def call(self, event: e.Call) -> None:
         """Count a call."""
@@ -165,7 +165,7 @@ class RunRow:
 
 
 _RUN = {
-    e.RunStart: RunRow.start, e.User: RunRow.user, e.Respond: RunRow.respond, e.Call: RunRow.call, e.Result: RunRow.result,
+    e.RunStart: RunRow.start, e.User: RunRow.user, e.Call: RunRow.call, e.Result: RunRow.result,
     e.Error: RunRow.error, e.Metric: RunRow.metric, e.End: RunRow.end,
 }  # fmt: skip
 
@@ -196,6 +196,7 @@ def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
         if row is None:
             row = rows[event.run, event.turn] = TurnRow(event, places.get(event.run, NOWHERE))
         row.duration = max(row.duration, event.ts - row.ts)
+        row.said.add(event)
         handler = _TURN.get(type(event))
         if handler is not None:
             handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
@@ -209,6 +210,7 @@ def run_rows(log: Iterable[e.Event], places: Places) -> list[RunRow]:
         row = rows.get(event.run)
         if row is None:
             row = rows[event.run] = RunRow(event, places.get(event.run, NOWHERE))
+        row.said.add(event)
         row.events += 1
         row.turns = max(row.turns, event.turn)
         row.duration = max(row.duration, event.ts - row.ts)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .events import Counts, End, Error, Metric, Respond, User
+from .events import Counts, End, Error, Metric, User
 from .log import EventLog
+from .text import answer_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,9 +48,8 @@ class Run:
 
     @property
     def answer(self) -> str:
-        """The text of the last turn that answered; "" if none did."""
-        responds = [e for e in self.log if isinstance(e, Respond) and not e.span and e.content.strip()]
-        return "\n\n".join(e.content.strip() for e in responds if e.turn == responds[-1].turn)
+        """What the last turn that answered said; "" if none did (see `text`)."""
+        return answer_text(self.log)
 
     @property
     def status(self) -> str:

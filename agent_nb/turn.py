@@ -6,6 +6,7 @@ behind are decided once for all providers and dialects.
 Rules
 - A block closes before the next opens; parts of another provider block wait, in order of first appearance, until it has closed.
 - Leading white space of a block is held back until something follows; a block of nothing but white space yields no event.
+- White space between two blocks of one text (see `text`) belongs to the text: it begins the block after it.
 - A block that is cut off is closed with `incomplete=True`.
 - Every call gets an id that is unique in the run; one that the model did not give is `synthetic`.
 - Lone surrogates become U+FFFD: they can be neither saved nor sent.
@@ -20,7 +21,7 @@ from io import StringIO
 from typing import Any
 
 from . import events, parts
-from .events import Event
+from .events import RESEND, Event
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -96,10 +97,11 @@ class Turn:
         self.usage: parts.Usage | None = None
         self.finish = ""
         self.head = parts.Head()
-        self.answer = ""
         self._ids = ids or CallIds()
         self._where: dict[str, Any] = {"turn": number, "span": span, "parent": parent, "origin": "model"}
         self._open: _Block | None = None
+        self._talking = False  # a text has begun that may go on
+        self._blank = ""  # white space since its last block
         self._waiting: dict[str, list[parts.Part]] = {}
         self._count = 0
         self._call_blocks: dict[int, str] = {}
@@ -157,6 +159,8 @@ class Turn:
             self._close(out)
             self._count += 1
             block = self._open = _Block(kind, f"{self.number}.{self._count}", part.block)
+            if kind == "respond":
+                block.held, self._blank = self._blank, ""
         if kind == "think":
             _complete(block, part)
         text = clean(part.text)
@@ -172,14 +176,17 @@ class Turn:
 
     def _close(self, out: list[Event], *, incomplete: bool = False) -> None:
         block, self._open = self._open, None
-        if block is None or not (block.text.tell() or (block.kind == "think" and (block.opaque is not None or block.attributes))):
+        if block is None:
+            return
+        if not (block.text.tell() or (block.kind == "think" and (block.opaque is not None or block.attributes))):
+            self._blank = block.held if block.kind == "respond" and self._talking else self._blank
             return
         text = block.text.getvalue()
         common: dict[str, Any] = {"content": text, "block": block.id, "incomplete": incomplete, **self._where}
         if block.kind == "think":
             out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))
         else:
-            self.answer += text
+            self._talking = True
             out.append(events.Respond(**common))
 
     def _release(self, out: list[Event]) -> None:
@@ -204,11 +211,12 @@ class Turn:
         out.append(events.Delta(block=block, of="call", name=part.name, text=clean(part.text), **self._where))
 
     def _settle(self, out: list[Event]) -> None:
-        """Close text that is open: calls come after it."""
+        """Close text that is open: what comes next, such as a call, parts it from other text."""
         self._close(out)
         while self._waiting:
             self._release(out)
             self._close(out)
+        self._talking, self._blank = False, ""
 
     def _new_call_block(self, index: int) -> str:
         self._count += 1
@@ -273,8 +281,7 @@ class Turn:
         """Parts of a kind that yields no event."""
 
 
-HARMLESS = frozenset({"forged_results"})  # faults after which the turn is still good
-RESEND = "resend"  # extension events of this name go back to their provider unchanged (see `context`)
+HARMLESS = frozenset({"forged_results", "incomplete"})  # faults after which the turn is still good
 
 _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
     parts.Close: Turn._closed,

@@ -161,9 +161,19 @@ class Watch:
             self._finish(fault)
 
     async def _read(self) -> None:
-        async with aclosing(items_of(self._source, self._done, follow=self._follow)) as items:
-            async for item in items:
-                self._tell(self._imported.feed(item))
+        ticking = asyncio.ensure_future(self._ticking())
+        try:
+            async with aclosing(items_of(self._source, self._done, follow=self._follow)) as items:
+                async for item in items:
+                    self._tell(self._imported.feed(item))
+        finally:
+            ticking.cancel()
+
+    async def _ticking(self) -> None:
+        """Let out what waits for items that do not come."""
+        while self.live:
+            await asyncio.sleep(TICK)
+            self._tell(self._imported.tick())
 
     def _finish(self, fault: str) -> None:
         """End every run, and tell who waits."""

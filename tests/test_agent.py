@@ -10,6 +10,7 @@ from agent_nb import Agent, Scripted, parts, tool
 from agent_nb.errors import UsageError
 from agent_nb.limits import Meter, limits_from
 from agent_nb.memory import summarise
+from agent_nb.parts import Text
 
 CALL = '<execute>[{"name": "echo", "args": {"x": "1"}}]</execute>'
 
@@ -324,6 +325,49 @@ def test_cancelling_a_model_wait_logs_interrupt_and_end():
     assert [e.type for e in done.log][-2:] == ["interrupt", "end"]
     assert done.status == "interrupted"
     assert done.log.of("respond")[0].incomplete
+
+
+class Hanging:
+    """A model that says something and then nothing more; `said` is set when it has."""
+
+    name, dialect, grammar, shots, context = "hanging", "xml", False, False, 0
+
+    def __init__(self, *pieces):
+        self.pieces, self.said = pieces, anyio.Event()
+
+    async def stream(self, request):
+        for piece in self.pieces:
+            yield [Text(piece)]
+        self.said.set()
+        await anyio.sleep_forever()
+
+    async def aclose(self):
+        """Nothing is open."""
+
+
+WRITTEN = {
+    "xml": '<execute>[{"name": "echo", "args": {"x": "some words"}}]',
+    "section": '§CALL: {"name": "echo", "args": {"x": "some words"}',
+}
+
+
+@pytest.mark.parametrize("dialect", WRITTEN)
+@pytest.mark.parametrize("left", [5, 16, 40])
+def test_a_stop_inside_a_call_leaves_an_incomplete_call_and_no_malformed_one(dialect, left):
+    async def main():
+        model = Hanging("I look. ", WRITTEN[dialect][:-left])
+        stream = Agent(model, [echo], secrets={}, dialect=dialect)("go").start()
+        with anyio.fail_after(20):
+            await model.said.wait()
+            stream.cancel("user")
+            return await stream
+
+    done = anyio.run(main)
+    calls, results = done.log.of("call"), done.log.of("result")
+    assert (done.status, done.answer) == ("interrupted", "I look.")
+    assert [(c.name, c.incomplete) for c in calls] == ([("echo", True)] if left < 40 else [])
+    assert [r.status for r in results] == ["cancelled"] * len(calls)
+    assert [e.code for e in done.log.of("error")] == ([] if calls else ["incomplete"])
 
 
 def test_cancelling_before_the_start_ends_at_once():

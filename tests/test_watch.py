@@ -9,10 +9,12 @@ import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pydantic
 import pytest
+from pydantic.alias_generators import to_camel
 
 import agent_nb
 from agent_nb import Agent, Scripted
@@ -165,6 +167,46 @@ def test_objects(kind):
 
 def test_names_of_pydantic_fields_are_those_of_the_wire():
     assert plain(Chunk(type="tool_call", tool_name="ls")) == {"type": "tool_call", "toolName": "ls"}
+
+
+class Usage(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    input_tokens: int = 0
+    cost: float | None = None
+
+
+class Message(pydantic.BaseModel):
+    """As AG-UI's own models are: type and role are defaults that nobody sets."""
+
+    model_config = Usage.model_config
+    type: Literal["TEXT_MESSAGE_START"] = "TEXT_MESSAGE_START"
+    message_id: str
+    role: Literal["assistant"] = "assistant"
+    name: str | None = None
+    usage: list[Usage] = []
+
+
+def test_defaults_of_pydantic_objects_that_say_something_are_kept():
+    said = plain(Message(message_id="m", usage=[Usage()]))
+    assert said == {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "usage": [{"inputTokens": 0}]}
+    assert plain(Message(message_id="m", name=None))["name"] is None, "what was set is kept, null too"
+
+
+def test_pydantic_objects_whose_type_is_a_default_are_watched():
+    class Start(Message):
+        pass
+
+    class Content(pydantic.BaseModel):
+        model_config = Usage.model_config
+        type: Literal["TEXT_MESSAGE_CONTENT"] = "TEXT_MESSAGE_CONTENT"
+        message_id: str
+        delta: str
+
+    class End(pydantic.BaseModel):
+        type: Literal["RUN_FINISHED"] = "RUN_FINISHED"
+
+    found = follow(stream([Start(message_id="m"), Content(message_id="m", delta="Hi."), End()]))
+    assert (found.codec, found.run.answer, found.run.status) == ("ag-ui", "Hi.", "ok")
 
 
 def test_an_agent_of_ours():
@@ -371,6 +413,35 @@ def test_a_source_that_cannot_be_read_is_said(source, words):
         follow(source)
 
 
+@pytest.mark.parametrize("count", [1, 24, 30])
+def test_an_unknown_format_is_said_however_much_of_it_comes(count):
+    async def main():
+        watch = agent_nb.watch([{"nothing": "known", "number": n} for n in range(count)], secrets={})
+        with pytest.raises(UsageError, match="Name it: ag-ui"):
+            await watch
+        await watch._task  # nothing else has failed in it
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("openai.types.chat", r"come from a model, not from an agent.*openai/"),
+        ("anthropic.types", "anthropic/"),
+        ("pydantic_ai.messages", r"pydantic_ai\.ui\.ag_ui\.AGUIAdapter.*pydantic-ai-slim\[ag-ui\]"),
+        ("langchain_core.messages", "ag-ui-langgraph"),
+        ("langgraph.types", "ag-ui-langgraph"),
+        ("somebody.else", "Name it: ag-ui"),
+    ],
+)
+@pytest.mark.parametrize("readable", [True, False])
+def test_objects_of_a_known_package_are_refused_with_what_to_watch_instead(package, words, readable):
+    kind = type("Chunk", (), {"__module__": package, "to_dict": lambda self: {"strange": 1}} if readable else {"__module__": package})
+    with pytest.raises(UsageError, match=words if readable or package != "somebody.else" else "Known: bytes"):
+        follow(stream([kind()]))
+
+
 def test_an_unknown_codec_is_refused_at_once():
     with pytest.raises(UsageError, match="morse"):
         agent_nb.watch([], "morse")
@@ -525,3 +596,24 @@ def test_the_corpora_of_every_format_are_valid_runs(name):
         assert log.ended
         calls = {e.call_id for e in log.of("call")}
         assert calls <= {e.call_id for e in log.of("result")}
+
+
+def test_frames_are_shown_as_they_come_though_ids_are_skipped():
+    seen = []
+
+    async def main():
+        going = asyncio.Event()
+
+        async def source():
+            for number in (5, 7, 6, 20):
+                yield {"session_id": "s", "event_id": number, "type": "message_chunk", "content": f"{number} ", "id": "a"}
+            await going.wait()
+
+        found = agent_nb.watch(source(), "loom", secrets={})
+        async for event in found:
+            seen.append(event)
+            if event.type == "delta" and event.text == "20 ":
+                going.set()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert [e.text for e in seen if e.type == "delta"] == ["5 ", "7 ", "6 ", "20 "]

@@ -4,6 +4,8 @@ Rules
 - A run is a run (`threadId` the conversation); messages, reasoning and tool calls are blocks with start, content and end, and may
   interleave; the `…_CHUNK` forms open and close by themselves. A message of role `user` is the user's.
 - Steps and sub-agents are nodes; what carries a `subagentRunId` is a run inside the run. Snapshots and patches are states.
+- A run in which no text came has its answer, and one that tells no prompt its prompt, from the newest snapshot of the messages.
+- Names in snake case, as Python objects of AG-UI have them, are read like those of the wire.
 - How a run finished tells its end: success, interrupt (awaiting), cancelled (interrupted); its `usage` is the total of a metric.
 - Everything else (activities, raw and custom events, encrypted reasoning) is an extension, as it came.
 """
@@ -16,8 +18,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import Call, Counts, End, Error, Event, Extension, Interrupt, Metric, Node, Result, RunStart, State
+from ..events import Call, Counts, End, Error, Event, Extension, Interrupt, Metric, Node, Respond, Result, RunStart, State, User
 from . import keyed
+from .ag_ui_lines import camel, said
 from .ag_ui_write import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL, AgUiWriter
 from .base import Codec, Item
 from .correlate import Correlator
@@ -45,10 +48,12 @@ class AgUiReader:
         self._runs = 0
         self._begun = False
         self._over = False
+        self._asked = self._spoken = False  # a message of the user, some text has come
+        self._answer = ""  # in the newest snapshot
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
-        obj = item.obj
+        obj = camel(item.obj)
         kind = obj.get("type")
         out: list[Event] = []
         if not self._runs or self._over or (kind == "RUN_STARTED" and self._begun):
@@ -58,7 +63,10 @@ class AgUiReader:
         if not isinstance(kind, str) or kind not in _CHUNKS:
             out += self._source.close()
         handler = self.HANDLERS.get(kind, AgUiReader._unknown) if isinstance(kind, str) else AgUiReader._unknown
-        return [*out, *handler(self, obj)]
+        out += handler(self, obj)
+        self._asked = self._asked or any(isinstance(event, User) for event in out)
+        self._spoken = self._spoken or any(isinstance(event, Respond) and event.content.strip() for event in out)
+        return out
 
     def close(self) -> list[Event]:
         """Close what the stream left open."""
@@ -66,7 +74,8 @@ class AgUiReader:
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
-        self._over = self._begun = False
+        self._over = self._begun = self._asked = self._spoken = False
+        self._answer = ""
         self._source.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
         self._calls.clear()
 
@@ -98,13 +107,18 @@ class AgUiReader:
         if status == "interrupted":
             out.append(self._source.derived(Interrupt))
         self._over = True
-        return [*out, self._make(End, obj, status=status)]
+        return [*out, *self._unspoken(out), self._make(End, obj, status=status)]
+
+    def _unspoken(self, out: list[Event]) -> list[Event]:
+        """Return the answer that only a snapshot tells."""
+        spoken = self._spoken or any(isinstance(event, Respond) for event in out)
+        return [self._source.derived(Respond, content=self._answer)] if self._answer and not spoken else []
 
     def _failed(self, obj: Obj) -> list[Event]:
         out = [*self._close_open(), *self._usage(obj)]
         self._over = True
         error = self._make(Error, obj, message=text_of(obj, "message"), code=text_of(obj, "code"))
-        return [*out, error, self._source.derived(End, status="error")]
+        return [*out, *self._unspoken(out), error, self._source.derived(End, status="error")]
 
     def _usage(self, obj: Obj) -> list[Event]:
         """Return the usage that the end of a run tells, as a metric of its own."""
@@ -193,7 +207,11 @@ class AgUiReader:
 
     def _state(self, obj: Obj) -> list[Event]:
         kind = _SNAPSHOTS[obj["type"]]
-        return [self._make(State, obj, kind=kind, payload=obj.get(_KINDS[kind]) if kind in _KINDS else None)]
+        state = self._make(State, obj, kind=kind, payload=obj.get(_KINDS[kind]) if kind in _KINDS else None)
+        if kind != "messages" or state.span:
+            return [state]
+        prompt, self._answer = said(obj.get("messages"))
+        return [state, self._source.derived(User, content=prompt)] if prompt and not self._asked else [state]
 
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k != "type"}

@@ -2,7 +2,8 @@
 
 Rules
 - What was read from this wire goes back as it came; see residue and keyed.
-- A block of ours is a message of its own; reasoning is wrapped in REASONING_START and REASONING_END. Empty deltas are not written.
+- A text of ours is a message (see `text`), in which its blocks begin and end; reasoning is wrapped in REASONING_START and
+  REASONING_END. Empty deltas are not written. The user's message is not repeated to a client that sent it.
 - Of errors only the one that ended the run is written (RUN_ERROR is terminal); the newest total goes with the end of the run.
 """
 
@@ -29,6 +30,7 @@ from ..events import (
     Think,
     User,
 )
+from ..text import Step, Texts
 from . import keyed
 from .base import Item, Options, note_of
 from .framing import dumps
@@ -81,10 +83,13 @@ class AgUiWriter:
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._thread = options.conversation
+        self._asked = options.asked
         self._live = Live()
         self._blocks = 0
         self._ids: dict[str, str] = {}
-        self._open_run = ""
+        self._texts: dict[str, Texts] = {}  # by span
+        self._step: Step = ""  # of the block that is written
+        self._messages: dict[str, str] = {}  # id of the newest text, by span
         self._agents: set[str] = set()
         self._error: Error | None = None
         self._total: Counts | None = None
@@ -94,6 +99,8 @@ class AgUiWriter:
         note = note_of(event, NAME)
         if note is not None:
             return [Item(obj) for obj in self._imported(event, note)]
+        outer = event.parent if isinstance(event, Node) else event.span
+        self._step = self._texts.setdefault(outer, Texts()).add(event)
         handler = self.HANDLERS.get(type(event))
         return [Item(self._envelope(obj, event)) for obj in handler(self, event)] if handler else []
 
@@ -127,16 +134,20 @@ class AgUiWriter:
 
     def _id(self, event: Any) -> str:
         """Return the message id of a block, and forget it when the block closes."""
-        known = self._ids.pop(event.block, "") if not isinstance(event, Delta) else self._ids.get(event.block, "")
+        live = isinstance(event, Delta)
+        known = self._ids.get(event.block, "") if live else self._ids.pop(event.block, "")
         if not known:
-            self._blocks += 1
-            known = f"{event.run or 'run'}-{self._blocks}"
-            if isinstance(event, Delta):
+            known = self._messages.get(event.span, "") if self._step == "go_on" else ""
+            self._blocks += not known
+            known = known or f"{event.run or 'run'}-{self._blocks}"
+            if self._step:
+                self._messages[event.span] = known
+            if live:
                 self._ids[event.block] = known
         return known
 
     def _user(self, event: User) -> list[Obj]:
-        if event.span:
+        if event.span or self._asked:
             return []
         self._blocks += 1
         where = {"messageId": f"{event.run or 'run'}-{self._blocks}"}

@@ -7,7 +7,8 @@ A codec module offers an instance as `codec`. It is stateless; each stream has a
     events += decoder.close()          texts  += encoder.close()
 
 Rules
-- The events of a stream do not depend on how its bytes are chunked. Live deltas come out among them (`type == "delta"`), and every
+- The events of a stream do not depend on how its bytes are chunked, unless the decoder is told the time (`tick`), which whoever watches
+  a stream live does after each piece and while none comes. Live deltas come out among them (`type == "delta"`), and every
   block is closed by its complete event, so deltas may be left out.
 - Unknown types become `extension` events of the codec's namespace, unknown fields are kept in `extra[codec]`; both come out unchanged.
 - Nothing canonical is hidden in a foreign field: what a format has no word for is lost, and every loss is listed in `lossy`, counted in
@@ -25,6 +26,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import TYPES, Delta, Event, Extension, Node, Unknown
+from ..text import Texts
 from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
 from .losses import Losses
 from .notes import foreign, is_derived, note_of
@@ -37,6 +39,7 @@ REASONS = {
     "envelope": "the format has no place for it; a reader makes it anew",
     "field": "the format has no such field",
     "kind": "the format has no such event",
+    "reply": "the format has no text given anew; both stand there",
     "nested": "the format knows no runs inside a run; what a sub-agent did is left out, its result is there",
     "extra": "unknown fields of another format",
     "object": "it is no JSON object",
@@ -57,6 +60,9 @@ class Decoder(Protocol):
 
     def read(self, obj: Any) -> list[Event]:
         """Return the events of one object that somebody else has parsed (an async iterator of dicts)."""
+
+    def tick(self, now: float) -> list[Event]:
+        """Somebody watches and it is `now` (s, of a clock that does not stand still): return what has been held back long enough."""
 
     def close(self) -> list[Event]:
         """The stream is over: return what was held back; open blocks are closed as incomplete."""
@@ -79,7 +85,7 @@ class Encoder(Protocol):
 
 
 class Reader(Protocol):
-    """A format's own half of a decoder: objects in, events out."""
+    """A format's own half of a decoder: objects in, events out. One that holds back for a time also has `tick`, see Decoder."""
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
@@ -99,11 +105,14 @@ class Writer(Protocol):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How a stream is to be written. `form`: one of the codec's forms; `conversation`: its id where the format has one."""
+    """How a stream is to be written. `form`: one of the codec's forms; `conversation`: its id where the format has one; `earlier`: how
+    many runs the conversation had in other streams before; `asked`: the reader is a client that knows what it asked."""
 
     form: str = ""
     framing: Framing = "ndjson"
     conversation: str = ""
+    earlier: int = 0
+    asked: bool = False
 
 
 class Codec(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,9 +121,9 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     `carries` maps each kind it can write to the fields it carries; `lossy` gives reasons for kinds (and `kind.field`) it cannot carry.
     `adds` are kinds that appear when our own runs are read back (nodes and statuses that the format demands). `envelope` are the
     envelope fields it carries, `nests` says that events of sub-agents have a place in it, `interleaves` that runs of one stream may
-    overlap, `framed` that the name and id of an SSE frame mean something. `headers` are HTTP headers that its receivers want. `forms`
-    are its variants, the first being the default, written `name:form`. `fast` is a decoder and an encoder that go other ways than the
-    reader and writer.
+    overlap, `framed` that the name and id of an SSE frame mean something, `replies` that it gives a text whole after its pieces.
+    `headers` are HTTP headers that its receivers want. `forms` are its variants, the first being the default, written `name:form`.
+    `fast` is a decoder and an encoder that go other ways than the reader and writer.
     """
 
     name: str
@@ -131,6 +140,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     nests: bool = False
     interleaves: bool = False
     framed: bool = False
+    replies: bool = False
     headers: Mapping[str, str] = {}
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
@@ -143,13 +153,16 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
         """Return a decoder for one stream, in either framing."""
         return self.fast[0](strict) if self.fast else StreamDecoder(self, strict)
 
-    def encoder(self, *, strict: bool = False, framing: Framing | None = None, form: str = "", conversation: str = "") -> Encoder:
-        """Return an encoder for one stream. Raises UsageError on an unknown form or framing."""
+    def encoder(
+        self, *, strict: bool = False, framing: Framing | None = None, form: str = "", conversation: str = "", earlier: int = 0,
+        asked: bool = False,
+    ) -> Encoder:  # fmt: skip
+        """Return an encoder for one stream; see Options. Raises UsageError on an unknown form or framing."""
         if form and form not in self.forms:
             raise UsageError(f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}.")
         if framing is not None and framing not in MEDIA:
             raise UsageError(f"There is no framing {framing!r}. Known: {', '.join(MEDIA)}.")
-        options = Options(form or self.forms[0], framing or self.framing, conversation)
+        options = Options(form or self.forms[0], framing or self.framing, conversation, earlier, asked)
         return self.fast[1](strict, options) if self.fast else StreamEncoder(self, strict, options)
 
     def sniff(self, lines: Sequence[str]) -> float:
@@ -176,6 +189,11 @@ class StreamDecoder:
     def read(self, obj: Any) -> list[Event]:
         """See Decoder."""
         return self._read(handed(obj, self.losses))
+
+    def tick(self, now: float) -> list[Event]:
+        """See Decoder."""
+        tick = getattr(self._reader, "tick", None)
+        return tick(now) if tick is not None else []
 
     def close(self) -> list[Event]:
         """See Decoder."""
@@ -223,6 +241,7 @@ class StreamEncoder:
         self.framing = options.framing
         self._codec = codec
         self._writer = codec.writer(self.losses, options)
+        self._texts = Texts()
         self._missing = {kind: _missing(codec, kind) for kind in TYPES}
 
     def feed(self, event: Event) -> list[str]:
@@ -237,18 +256,19 @@ class StreamEncoder:
         """See Encoder."""
         if event is None:
             return self._writer.close()
+        step = "" if event.span and (event.parent or type(event) is not Node) else self._texts.add(event)
         if event.span and type(event) is not Node and not self._codec.nests and note_of(event, self._codec.name) is None:
             self.losses.add("nested events", REASONS["nested"])
             return []
         if type(event) is not Delta and not is_derived(event, self._codec.name):
-            self._count(event)
+            self._count(event, anew=step == "instead")
         try:
             return self._writer.write(event)
         except RecursionError:
             self.losses.add(event.type, REASONS["deep"])
             return []
 
-    def _count(self, event: Event) -> None:
+    def _count(self, event: Event, *, anew: bool) -> None:
         codec, kind = self._codec, event.type
         if note_of(event, codec.name) is not None:
             return  # it came from this format, and its note holds what the fields do not
@@ -261,6 +281,8 @@ class StreamEncoder:
         for field in ENVELOPE:
             if field not in codec.envelope and getattr(event, field):
                 self.losses.add(f"envelope.{field}", REASONS["envelope"], detail=True)
+        if anew and not codec.replies:
+            self.losses.add(f"{kind}.reply", REASONS["reply"])
         if event.extra and foreign(event, codec.name):
             self.losses.add("extra", REASONS["extra"])
 

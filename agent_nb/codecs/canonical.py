@@ -53,6 +53,10 @@ class CanonicalDecoder:
         """Return the event of a decoded object."""
         return self._items(handed(obj, self.losses))
 
+    def tick(self, now: float) -> list[Event]:
+        """Return nothing: no event waits for another."""
+        return []
+
     def close(self) -> list[Event]:
         """Return what the last line without a newline holds."""
         if self._unframer is not None:

@@ -18,12 +18,13 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..events import Call, End, Error, Event, Execute, Extension, Interrupt, Metric, Respond, Result, ResultStatus, Think, User
-from .base import Codec, Item, Options, is_derived, note_of
-from .cogency_lines import DRAW, NAME, OUTCOMES, STATUS, Obj, batch_line, counts_of, draw, extension_line, parse, read_counts, time_of
+from .base import Codec, Item
+from .cogency_lines import NAME, OUTCOMES, STATUS, Obj, batch_line, draw, extension_line, parse, read_counts, time_of
+from .cogency_write import CogencyWriter
 from .correlate import Correlator
 from .losses import Losses
-from .reading import Source, run_id, text_of
-from .residue import diff, restore
+from .reading import Source, arguments_of, run_id, text_of
+from .residue import diff
 
 _STOPS = ("interrupt", "cancelled")
 _TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respond}
@@ -93,7 +94,7 @@ class CogencyReader:
         name = text_of(body, "name")
         call_id, _ = self._calls.call(name)
         self._batch.append(call_id)
-        raw = text_of(obj, "content") if not body else ""
+        raw = arguments_of(args)[1] if isinstance(args, dict) else text_of(obj, "content") if not body else ""
         fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": args if isinstance(args, dict) else {}}
         return [self._make(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
@@ -119,8 +120,8 @@ class CogencyReader:
         status: ResultStatus = "error" if error else "ok"
         if isinstance(outcome, str) and (STATUS.get(outcome, "ok") == "ok") != bool(error):
             status = STATUS.get(outcome, status)
-        display = {"text/plain": outcome} if isinstance(outcome, str) and outcome != OUTCOMES[status] else None
         content = body.get("content", error if isinstance(error, str) else "")
+        display = {"text/plain": outcome} if isinstance(outcome, str) and outcome not in (OUTCOMES[status], content) else None
         fields: Obj = {"call_id": call_id, "content": content, "status": status, "display": display}
         return [*implicit, self._make(Result, obj, form, name=name, **fields)]
 
@@ -194,105 +195,6 @@ class CogencyReader:
         "cancelled": _interrupt,
         "end": _ended_run,
     }
-
-
-class CogencyWriter:
-    """Events to lines."""
-
-    def __init__(self, losses: Losses, _options: Options) -> None:
-        self._losses = losses
-        self._metrics: list[Item] = []
-        self._results: list[Result] = []
-        self._wanted = 0
-        self._names: dict[str, str] = {}  # tools of open calls
-        self._last: Event | None = None  # of our own events but metrics
-
-    def write(self, event: Event) -> list[Item]:
-        """Return the lines of one event, and those that waited for it."""
-        derived = is_derived(event, NAME)
-        before, self._last = self._last, self._last if isinstance(event, Metric) else event
-        if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
-            return self._unfinished(event, before)
-        if self._results and not derived:
-            return [*self._flush(), *self.write(event)]
-        if self._results and isinstance(event, Result):
-            self._results.append(event)
-            return self._flush() if len(self._results) == self._wanted else []
-        handler = DRAW.get(type(event))
-        if handler is None or derived or (isinstance(event, Extension) and event.namespace != NAME):
-            return []
-        self._check(event)
-        self._know(event)
-        if isinstance(event, Metric):
-            self._metrics.append(Item(_line(event)))
-            return []
-        return self._with_metrics(event)
-
-    def _unfinished(self, event: End, before: Event | None) -> list[Item]:
-        """End a run that is not done: its last event has told why, or nothing here can."""
-        told = {"error": Error, "interrupted": Interrupt}.get(event.status)
-        if told is None or not isinstance(before, told):
-            self._losses.add("end.status", "only an error or an interrupt before it tells that a run was not done")
-        return self.close()
-
-    def _know(self, event: Event) -> None:
-        """Note which tool a call is of, while it is open."""
-        if isinstance(event, Call):
-            self._names[event.call_id] = event.name
-        elif isinstance(event, Result):
-            self._names.pop(event.call_id, None)
-
-    def _line(self, event: Event) -> Obj:
-        line = _line(event)
-        tool = self._names.get(event.call_id, "") if isinstance(event, Error) and note_of(event, NAME) is None else ""
-        return {**line, "payload": {**line["payload"], "tool": tool}} if tool else line
-
-    def close(self) -> list[Item]:
-        """Return what waited."""
-        held, self._metrics = self._metrics, []
-        return [*self._flush(), *held]
-
-    def _with_metrics(self, event: Event) -> list[Item]:
-        held, self._metrics = self._metrics, []
-        note = note_of(event, NAME) or {}
-        if isinstance(event, End):
-            before = note.get("held", 0)
-            first = before if isinstance(before, int) else 0
-            return [*held[:first], Item(self._line(event)), *held[first:]]
-        wanted = note.get("batch")
-        if isinstance(event, Result) and isinstance(wanted, int):
-            self._results, self._wanted = [event], wanted
-            return [*held, *(self._flush() if wanted == 1 else [])]
-        return [*held, Item(self._line(event))]
-
-    def _flush(self) -> list[Item]:
-        results, self._results = self._results, []
-        return [Item(restore(batch_line(results), note_of(results[0], NAME) or {}))] if results else []
-
-    def _check(self, event: Event) -> None:
-        """Count what of a carried field has no place."""
-        if note_of(event, NAME) is not None:
-            return
-        if isinstance(event, Result):
-            self._check_result(event)
-        if isinstance(event, Metric) and any(c != read_counts(counts_of(c)) for c in (event.step, event.total)):
-            self._losses.add("metric.step", "only input, output and duration are counted here")
-
-    def _check_result(self, event: Result) -> None:
-        shown = event.display or {}
-        text = shown.get("text/plain")
-        if shown and (len(shown) > 1 or not isinstance(text, str) or text in STATUS):
-            self._losses.add("result.display", "only a line of plain text has a place (outcome)")
-        if text is not None and event.status not in ("ok", "error"):
-            self._losses.add("result.status", "the outcome is a text; only success and error are told apart")
-
-
-def _line(event: Event) -> Obj:
-    note = note_of(event, NAME)
-    if note is not None:
-        form = note.get("form")
-        return restore(draw(event, form if isinstance(form, str) else ""), note)
-    return draw(event) | ({"timestamp": event.ts} if event.ts else {})
 
 
 def _score(item: Item) -> float:

@@ -52,6 +52,19 @@ def _outcome(event: Result) -> Any:
     return (event.display or {}).get("text/plain", OUTCOMES[event.status])
 
 
+def own_outcome(event: Result) -> Any:
+    """Return what a result of ours says in a few words: for a failure the message of the error, not the traceback that people are shown."""
+    if event.status != "error":
+        return _outcome(event)
+    shown = (event.display or {}).get("text/plain")
+    text = event.content
+    if isinstance(shown, str) and shown.startswith("Traceback"):
+        lines = shown.split("\n")
+        frames = [number for number, line in enumerate(lines) if line.startswith((" ", "Traceback"))]
+        text = "\n".join(lines[frames[-1] + 1 :])
+    return text.strip() if isinstance(text, str) and text.strip() else OUTCOMES["error"]
+
+
 def _payload(event: Result) -> Obj:
     return {"payload": {"outcome": _outcome(event), "content": event.content, "error": event.status != "ok"}}
 

@@ -43,6 +43,11 @@ class LoomReader:
                 out += session.read(due)
         return out
 
+    def tick(self, now: float) -> list[Event]:
+        """It is `now` (s): return the events of frames that have waited long enough."""
+        waiting = [(order, session) for order, session in self._sessions.values() if order.waits]
+        return [event for order, session in waiting for due in order.tick(now) for event in session.read(due)]
+
     def _session(self, named: str) -> tuple[Order, Session]:
         """Return the session of a frame; `named`: the one it names."""
         key = named or self._newest
@@ -126,7 +131,7 @@ def _score(item: Item) -> float:
 
 codec = Codec(
     name=NAME, title="Loom frames", framing="ndjson", reader=LoomReader, writer=LoomWriter, score=_score,
-    forms=("frames", "bare", "export"), nests=True, interleaves=True, adds=frozenset({"node"}),
+    forms=("frames", "bare", "export"), nests=True, interleaves=True, replies=True, adds=frozenset({"node"}),
     carries={
         "run_start": frozenset({"agent"}), "user": frozenset({"content"}), "think": frozenset({"content"}),
         "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}), "approval": frozenset({"call_id", "args", "stage"}),

@@ -4,6 +4,8 @@ Rules
 - A frame without an id is passed on where it stands; legacy streams have no others.
 - A repeat (same id, same content) is dropped; the same id with other content is a fault of the sender: dropped and counted as a loss.
 - A frame that is early waits, at most `WINDOW` frames long; ids that never come are counted, not waited for.
+- Where somebody watches (`tick`), ids that are missing are no reason to wait: a stream may step by more than one or begin late. Frames
+  wait, `PATIENCE` at most, only since one came after a frame with a higher id, and until such a wait was in vain.
 - A reply does not use up its id: the next run of the session may begin with it, or with the next, or anew at 0 or 1.
 - What is remembered is bounded, whatever the length of the stream.
 """
@@ -17,6 +19,7 @@ from .framing import dumps
 from .losses import Losses
 
 WINDOW = 64
+PATIENCE = 0.2  # s
 REMEMBERED = 1024
 Obj = dict[str, Any]
 
@@ -30,6 +33,8 @@ class Order:
         self._held: dict[int, Obj] = {}
         self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()
         self._replied = False
+        self._reorders = False  # a frame came after one with a higher id
+        self._since: float | None = None  # when the wait began
 
     @property
     def waits(self) -> bool:
@@ -49,15 +54,28 @@ class Order:
             return []
         return self._place(number, reply, frame)
 
+    def tick(self, now: float) -> list[Obj]:
+        """It is `now` (s): return the frames that have waited long enough."""
+        if not self._held:
+            return []
+        self._since = now if self._since is None else self._since
+        if self._reorders and abs(now - self._since) < PATIENCE:
+            return []
+        self._reorders = False
+        return self.flush()
+
     def flush(self) -> list[Obj]:
         """Give up waiting: return what is held, in order."""
         held = [self._held[n] for n in sorted(self._held)]
         if held:
-            missing = max(self._held) + 1 - (self._next or 0) - len(held) if self._next is not None else 0
-            self._next = max(self._held) + 1
+            last = max(self._held)
+            missing = last + 1 - self._next - len(held) if self._next is not None else 0
+            self._replied = "reply" in held[-1]
+            self._next = last if self._replied else last + 1
             if missing > 0:
                 self._losses.add("missing event_id", "the sender skipped ids, or frames were lost on the way", detail=True)
         self._held.clear()
+        self._since = None
         return held
 
     def _begin(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
@@ -92,11 +110,13 @@ class Order:
         due = self._next is None and number in (0, 1)
         due = due or (self._next is not None and (number == self._next or (self._replied and number == self._next + 1)))
         if due:
+            self._reorders = self._reorders or bool(self._held)
             self._next = number if reply else number + 1
             self._replied = reply
             return [frame, *self._ready()]
         if self._next is not None and number < self._next:
             self._losses.add("late frame", "frames with later ids had been passed on", detail=True)
+            self._reorders = True
             return [frame]
         self._held[number] = frame
         return self.flush() if len(self._held) > WINDOW else []
@@ -108,4 +128,5 @@ class Order:
             out.append(frame)
             self._replied = "reply" in frame
             self._next += not self._replied
+        self._since = self._since if self._held else None
         return out

@@ -1,20 +1,14 @@
-"""Two matters of a Loom session that need their own bookkeeping: which call a piece of arguments belongs to, and what a reply adds.
+"""Which call of a Loom session a piece of arguments belongs to.
 
-Rules
-- A piece with an id belongs to that call; one without to the newest open block of its tool, or of any where it names none. Where that
-  block is a whole JSON object already, another call begins.
-- A reply is no second answer where its text had been streamed: in the last turn, its last block, or all turns together.
+Rule: a piece with an id belongs to that call; one without to the newest open block of its tool, or of any where it names none. Where that
+block is a whole JSON object already, another call begins.
 """
 
 from __future__ import annotations
 
-import hashlib
-
 import msgspec
 
-from ..events import Respond
 from .reading import OpenBlock, Source
-from .writing import Answer
 
 _NAMELESS = "name:"  # what the key of a block without a call id begins with
 
@@ -58,27 +52,3 @@ def _is_object(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-class Told(Answer):
-    """The answer of a run as it is streamed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._all = hashlib.sha256()  # of every block: memory does not grow with the run
-
-    def hear(self, event: Respond) -> None:
-        """Take a block that was streamed."""
-        if not event.span:
-            self.take(event)
-            self._all.update(event.content.encode())
-
-    def knows(self, reply: str) -> bool:
-        """True if a reply says nothing that was not streamed."""
-        known = {self.text.strip(), self.last.strip()}
-        return not reply or reply.strip() in known or hashlib.sha256(reply.encode()).digest() == self._all.digest()
-
-    def missing(self, reply: str) -> tuple[str, bool]:
-        """Return what of a reply was not streamed: (the rest, True) of an answer streamed in part, else (the whole, False)."""
-        rest = bool(self.text) and reply.startswith(self.text)
-        return (reply[len(self.text) :] if rest else reply), rest

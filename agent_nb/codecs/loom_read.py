@@ -36,10 +36,11 @@ from ..events import (
 )
 from .correlate import GUESS, Correlator, Match
 from .loom_lines import NAME, SHIFTS, Obj, bare, draw, draw_chunk
-from .loom_parts import Pieces, Told, id_of
+from .loom_parts import Pieces, id_of
 from .loom_write import STOPS
 from .losses import Losses
 from .reading import OpenBlock, Source, Spans, arguments_of, run_id, text_of
+from .replies import Told
 from .residue import diff
 from .usage import PROMPT, added, counts_of
 
@@ -67,16 +68,15 @@ class Session:
     def read(self, frame: Obj) -> list[Event]:
         """Return the events of one frame."""
         kind = frame.get("type")
-        out: list[Event] = []
+        before: list[Event] = []
         if not self._begun or (kind == "run_start" and (self._entered or self._announced)):
-            out += self.close()
+            before = self.close()
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
-            return [*out, *self._reply(frame)]
-        if not isinstance(kind, str) or kind not in _STREAMED:
-            out += self._closed()
+            return [*before, *self._reply(frame)]
+        out = self._closed() if not isinstance(kind, str) or kind not in _STREAMED else []
         handler = self.HANDLERS.get(kind, Session._unknown) if isinstance(kind, str) else Session._unknown
-        return [*out, *handler(self, frame)]
+        return [*before, *self._heard([*out, *handler(self, frame)])]
 
     @property
     def going_on(self) -> bool:
@@ -96,13 +96,12 @@ class Session:
         self._total, self._answer, self._begun, self._announced = Counts(), Told(), True, False
 
     def _closed(self, *, incomplete: bool = False) -> list[Event]:
-        return self._heard(self._source.close(incomplete=incomplete))
+        return self._source.close(incomplete=incomplete)
 
     def _heard(self, events: list[Event]) -> list[Event]:
         """Note what of the answer has been streamed."""
         for event in events:
-            if isinstance(event, Respond):
-                self._answer.hear(event)
+            self._answer.add(event)
         return events
 
     def _make(self, cls: type[Any], frame: Obj, note: Obj | None = None, **fields: Any) -> Any:
@@ -154,10 +153,10 @@ class Session:
         return [*self._pending_calls(), self._make(Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:
-        out: list[Event] = [*self._closed(), *self._pending_calls()]
+        out = self._heard([*self._closed(), *self._pending_calls()])
         text, stop = frame["reply"], frame.get("stop_reason")
         if not self._answer.knows(text):
-            out.append(self._missing(text))
+            out += self._heard([self._missing(text)])
         status = _STATUS.get(stop, "ok") if isinstance(stop, str) else "ok"
         reason = stop if isinstance(stop, str) and status == "ok" else ""
         note = diff(frame, {"reply": self._answer.text, **({"stop_reason": stop} if isinstance(stop, str) else {})})
@@ -168,9 +167,7 @@ class Session:
     def _missing(self, reply: str) -> Event:
         """Return the answer that only the reply tells."""
         text, rest = self._answer.missing(reply)
-        event = self._source.make(Respond, {"derived": True, **({"rest": True} if rest else {})}, content=text)
-        self._answer.take(event, whole=not rest)
-        return event
+        return self._source.make(Respond, {"derived": True, **({"rest": True} if rest else {})}, content=text)
 
     # Text.
 
@@ -180,7 +177,7 @@ class Session:
         if not isinstance(text, str):
             return [*self._closed(), *self._unknown(frame)]
         drawn = draw_chunk(of, text)
-        return self._heard(self._source.delta(of, text, frame, drawn, key=text_of(frame, "id"), where=self._where(frame)))
+        return self._source.delta(of, text, frame, drawn, key=text_of(frame, "id"), where=self._where(frame))
 
     # Tools.
 

@@ -3,8 +3,8 @@
 Rules
 - An event that was read from Loom is drawn and gets back what its note holds, envelope included or not, as it was.
 - In a run of ours the words of the model stand in a `think` node and the tools in an `act` node; a model request of ours is its think
-  node, other nodes keep their names. The envelope counts `event_id` from 1; `node_id` is `run-{name}-{n}`, n from 0 over all nodes,
-  and stays on the frames after a node's exit until the next one begins.
+  node, in which its usage stands too; other nodes keep their names. The envelope counts `event_id` from 1 over all runs of a session;
+  `node_id` is `run-{name}-{n}`, n from 0 over all nodes of the run, and stays on the frames after a node's exit until the next begins.
 - The run's reply, its whole answer, is the last frame.
 """
 
@@ -33,14 +33,17 @@ from ..events import (
     Think,
     User,
 )
+from ..text import Answer, repeats
 from .base import REASONS, Item, Options, note_of
 from .loom_lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
 from .losses import Losses
 from .residue import restore
-from .writing import Answer, Block, Live, noted_pieces, pieces
+from .writing import Block, Live, noted_pieces, pieces
 
 #: The stop reason that tells of an end that was not ok.
 STOPS: dict[EndStatus, str] = {"interrupted": "cancelled", "error": "error", "limit": "limit", "awaiting": "awaiting"}
+#: Frames that a run of a session may have before its ids are those of the next, where each run is written as a stream of its own.
+ROOM = 10_000_000
 _STATES = ("values", "updates", "checkpoint")
 
 
@@ -52,19 +55,23 @@ class LoomWriter:
         self._session = options.conversation
         self._losses = losses
         self._runs: dict[str, _Run] = {}
+        self._counts = {self._session: options.earlier * ROOM}  # of each session, the number of its last frame
 
     def write(self, event: Event) -> list[Item]:
         """Return the frames of one event."""
         run = self._runs.get(event.run)
         if run is None:
-            run = self._runs[event.run] = _Run(self._losses, event.run, self._session, envelope=self._form == "frames")
+            session = self._session or event.run
+            run = self._runs[event.run] = _Run(self._losses, event.run, session, self._counts if self._form == "frames" else None)
         frames = run.write(event)
         if type(event) is End and not event.span:
             del self._runs[event.run]
+            if not self._session:
+                self._counts.pop(event.run, None)
         return self._items(frames)
 
     def close(self) -> list[Item]:
-        """Return what waited for a user message that never came."""
+        """Return what waited for a user message or a usage that never came."""
         return self._items([f for run in self._runs.values() for f in run.held()])
 
     def _items(self, frames: list[Obj]) -> list[Item]:
@@ -79,40 +86,44 @@ class LoomWriter:
 
 
 class _Run:
-    """The frames of one run."""
+    """The frames of one run. `counts`: the number of each session's last frame, or None for frames without an envelope."""
 
-    def __init__(self, losses: Losses, run: str, session: str, *, envelope: bool) -> None:
+    def __init__(self, losses: Losses, run: str, session: str, counts: dict[str, int] | None) -> None:
         self._losses = losses
         self._run = run
-        self._session = session or run
-        self._envelope = envelope
+        self._session = session
+        self._counts = counts
         self._live = Live()
         self._start: RunStart | None = None
         self._node = ""  # the think or act node that is open
         self._request = False  # and it is a model request of ours
+        self._over: str | None = None  # which has ended, with this error, and waits for its usage
         self._node_id = ""
         self._nodes = 0
-        self._frames = 0
         self._names: dict[str, str] = {}
         self._answer = Answer()
 
     def write(self, event: Event) -> list[Obj]:
         """Return the frames of one event."""
+        self._answer.add(event)
         note = note_of(event, NAME)
         if note is not None:
             return self._imported(event, note)
-        out = self.held() if type(event) not in (User, RunStart) else []
+        out = self.held(type(event))
         handler = self.HANDLERS.get(type(event))
         return [*out, *handler(self, event)] if handler else out
 
-    def held(self) -> list[Obj]:
-        """Return the start that waited for its user message."""
-        start, self._start = self._start, None
-        return [self._frame({**draw(start), **self._run_id()})] if start is not None else []
+    def held(self, before: type[Event] = End) -> list[Obj]:
+        """Return what waited and does not belong to the event that comes: the start for its user message, a request for its usage."""
+        out: list[Obj] = []
+        if self._start is not None and before not in (User, RunStart):
+            out = [self._frame({**draw(self._start), **self._run_id()})]
+            self._start = None
+        if self._over is not None and before is not Metric:
+            out += self._leave(self._over)
+        return out
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
-        if isinstance(event, Respond):
-            self._answer.take(event, whole=bool(note.get("derived") and not note.get("rest")))
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
@@ -142,11 +153,11 @@ class _Run:
 
     def _frame(self, frame: Obj, node_id: str | None = None) -> Obj:
         """Put the envelope on a frame."""
-        if not self._envelope:
+        if self._counts is None:
             return frame
-        self._frames += 1
+        number = self._counts[self._session] = self._counts.get(self._session, 0) + 1
         where = self._node_id if node_id is None else node_id
-        return {"session_id": self._session, **({"node_id": where} if where else {}), "event_id": self._frames, **frame}
+        return {"session_id": self._session, **({"node_id": where} if where else {}), "event_id": number, **frame}
 
     def _run_id(self) -> Obj:
         return {"run_id": self._run} if self._run else {}
@@ -164,7 +175,7 @@ class _Run:
         return self._frame({"type": "node_enter", "id": name})
 
     def _leave(self, error: str = "") -> list[Obj]:
-        name, self._node, self._request = self._node, "", False
+        name, self._node, self._request, self._over = self._node, "", False, None
         return [self._frame({"type": "node_exit", "id": name, "result": {"Err": error} if error else "Ok"})] if name else []
 
     def _within(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
@@ -199,8 +210,9 @@ class _Run:
             out = [*self._leave(), self._open("think")]
             self._request = True
             return out
-        fine = event.result in ("", "ok")
-        return self._leave("" if fine else event.result.removeprefix("error: ")) if self._request else []
+        if self._request:
+            self._over = "" if event.result in ("", "ok") else event.result.removeprefix("error: ")
+        return []
 
     def _delta(self, event: Delta) -> list[Obj]:
         if event.of not in ("think", "respond", "call"):
@@ -212,9 +224,7 @@ class _Run:
         return [*before, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
-        if isinstance(event, Respond):
-            self._answer.take(event)
-        if self._live.take(event):
+        if self._live.take(event) or repeats(event) == "instead":  # the reply tells it
             return []
         before, node_id = self._within(event, "think")
         return [*before, *(self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id) for text, _ in pieces(event))]
@@ -257,7 +267,7 @@ class _Run:
         step = event.step
         if step.reasoning or step.duration or step.ttft is not None or step.cost is not None:
             self._losses.add("metric.step", "only tokens of input, output and cache are counted here")
-        return self._plain(event)
+        return [*self._plain(event), *(self._leave(self._over) if self._over is not None else [])]
 
     def _state(self, event: State) -> list[Obj]:
         if event.kind not in _STATES or (event.kind == "checkpoint" and not isinstance(event.payload, dict)):

@@ -123,7 +123,7 @@ def _score(item: Item) -> float:
 
 codec = Codec(
     name=NAME, title="Looopy events", framing="sse", reader=LooopyReader, writer=LooopyWriter, score=_score,
-    forms=("server", "document"), nests=True, interleaves=True, framed=True, adds=frozenset({"state", "extension", "node"}),
+    forms=("server", "document"), nests=True, interleaves=True, framed=True, replies=True, adds=frozenset({"state", "extension", "node"}),
     carries={
         "run_start": frozenset({"agent", "model"}), "user": frozenset({"content"}), "think": frozenset({"content", "attributes"}),
         "call": frozenset({"call_id", "name", "args"}), "started": frozenset({"call_id", "name"}),

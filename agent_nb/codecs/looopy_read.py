@@ -2,7 +2,7 @@
 
 Rules
 - `content-delta` streams a block, a thought parts it; `content-complete` belongs to the block that is open, is a block of its own where
-  nothing was streamed, and an extension otherwise.
+  nothing was streamed, and an extension otherwise. One with other words than were streamed is the text anew (see `text`).
 - Every status stays as a state; one that says how the task ended is told again as error, interrupt or `end`. The end itself comes with
   `task-complete`, or when the task is over without one.
 - `internal:*` events are read like any other; a call that an internal event started or ended is not started or ended twice, and one
@@ -41,6 +41,7 @@ from .correlate import Correlator
 from .looopy_lines import DRAW, ENDED, NAME, SHIFTS, Obj, attributes, bare, draw_complete, draw_delta, state_word
 from .losses import Losses
 from .reading import Source, arguments_of, text_of
+from .replies import Told
 from .residue import diff
 from .times import epoch
 from .usage import PROMPT, added, counts_of
@@ -60,7 +61,7 @@ class Task:
         self._calls = Correlator(prefix)
         self._begun: OrderedDict[str, None] = OrderedDict()  # calls that have started
         self._said = ""  # content since the last content-complete
-        self._answered = False
+        self._told = Told(span)
         self._requests = 0
         self._open_request = ""
         self._state = ""
@@ -72,8 +73,8 @@ class Task:
         """Return the events of one object, whose `kind` is filled in."""
         kind = obj["kind"]
         self._ts = epoch(obj.get("timestamp"))
-        out = [] if kind in ("content-delta", "content-complete") else self._closed()
-        return [*out, *self.HANDLERS.get(kind, Task._unknown)(self, obj)]
+        before = [] if kind in ("content-delta", "content-complete") else self._heard(self._closed())
+        return [*before, *self._heard(self.HANDLERS.get(kind, Task._unknown)(self, obj))]
 
     @property
     def waiting_for_end(self) -> bool:
@@ -100,6 +101,17 @@ class Task:
 
     def _derived(self, cls: type[Any], **fields: Any) -> Any:
         return self._source.derived(cls, ts=self._ts, **{"span": self._span, **fields})
+
+    def _told_anew(self, text: str, rest: bool = False) -> Any:
+        """Return a text that was not streamed, or the `rest` of one."""
+        note = {"derived": True, **({"rest": True} if rest else {})}
+        return self._source.make(Respond, note, content=text, ts=self._ts, span=self._span)
+
+    def _heard(self, events: list[Event]) -> list[Event]:
+        """Note what of the answer has been told."""
+        for event in events:
+            self._told.add(event)
+        return events
 
     def _closed(self, note: Obj | None = None, *, incomplete: bool = False) -> list[Event]:
         return self._source.close(note, incomplete=incomplete)
@@ -129,8 +141,8 @@ class Task:
     def _complete_task(self, obj: Obj) -> list[Event]:
         out = self._end_request()
         text = text_of(obj, "content")
-        if text and not self._answered:
-            out.append(self._derived(Respond, content=text))
+        if not self._told.knows(text):
+            out.append(self._told_anew(*self._told.missing(text)))
         status = self._ended_how()
         status = "ok" if status in ("", "awaiting") else status
         self.over = True
@@ -146,7 +158,6 @@ class Task:
         if not isinstance(text, str):
             return [*self._closed(), *self._unknown(obj)]
         self._said += text
-        self._answered = True
         return self._source.delta("respond", text, obj, draw_delta(text), ts=self._ts, where=self._where(obj))
 
     def _complete(self, obj: Obj) -> list[Event]:
@@ -154,13 +165,15 @@ class Task:
         text = obj.get("content")
         note = {"complete": diff(obj, draw_complete(said))}
         if self._source.open_text is not None:
-            return [*self._closed(note), *self._end_request()]
-        if not said and isinstance(text, str) and text:
-            self._answered = True
+            out = self._closed(note)
+        elif not said and isinstance(text, str) and text:
             whole = {"form": "whole", "complete": diff(obj, draw_complete(text))}
-            event = self._source.make(Respond, whole, content=text, ts=self._ts, **self._where(obj))
-            return [event, *self._end_request()]
-        return [*self._unknown(obj), *self._end_request()]
+            out = [self._source.make(Respond, whole, content=text, ts=self._ts, **self._where(obj))]
+        else:
+            out = self._unknown(obj)
+        if said and isinstance(text, str) and text.strip() not in ("", said.strip()):
+            out.append(self._told_anew(text))
+        return [*out, *self._end_request()]
 
     def _thought(self, obj: Obj) -> list[Event]:
         text = obj.get("content", obj.get("thought", ""))

@@ -36,13 +36,14 @@ from ..events import (
     Think,
     User,
 )
+from ..text import Answer, repeats
 from .base import Item, Options, note_of
 from .framing import sse_safe
 from .looopy_imported import Imported
 from .looopy_lines import DRAW, NAME, Obj, as_in_document, bare, draw_complete, draw_delta
 from .losses import Losses
 from .times import iso
-from .writing import Answer, Live, pieces
+from .writing import Live, pieces
 
 
 class LooopyWriter:
@@ -100,6 +101,7 @@ class _Run:
         self._where: Obj = {"contextId": conversation or run, "taskId": run}
         self._live = Live()
         self._said = ""
+        self._torn = False  # the newest block of it is open, or was cut off
         self._imported = Imported(self._live)
         self._answer = Answer()
         self._index: dict[str, int] = {}  # of the next delta, by span
@@ -112,6 +114,7 @@ class _Run:
 
     def write(self, event: Event) -> list[Obj]:
         """Return the objects of one event, envelope included."""
+        self._answer.add(event)
         note = note_of(event, NAME)
         if note is not None:
             return self._imported.write(event, note)
@@ -145,9 +148,9 @@ class _Run:
     # Runs of our own.
 
     def _complete(self, event: Event) -> list[Obj]:
-        """Give the text of a turn whole, once the turn goes on to something else."""
+        """Give the text of a turn whole, once the turn goes on to something else; a text that was cut off is not whole."""
         said, self._said = self._said, ""
-        if not said:
+        if not said or self._torn:
             return []
         self._index.pop("", None)
         return [{**draw_complete(said), "finishReason": "tool_calls" if isinstance(event, Call) else "stop"}]
@@ -169,6 +172,7 @@ class _Run:
         if event.of != "respond":
             return []
         self._live.add(event)
+        self._torn = self._torn or not event.span
         return [self._piece(event.text, event.span)]
 
     def _piece(self, text: str, span: str) -> Obj:
@@ -179,7 +183,10 @@ class _Run:
         return {**draw_delta(text), "index": index}
 
     def _respond(self, event: Respond) -> list[Obj]:
-        self._answer.take(event)
+        self._torn = event.incomplete if not event.span else self._torn
+        if repeats(event) == "instead" and not event.span:
+            self._said = event.content
+            return []
         return [] if self._live.take(event) else [self._piece(text, event.span) for text, _ in pieces(event)]
 
     def _think(self, event: Think) -> list[Obj]:

@@ -36,9 +36,12 @@ def text_of(obj: Mapping[str, Any], key: str) -> str:
 
 
 def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
-    """Return (arguments, their text) of a call whose arguments are an object, or the JSON text of one; what is neither are none."""
+    """Return (arguments, their text) of a call whose arguments are an object, or the JSON text of one; what is neither are none.
+
+    An object has a text only where its order would be lost in a notebook's file, which sorts keys.
+    """
     if isinstance(value, dict):
-        return value, ""
+        return value, "" if _is_sorted(value) else dumps(value)
     if not isinstance(value, str):
         return {}, ""
     try:
@@ -46,6 +49,12 @@ def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
     except (ValueError, RecursionError):
         parsed = None
     return parsed if isinstance(parsed, dict) else {}, value
+
+
+def _is_sorted(value: Any) -> bool:
+    if isinstance(value, dict):
+        return list(value) == sorted(value) and all(map(_is_sorted, value.values()))
+    return all(map(_is_sorted, value)) if isinstance(value, list) else True
 
 
 class OpenBlock:

@@ -21,7 +21,7 @@ from .base import Codec, Item
 from .correlate import Correlator
 from .keyed import Obj
 from .losses import Losses
-from .reading import OpenBlock, Source, run_id, text_of
+from .reading import OpenBlock, Source, arguments_of, run_id, text_of
 from .residue import diff
 from .ui_message_write import CAUSES, CUT, DRAW, FORMS, NAME, REASONING, TEXT, TOOL, UiMessageWriter, read_output
 
@@ -145,7 +145,7 @@ class UiMessageReader:
         block = self._source.take_call(f"{TOOL.start}:{given}")
         failed = obj["type"] == "tool-input-error"
         if block is None:
-            raw = args if failed and isinstance(args, str) else ""
+            raw = args if failed and isinstance(args, str) else arguments_of(args)[1] if isinstance(args, dict) else ""
             call = self._source.make(Call, incomplete=failed and not isinstance(args, dict), raw_args=raw, **fields)
         else:
             call = keyed.completed(self._source, block, {}, **fields)  # type: ignore[assignment]  # a call, as its block is one

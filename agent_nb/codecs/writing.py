@@ -80,22 +80,3 @@ class Live:
             self._blocks.discard(key)
             return True
         return False
-
-
-class Answer:
-    """The answer of a run: what the last turn that answered has said, thoughts in between left out.
-
-    Readers and writers of a format whose run ends with its whole answer keep one each.
-    """
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.last = ""  # its newest block
-        self._turn = -1
-
-    def take(self, event: Respond, *, whole: bool = False) -> None:
-        """Take a block of the answer, or (`whole`) the answer as somebody else has put it together; a sub-agent's is none."""
-        if event.span:
-            return
-        before = "" if whole or event.turn != self._turn else self.text
-        self.text, self.last, self._turn = before + event.content, event.content, event.turn

@@ -5,7 +5,7 @@ A dialect module offers an instance as `dialect`. The instance is stateless; per
 Rules
 - `Parser.feed` takes text in any chunking and returns parts at once; only what may be the start of a marker is held back.
 - The parts of a stream do not depend on its chunking (adjacent Text or Thought parts of one block merged).
-- Every character of the input is in some part, or is markup of a block that was closed.
+- Every character of the input is in some part, or is markup of a block that was closed, or half a marker at a cut.
 - No exception escapes `feed` or `close`, whatever the text.
 - Calls run only when an Execute follows them. One that has none when the stream ends never runs: the turn gives it an error result.
 - CallDelta parts of a text dialect are provisional: a Call of the same index confirms them, a Fault revokes them. They may be ignored.
@@ -31,9 +31,10 @@ class Parser(Protocol):
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes: Text, Thought, Close, Call, Execute, End, Fault."""
 
-    def close(self) -> Sequence[Part]:
-        """The stream is over (ended or cut): flush what was held back and close what is open, with `incomplete=True` where a closing
-        marker should have come."""
+    def close(self, *, cut: bool = False) -> Sequence[Part]:
+        """The stream is over: flush what was held back and close what is open, with `incomplete=True` where a closing marker should have
+        come. `cut`: somebody or something stopped the model, so a call it was writing is an incomplete Call, not a malformed one or text,
+        and what may be half a marker is dropped."""
 
 
 class Dialect(Protocol):

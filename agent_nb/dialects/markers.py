@@ -58,7 +58,7 @@ class MarkerParser:
         self._buf = ""
         self._pos = 0
         self._base = 0  # offset of the buffer in the turn
-        self._final = False
+        self._final = self._cut = False
         self._voice: type[Text] | type[Thought] = Text
         self._open = False  # a block of this voice has begun
         self._plain: type[Text] | type[Thought] | None = None  # set while text without a sigil may pass as it is
@@ -85,9 +85,9 @@ class MarkerParser:
                 return (make(text),) if text else ()
         return self._advance(text)
 
-    def close(self) -> Sequence[Part]:
-        """The stream is over: return what was held back and close what is open."""
-        self._final = True
+    def close(self, *, cut: bool = False) -> Sequence[Part]:
+        """The stream is over: return what was held back and close what is open; see base."""
+        self._final, self._cut = True, cut
         out = self._advance("")
         self._shut()
         self.stopped = True
@@ -161,7 +161,8 @@ class MarkerParser:
             self._handlers[found.lastgroup or ""](found)
             if self._mode != mode or self.stopped:
                 return
-        end = len(buf) if self._final else markers.hold(buf, self._pos)
+        whole = self._final and not self._cut
+        end = len(buf) if whole else self._markers.hold(buf, self._pos)
         self._say(buf[self._pos : end])
         self._pos = end
 

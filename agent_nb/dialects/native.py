@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..messages import CallBlock, Message, ResultBlock, ToolSpec
-from ..parts import Call, CallDelta, Close, Part, Text
+from ..parts import Call, CallDelta, Close, Fault, Part, Text
 from .base import Parser
-from .calls import read_args
+from .calls import Scan, read_args
 from .markers import MarkerParser, markers_with_tags
 
 CUT_OFF = "The call was cut off before its arguments were complete."
 NAMELESS = "The call has no tool name."
+CUT_IN_CALL = "The model was stopped while it wrote a call. Nothing of it ran."
 
 
 class NativeParser:
@@ -35,7 +36,7 @@ class NativeParser:
         self._open = self._open or bool(text)
         return (Text(text),) if text else ()
 
-    def close(self) -> Sequence[Part]:
+    def close(self, *, cut: bool = False) -> Sequence[Part]:
         """Close the text."""
         return (Close(),) if self._open else ()
 
@@ -143,6 +144,21 @@ class Native:
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Return the results as blocks of a tool message."""
         return Message("tool", tuple(results))
+
+
+def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:
+    """Return the calls in the JSON `text` that a cut left open, as incomplete ones; a Fault where nothing of a call can be told.
+
+    `scan` is a fresh one; `raw` is the text with its marker, `position` where that begins in the turn.
+    """
+    assembler, out = CallAssembler(), list[Part]()
+    stop, pos = scan.run(text, 0, out)
+    while stop == "sigil":
+        stop, pos = scan.run(text, pos + 1, out)
+    for part in out:
+        if isinstance(part, CallDelta):
+            assembler.feed(part)
+    return assembler.close(incomplete=True) or [Fault("incomplete", CUT_IN_CALL, raw, position)]
 
 
 dialect = Native()

@@ -5,7 +5,7 @@ Rules
   must not go on as a word (`§executed` is text). White space after a colon or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - `§CALL:` is followed by one JSON object, in whose strings a § is text; the call is known when the object closes. Call text that is
-  no such object is answer text (rule 3 of the seed), without the marker.
+  no such object is answer text (rule 3 of the seed), without the marker; one that a cut left open is an incomplete call.
 - `§EXECUTE` and `§END` stop the turn. A call that no `§EXECUTE` follows is given out, but no Execute: it does not run.
 - `[SYSTEM: …]` is written by the system only: from the model, as answer, it is the Fault `forged_results` up to its bracket.
 """
@@ -17,6 +17,7 @@ import re
 from ..parts import End, Execute, Fault, Text, Thought
 from .calls import Scan, read_call, within_depth
 from .markers import MarkerParser, markers_with_tags
+from .native import cut_calls
 
 LARGEST = 64 * 1024 * 1024  # characters of one call
 FORGED = 64 * 1024  # characters of a forged line at most
@@ -116,6 +117,9 @@ class SectionParser(MarkerParser):
         self._pos = pos
         if stop == "done":
             self._complete(pos)
+        elif self._cut and stop == "more":
+            text = self._take(len(buf), self._text)
+            self._out.extend(cut_calls(text, Scan("§", 0, index=self._calls), f"§CALL: {text}", self._at))
         elif stop == "broken" or self._final:
             self._rewind()
             self._take(self._pos, self._text)

@@ -41,9 +41,9 @@ class FilterParser:
         """Return the parts that `text` completes."""
         return self._pass(self._filter.feed(text))
 
-    def close(self) -> Sequence[Part]:
+    def close(self, *, cut: bool = False) -> Sequence[Part]:
         """Flush and close both parsers."""
-        return [*self._pass(self._filter.close()), *self._inner.close()]
+        return [*self._pass(self._filter.close(cut=cut)), *self._inner.close(cut=cut)]
 
     def _pass(self, parts: Sequence[Part]) -> list[Part]:
         out: list[Part] = []

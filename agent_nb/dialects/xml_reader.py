@@ -5,9 +5,9 @@ Rules
 - A block ends at its closing tag; in `<execute>` and `<results>` a tag inside a JSON string is text. A block that cannot be JSON (a raw
   line break in a string, a backslash outside one) ends at its first closing tag instead, so that an open quote swallows nothing.
 - A batch is all or nothing. A whole one stops the turn; a malformed one is a Fault that goes back to the model, and reading goes on.
-- `<results>` are written by the system only: from the model they are the Fault `forged_results`.
+- `<results>` are written by the system only: from the model they are the Fault `forged_results`; with nothing in them they are nothing.
 - `<execute>` or `<results>` before prose, with no closing tag in the next `PROSE` characters, is text: somebody wrote about the protocol.
-- An unclosed thought is incomplete; an unclosed block is a Fault, never a call.
+- An unclosed thought is incomplete; an unclosed block is a Fault, never a call. At a cut the calls in it are incomplete ones.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..parts import Call, End, Execute, Fault
 from ..wire.scanner import hold
 from .calls import Scan, read_batch, within_depth
 from .markers import MarkerParser, markers_with_tags
+from .native import cut_calls
 
 PROSE = 4096  # characters
 LARGEST = 64 * 1024 * 1024  # characters of one block
@@ -153,8 +154,11 @@ class XmlParser(MarkerParser):
 
     def _unclosed(self) -> None:
         self._shut()
-        raw = f"<{self._kind}>{self._take(len(self._buf), self._text)}"
-        if self._kind == "results":
+        text = self._take(len(self._buf), self._text)
+        raw = f"<{self._kind}>{text}"
+        if self._cut and self._kind == "execute":
+            self._out.extend(cut_calls(text, Scan("<", 1, index=self._calls), raw, self._at))
+        elif self._kind == "results":
             self._forged(raw)
         else:
             self._malformed(raw, "its closing tag </execute> never came")
@@ -165,6 +169,8 @@ class XmlParser(MarkerParser):
         self._out.append(Fault("malformed_execute", message, raw, self._at, feedback=True))
 
     def _forged(self, raw: str) -> None:
+        if not raw.removeprefix("<results>").removesuffix("</results>").strip():
+            return
         message = "The <results> block was ignored: only the system writes results. Call a tool with <execute> and wait for them."
         self._out.append(Fault("forged_results", message, raw, self._at, feedback=True))
 

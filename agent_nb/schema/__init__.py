@@ -6,6 +6,12 @@ Rules
 - `record.json` describes `nb.metadata["agent_nb"]`; a test says when it is not what `build()` returns.
 - It is as tolerant as the reader: unknown fields and event types are allowed, what is known must have its type.
 - Strings, lists and objects may be packed (see `portable`).
+- What has its default is left out of a record: `status: "ok"` of a result, `phase: "enter"` of a node; of an event `seq` where it is its
+  place (from 1), and `run` where it is the record's id. The schema names every default. Two programs of jq count them in: `COUNT` shows
+  how the calls of a notebook ended, `FILL` gives every event with all its fields:
+
+    jq "$COUNT" NOTEBOOK.ipynb
+    jq --slurpfile schema record.json "$FILL" NOTEBOOK.ipynb
 """
 
 from __future__ import annotations
@@ -25,6 +31,18 @@ from ..portable import MARKS
 from ..record import VERSION, Record
 
 PATH = Path(__file__).with_name("record.json")
+COUNT = """\
+[.metadata.agent_nb.runs[][].events[] | select(.type == "result") | .status // "ok"] | group_by(.) | map({(.[0]): length}) | add"""
+FILL = """\
+($schema[0]["$defs"]) as $defs
+| def defaults: with_entries(select(.value | has("default")) | .value |= .default);
+.metadata.agent_nb.runs[][] | .id as $run | .events | to_entries[]
+| {seq: (.key + 1), run: $run} as $place
+| ($defs.event.properties | defaults) + (($defs["event." + .value.type] // {properties: {}}).properties | defaults) + $place + .value"""
+_PLACE = {
+    "seq": "Left out where it is the event's place in `events`, counted from 1.",
+    "run": "Left out where it is the record's id.",
+}
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -44,6 +62,8 @@ def build() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": 'nb.metadata["agent_nb"]: the recorded runs of a notebook',
+        "$comment": "A field of an event that is not there has the default that is named here. How the calls of a notebook ended: "
+        f"jq '{COUNT}' NOTEBOOK.ipynb. Every event with all its fields: jq --slurpfile schema record.json '{FILL}' NOTEBOOK.ipynb",
         "type": "object",
         "required": ["version", "runs"],
         "properties": {
@@ -53,7 +73,7 @@ def build() -> dict[str, Any]:
         },
         "$defs": {
             "record": {**_struct(Record), "required": ["format", "id", "events", "hash"]},
-            "event": {**_own(_struct(events.Event), ()), "required": ["type"], "allOf": [_when(name) for name in kinds]},
+            "event": {**_envelope(), "required": ["type"], "allOf": [_when(name) for name in kinds]},
             **{name: _struct(cls) for cls, name in _STRUCTS.items()},
             "packed": {"type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": {"enum": sorted(MARKS)}},
             **{f"event.{name}": schema for name, schema in kinds.items()},
@@ -76,6 +96,14 @@ def _when(name: str) -> dict[str, Any]:
     return {"if": {"properties": {"type": {"const": name}}}, "then": {"$ref": f"#/$defs/event.{name}"}}
 
 
+def _envelope() -> dict[str, Any]:
+    schema = _own(_struct(events.Event), ())
+    for name, words in _PLACE.items():
+        found = {k: v for k, v in schema["properties"][name].items() if k != "default"}
+        schema["properties"][name] = {"description": words, **found}
+    return schema
+
+
 def _event(cls: type[msgspec.Struct]) -> dict[str, Any]:
     return _own(_struct(cls), events.Event.__struct_fields__)
 
@@ -87,15 +115,24 @@ def _own(schema: dict[str, Any], shared: Sequence[str]) -> dict[str, Any]:
 
 
 def _packable(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [schema, {"$ref": "#/$defs/packed"}]} if schema.get("type") in _PACKABLE else schema
+    if schema.get("type") not in _PACKABLE:
+        return schema
+    beside = {"default": schema["default"]} if "default" in schema else {}
+    return {"anyOf": [{k: v for k, v in schema.items() if k != "default"}, {"$ref": "#/$defs/packed"}], **beside}
 
 
 def _struct(cls: type[msgspec.Struct]) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    properties = {name: _type(hints[name]) for name in cls.__struct_fields__}
+    properties = {field.name: {**_type(hints[field.name]), **_default(field)} for field in msgspec.structs.fields(cls)}
     if cls is Record:
         properties["events"] = {"type": "array", "items": {"$ref": "#/$defs/event"}}
     return {"description": " ".join((inspect.getdoc(cls) or "").split()), "type": "object", "properties": properties}
+
+
+def _default(field: Any) -> dict[str, Any]:
+    """Return the default of a field, under the name that JSON Schema has for it."""
+    value = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
+    return {} if value is msgspec.NODEFAULT else {"default": msgspec.json.decode(msgspec.json.encode(value))}
 
 
 def _type(hint: Any) -> dict[str, Any]:

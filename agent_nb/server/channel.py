@@ -91,11 +91,15 @@ class Shared:
 
 
 class Channel:
-    """One run: its buffer, its subscribers, and the handles by which it is stopped and asked."""
+    """One run: its buffer, its subscribers, and the handles by which it is stopped and asked.
+
+    `earlier`: how many runs its conversation had before it.
+    """
 
     def __init__(self, shared: Shared, run: str, conversation: str = "", log: EventLog | None = None) -> None:
         self.run = run
         self.conversation = conversation
+        self.earlier = 0
         self.cancel: Callable[[], Any] | None = None
         self.approve: Callable[..., Any] | None = None
         self.status = "running"

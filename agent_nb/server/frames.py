@@ -26,12 +26,13 @@ class Frames:
     """Bytes of one stream. `skip`: the client has everything up to there; `internal`: it wants internal events too."""
 
     def __init__(
-        self, codec: Codec, form: str, framing: Framing, *, conversation: str = "", skip: Position = START, internal: bool = True
-    ) -> None:
+        self, codec: Codec, form: str, framing: Framing, *, conversation: str = "", earlier: int = 0, skip: Position = START,
+        internal: bool = True,
+    ) -> None:  # fmt: skip
         self._framing: Framing = framing
         self._encoder: Encoder | None = None
         if codec.name != CANONICAL:
-            self._encoder = codec.encoder(form=form, framing=framing, conversation=conversation)
+            self._encoder = codec.encoder(form=form, framing=framing, conversation=conversation, earlier=earlier, asked=True)
         self._skip = skip
         self._internal = internal
 

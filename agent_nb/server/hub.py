@@ -39,7 +39,7 @@ class Hub:
     def attach(
         self, log: EventLog, *, conversation: str = "", cancel: Callable[[], Any] | None = None, approve: Callable[..., Any] | None = None
     ) -> Channel:
-        """Publish a run: what its log holds and what will come. The same log again is the same run.
+        """Publish a run: what its log holds and what will come. The same log again is the same run; what was not known then is taken over.
 
         `cancel()` stops it; `approve(call_id, allow=…, args=…, reason=…)` answers a question and returns whether there was one.
         Raises UsageError when another run of that id is published.
@@ -58,9 +58,12 @@ class Hub:
             found = self._channels.get(run)
             if found is None:
                 self._forget_old()
-                found = self._channels[run] = Channel(self.shared, run, conversation, log)
+                found = self._channels[run] = Channel(self.shared, run, log=log)
             elif log is not None and found.log is not log:
                 raise UsageError(f"A run with the id {run} is published already; ids are never used again.")
+            if conversation and not found.conversation:
+                before = [channel.earlier for channel in self._channels.values() if channel.conversation == conversation]
+                found.conversation, found.earlier = conversation, max(before, default=-1) + 1
             return found
 
     def channel(self, run: str) -> Channel:

@@ -1,46 +1,16 @@
-"""The list of cards, and the part of the fold that is about tool calls (see `state`)."""
+"""The part of the fold that is about tool calls (see `state`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..events import Approval, Call, Delta, Execute, Progress, Result, Started
-from .cardstates import Batch, CallCard, Card
+from .cardstates import Batch, CallCard
 from .text import Text
+from .textcards import TextCards
 
 
-class CardList:
-    """Cards in order, with their versions. `_parent` is told of every change."""
-
-    def __init__(self) -> None:
-        self.version = 0
-        self.cards: list[Card] = []
-        self._parent: Callable[[], None] | None = None
-        self._by_key: dict[str, Card] = {}
-        self._number = 0
-
-    def _changed(self) -> None:
-        self.version += 1
-        if self._parent is not None:
-            self._parent()
-
-    def _touch(self, card: Card) -> None:
-        card.version += 1
-        self._changed()
-
-    def _new_key(self, kind: str) -> str:
-        self._number += 1
-        return f"{kind}{self._number}"
-
-    def _add(self, card: Card, alias: str = "") -> None:
-        self.cards.append(card)
-        if alias:
-            self._by_key[alias] = card
-        self._touch(card)
-
-
-class Calls(CardList):
+class Calls(TextCards):
     """The life of each call: letters of its arguments, approval, start, progress, result."""
 
     def __init__(self) -> None:
@@ -122,6 +92,8 @@ class Calls(CardList):
 
     def _progress(self, event: Progress) -> None:
         card = self._known_call(event.call_id)
+        if card.status in {"queued", "waiting"}:  # not every format says that a call starts
+            card.status, card.started = "running", event.ts
         if event.text:
             card.output.append(event.text)
         fraction = event.fraction if event.fraction is not None else share_of(event.data)
@@ -137,7 +109,7 @@ class Calls(CardList):
         card = self._known_call(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
         card.duration, card.early = event.duration, ""
-        card.ended = card.started + event.duration if card.started else event.ts
+        card.ended = card.started + event.duration if card.started and event.duration else event.ts
         card.done = True
         if card.batch is not None:
             card.batch.ended = max(card.batch.ended, card.ended)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from .state import RunView
 
 
-SOFT = frozenset({"shortened", "malformed_execute", "forged_results", "unknown_tool"})  # after these the run goes on by itself
+#: Errors after which the run goes on by itself, or would have.
+SOFT = frozenset({"shortened", "malformed_execute", "forged_results", "unknown_tool", "incomplete"})
 
 
 class Card:
@@ -55,13 +56,15 @@ class ThinkCard(Card):
 
 
 class RespondCard(Card):
-    """A block of the answer."""
+    """A text, of one block or several (see `agent_nb.text`). `at`: where the newest block begins; `writing`: it is still being written."""
 
     kind = "respond"
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.text = Text()
+        self.at = 0
+        self.writing = False
         self.incomplete = False
 
 

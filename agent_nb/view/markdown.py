@@ -16,7 +16,7 @@ import re
 from . import safe
 from .clean import clean
 from .mdsplit import Segment, Splitter, parse
-from .text import Text
+from .text import Text, in_fence
 
 CARET = "▍"
 
@@ -125,18 +125,6 @@ def sensible(source: str, *, caret: bool = False) -> str:
     closed = _closed(head[start:] + line)
     mark = CARET if caret and closed.strip() and "|" not in line else ""
     return head[:start] + closed + mark
-
-
-def in_fence(source: str) -> bool:
-    """Return whether a source ends inside a code fence."""
-    fence = ""
-    for line in source.split("\n"):
-        found = re.match(r"^ {0,3}(`{3,}|~{3,})(.*)", line)
-        if found and not fence:
-            fence = found[1] if found[1][0] == "~" or "`" not in found[2] else ""
-        elif found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
-            fence = ""
-    return bool(fence)
 
 
 def _table(source: str) -> str:

@@ -100,6 +100,7 @@ class RunView(Plans):
             self._seen(event)
         view._seen(event)
         view.turn = max(view.turn, event.turn)
+        view._sort(event)
         handler = HANDLERS.get(type(event))
         if handler is not None:
             handler(view, event)
@@ -133,6 +134,7 @@ class RunView(Plans):
         return inner
 
     def _open_node(self, event: Node) -> RunView:
+        self._sort(event)
         data = event.data or {}
         call = self._calls.get(str(data.get("call_id", "")))
         key = self._new_key("node")
@@ -171,13 +173,13 @@ class RunView(Plans):
         card.text, card.attachments, card.done = event.content, event.attachments, True
         self._add(card)
 
-    def _block(self, event: Delta | Think | Respond, of: str) -> ThinkCard | RespondCard:
-        """Return the open card of a block, or a new one."""
-        alias = f"{of}:{event.block}"
+    def _thought(self, event: Delta | Think) -> ThinkCard:
+        """Return the open card of a thought, or a new one."""
+        alias = f"think:{event.block}"
         card = self._by_key.get(alias) if event.block else None
-        if isinstance(card, ThinkCard | RespondCard) and not card.done:
+        if isinstance(card, ThinkCard) and not card.done:
             return card
-        new = ThinkCard(self._new_key("think")) if of == "think" else RespondCard(self._new_key("respond"))
+        new = ThinkCard(self._new_key("think"))
         self._add(new, alias)
         return new
 
@@ -186,19 +188,17 @@ class RunView(Plans):
         if event.of == "status":
             return
         self.streamed += len(event.text)
-        handler = {"think": self._text_delta, "respond": self._text_delta, "call": self._call_delta, "result": self._early}
+        handler = {"think": self._think_delta, "respond": self._text_delta, "call": self._call_delta, "result": self._early}
         handler.get(event.of, lambda _: None)(event)
 
-    def _text_delta(self, event: Delta) -> None:
-        card = self._block(event, event.of)
-        if isinstance(card, ThinkCard) and not card.started:
-            card.started = event.ts
+    def _think_delta(self, event: Delta) -> None:
+        card = self._thought(event)
+        card.started = card.started or event.ts
         card.text.append(event.text)
         self._touch(card)
 
     def _think(self, event: Think) -> None:
-        card = self._block(event, "think")
-        assert isinstance(card, ThinkCard)
+        card = self._thought(event)
         if str(card.text) != event.content:
             card.text = Text(event.content)
         card.attributes = dict(event.attributes or {})
@@ -210,13 +210,6 @@ class RunView(Plans):
     def _run_began(self) -> float:
         """The time that recorded pieces count from: the first event of the whole log."""
         return self._outer._run_began() if self._outer is not None else self._first or 0.0
-
-    def _respond(self, event: Respond) -> None:
-        card = self._block(event, "respond")
-        if str(card.text) != event.content:
-            card.text = Text(event.content)
-        card.incomplete, card.done = event.incomplete, True
-        self._touch(card)
 
     def _metric(self, event: Metric) -> None:
         self.step, self.total, self.estimated = event.step, event.total, event.estimated
@@ -283,12 +276,14 @@ class RunView(Plans):
             call.status, call.done = "unfinished", True
             self._touch(call)
         self._end_plans()
+        self._reply(event)
         for card in self.cards:
             self._cut_off(card)
 
     def _cut_off(self, card: Card) -> None:
         if isinstance(card, ThinkCard | RespondCard) and not card.done:
-            card.incomplete = card.done = True
+            card.incomplete = card.incomplete or isinstance(card, ThinkCard) or card.writing
+            card.done = True
             self._touch(card)
 
 

@@ -37,6 +37,7 @@ class TextPainter:
         self._at = 0  # the card that is being printed
         self._said: set[str] = set()  # what of that card is printed
         self._letters = 0  # of its text
+        self._text: Text | None = None  # which text that was
         self._begun = self._ended = False
         self._midline = False
         self._kind = ""  # of what was printed last
@@ -115,7 +116,12 @@ class TextPainter:
             self._once("result", "\n".join([*body, INDENT + mark]))
 
     def _flow(self, text: Text, indent: str, done: bool) -> None:
-        """Print what is new of a growing text."""
+        """Print what is new of a growing text; one that begins otherwise than what was printed is printed from its beginning."""
+        other = self._text is not text and not str(text).startswith(str(self._text or "")[: self._letters])
+        if self._letters and other:
+            self._fresh()
+            self._letters = 0
+        self._text = text
         if len(text) > self._letters:
             self._grow(safe.prose(text.tail(len(text) - self._letters)), indent)
             self._letters = len(text)

@@ -1,4 +1,4 @@
-"""Two growing texts: `Text`, which keeps everything, and `Output`, which keeps a head and a tail.
+"""Two growing texts: `Text`, which keeps everything, and `Output`, which keeps a head and a tail; and where markdown stands at its end.
 
 Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that prints 100 MB must not fill the memory of the view
 (the whole output is in the log).
@@ -9,6 +9,7 @@ This file imports nothing of ours.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any
 
@@ -127,3 +128,20 @@ class Output:
     def last(self, limit: int) -> str:
         """Return the last `limit` characters that are kept."""
         return self.tail[-limit:] if self._tail_size >= limit else (self.head + self.tail)[-limit:]
+
+
+def between_paragraphs(text: Text) -> bool:
+    """Return whether markdown ends with a blank line outside a code fence, so that it can be parted there."""
+    return re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200)) is not None and not in_fence(str(text))
+
+
+def in_fence(source: str) -> bool:
+    """Return whether a source ends inside a code fence."""
+    fence = ""
+    for line in source.split("\n"):
+        found = re.match(r"^ {0,3}(`{3,}|~{3,})(.*)", line)
+        if found and not fence:
+            fence = found[1] if found[1][0] == "~" or "`" not in found[2] else ""
+        elif found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
+            fence = ""
+    return bool(fence)

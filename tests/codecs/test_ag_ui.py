@@ -1,6 +1,8 @@
 """The ag-ui codec against events written by hand from the AG-UI 1.0 event reference."""
 
 import json
+import re
+from enum import Enum
 
 import pytest
 
@@ -115,3 +117,104 @@ def test_a_sub_agent_of_ours_is_a_sub_agent(tool):
 def test_a_run_that_failed_ends_in_one_error(tool):
     shown = tool("ag-ui").lines([ev.Error(code="retry", message="1"), ev.Error(code="provider", message="2"), ev.End(status="error")])
     assert shown == [{"type": "RUN_ERROR", "message": "2", "code": "provider"}]
+
+
+# Names in snake case, snapshots, messages.
+
+
+class Kind(str, Enum):  # noqa: UP042  (what they are)
+    """As the enumeration of AG-UI's own Python objects."""
+
+    START = "TEXT_MESSAGE_START"
+
+
+def snake(value):
+    if isinstance(value, dict):
+        renamed = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", key): key for key in value}
+        return {name: value[key] if key in ("value", "snapshot") else snake(value[key]) for name, key in renamed.items()}
+    return [snake(v) for v in value] if isinstance(value, list) else value
+
+
+CAMEL = [
+    {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+    {"type": "STEP_STARTED", "stepName": "look"},
+    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "find", "parentMessageId": "m0"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '{"message_id": 1}'},
+    {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+    {"type": "TOOL_CALL_RESULT", "messageId": "m1", "toolCallId": "c1", "content": "found"},
+    {"type": "STEP_FINISHED", "stepName": "look"},
+    {"type": "TEXT_MESSAGE_START", "messageId": "m2", "role": "assistant"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m2", "delta": "Here."},
+    {"type": "TEXT_MESSAGE_END", "messageId": "m2"},
+    {"type": "STATE_SNAPSHOT", "snapshot": {"message_id": 3}},
+    {"type": "CUSTOM", "name": "x", "value": {"run_id": 1}, "of_mine": 2},
+    {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "usage": [{"inputTokens": 3, "outputTokens": 4}]},
+]
+
+
+def read(codec, objects):
+    decoder = codec.codec.decoder()
+    return [e for obj in objects for e in decoder.read(obj)] + decoder.close(), decoder.losses
+
+
+def test_names_in_snake_case_are_read_like_those_of_the_wire(tool):
+    written, _ = read(tool("ag-ui"), CAMEL)
+    events, losses = read(tool("ag-ui"), snake(CAMEL))
+    assert snake(CAMEL) != CAMEL
+    assert events == written
+    assert losses.counts() == {}
+    assert [e.name for e in events if e.type == "call"] == ["find"]
+    assert tool("ag-ui").lines(events) == CAMEL
+
+
+def test_a_type_that_is_an_enumeration_is_read(tool):
+    content = {"type": "TEXT_MESSAGE_CONTENT", "message_id": "m", "delta": "a"}
+    events, _ = read(tool("ag-ui"), [{"type": Kind.START, "message_id": "m"}, content])
+    assert [(e.type, e.content) for e in events if e.type != "delta"] == [("respond", "a")]
+
+
+HISTORY = [{"id": "1", "role": "user", "content": "Before?"}, {"id": "2", "role": "assistant", "content": "That."}]
+NOW = [*HISTORY, {"id": "3", "role": "user", "content": [{"type": "text", "text": "And now?"}]}]
+DONE = [*NOW, {"id": "4", "role": "assistant", "toolCalls": []}, {"id": "5", "role": "assistant", "content": "This."}]
+
+
+def snapshots(*messages, say=()):
+    say = [{"type": f"TEXT_MESSAGE_{w}", **M, **({"delta": t} if w == "CONTENT" else {})} for t in say for w in ("START", "CONTENT", "END")]
+    middle = [{"type": "MESSAGES_SNAPSHOT", "messages": m} for m in messages]
+    return [{"type": "RUN_STARTED", "runId": "r"}, *middle[:1], *say, *middle[1:], {"type": "RUN_FINISHED", "runId": "r"}]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (snapshots(DONE), [("user", "And now?"), ("respond", "This.")]),
+        (snapshots(NOW, DONE), [("user", "And now?"), ("respond", "This.")]),
+        (snapshots(NOW), [("user", "And now?")]),
+        (snapshots(NOW, DONE, say=["This."]), [("user", "And now?"), ("respond", "This.")]),
+        (snapshots([]), []),
+        (snapshots({"not": "a list"}), []),
+    ],
+)
+def test_a_snapshot_of_the_messages_gives_the_prompt_and_the_answer_when_no_text_came(tool, lines, said):
+    events, losses = read(tool("ag-ui"), lines)
+    assert [(e.type, e.content) for e in events if e.type in ("user", "respond")] == said
+    assert events[-1].type == "end"
+    assert tool("ag-ui").lines(events) == lines
+    assert not losses
+
+
+def test_the_blocks_of_one_text_are_one_message(tool):
+    run = [
+        ev.Respond(content="A ", block="1", turn=1), ev.Think(content="hm", block="2", turn=1), ev.Respond(content="b.", block="3", turn=1),
+        ev.Call(call_id="c", name="x", turn=1), ev.Respond(content="C.", block="4", turn=1),
+    ]  # fmt: skip
+    starts = [line["messageId"] for line in tool("ag-ui").lines(run) if line["type"] == "TEXT_MESSAGE_START"]
+    assert starts[0] == starts[1] != starts[2]
+
+
+def test_a_client_that_asked_does_not_get_its_message_again(tool):
+    run = [ev.RunStart(run="r"), ev.User(content="Hi?", run="r"), ev.Respond(content="Hello.", run="r"), ev.End(run="r")]
+    codec = tool("ag-ui")
+    assert "Hi?" in str(codec.lines(run))
+    assert "Hi?" not in str(codec.lines(run, asked=True))
+    assert "Hello." in str(codec.lines(run, asked=True))

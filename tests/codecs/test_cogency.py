@@ -61,7 +61,7 @@ def test_our_run_is_written_as_the_ten_types(tool, our_run):
          "timestamp": t[8]},
         {"type": "execute", "timestamp": t[9]},
         {"type": "result", "payload": {"outcome": "Success", "content": "a", "error": False}, "timestamp": t[12]},
-        {"type": "result", "payload": {"outcome": "Error", "content": "no such file", "error": True}, "timestamp": t[13]},
+        {"type": "result", "payload": {"outcome": "no such file", "content": "no such file", "error": True}, "timestamp": t[13]},
         {"type": "respond", "content": "There is a.", "timestamp": t[15]},
         {"type": "end", "timestamp": t[18]},
         {"type": "metric", "step": {"input": 40, "output": 5, "duration": 0.0}, "total": {"input": 60, "output": 14, "duration": 0.5},

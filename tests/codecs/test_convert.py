@@ -147,7 +147,7 @@ def test_canonical_output_is_numbered_ends_every_run_and_has_no_deltas(stem, cor
 
 def test_a_stream_that_broke_off_is_ended_for_the_client():
     out, _ = converted('data: {"type":"stream","content":"par"}\n\n', None, "looopy:document", framing="ndjson")
-    assert [json.loads(line)["kind"] for line in out.splitlines()] == ["content-delta", "content-complete", "task-status"]
+    assert [json.loads(line)["kind"] for line in out.splitlines()] == ["content-delta", "task-status"]
 
 
 def test_every_format_can_be_translated_into_every_other(stem, name, corpus):

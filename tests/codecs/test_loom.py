@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from agent_nb import events as ev
@@ -85,8 +86,8 @@ def test_our_run_is_written_with_think_and_act_nodes(tool, our_run):
         frame(3, "run-think-0", type="thought_chunk", content="Look first.", id="think"),
         frame(4, "run-think-0", type="tool_call", call_id="call_1_1", name="sh", arguments={"c": "ls"}),
         frame(5, "run-think-0", type="tool_call", call_id="call_1_2", name="sh", arguments={"c": "cat b"}),
-        frame(6, "run-think-0", type="node_exit", id="think", result="Ok"),
-        frame(7, "run-think-0", type="usage", prompt_tokens=20, completion_tokens=9, total_tokens=29),
+        frame(6, "run-think-0", type="usage", prompt_tokens=20, completion_tokens=9, total_tokens=29),
+        frame(7, "run-think-0", type="node_exit", id="think", result="Ok"),
         frame(8, "run-act-1", type="node_enter", id="act"),
         frame(9, "run-act-1", type="tool_start", call_id="call_1_1", name="sh"),
         frame(10, "run-act-1", type="tool_output", call_id="call_1_1", content="a\n", name="sh"),
@@ -97,8 +98,8 @@ def test_our_run_is_written_with_think_and_act_nodes(tool, our_run):
         frame(15, "run-think-2", type="message_chunk", content="There", id="think"),
         frame(16, "run-think-2", type="message_chunk", content=" is ", id="think"),
         frame(17, "run-think-2", type="message_chunk", content="a.", id="think"),
-        frame(18, "run-think-2", type="node_exit", id="think", result="Ok"),
-        frame(19, "run-think-2", type="usage", prompt_tokens=40, completion_tokens=5, total_tokens=45),
+        frame(18, "run-think-2", type="usage", prompt_tokens=40, completion_tokens=5, total_tokens=45),
+        frame(19, "run-think-2", type="node_exit", id="think", result="Ok"),
         frame(20, "run-think-2", reply="There is a.", stop_reason="stop"),
     ]
 
@@ -203,6 +204,63 @@ def test_ids_that_never_come_do_not_hold_the_rest_for_ever(tool):
     events = [e for f in frames if f["event_id"] != 3 for e in decoder.feed(text(f))]
     assert values(events) == [v for v in range(100) if v != 2]
     assert [loss.what for loss in decoder.losses] == ["missing event_id"]
+
+
+class Watched:
+    """A decoder that is told the time after each frame, as one is that somebody watches."""
+
+    def __init__(self, codec):
+        self.decoder, self.now = codec.decoder(), 100.0
+
+    def give(self, *frames, after=0.0):
+        self.now += after
+        return values([*self.decoder.feed(text(*frames)), *self.decoder.tick(self.now)])
+
+    def wait(self, seconds):
+        return self.give(after=seconds)
+
+
+@pytest.fixture
+def watched(tool):
+    return Watched(tool("loom").codec)
+
+
+def numbers(*ids):
+    return [{"session_id": "s", "event_id": i, "type": "custom", "value": i} for i in ids]
+
+
+@pytest.mark.parametrize("ids", [(0, 2, 4, 6), (5, 6, 7), (1, 2, 3, 8, 9, 40), (7, 100)])
+def test_one_who_watches_gets_frames_at_once_though_ids_are_skipped_or_begin_late(watched, ids):
+    assert [watched.give(frame) for frame in numbers(*ids)] == [[i] for i in ids]
+
+
+def test_frames_that_come_together_are_ordered_for_one_who_watches_too(watched):
+    assert watched.give(*numbers(1, 3, 2, 5, 4)) == [1, 2, 3, 4, 5]
+
+
+def test_after_a_frame_that_came_late_the_next_gap_is_waited_for_200_ms_at_most(watched):
+    one, three, two, five, four, seven, nine = numbers(1, 3, 2, 5, 4, 7, 9)
+    assert [watched.give(f) for f in (one, three, two)] == [[1], [3], [2]]
+    assert watched.give(four) == [4]
+    assert watched.give(seven) == []
+    assert watched.give(five, after=0.1) == [5]
+    assert watched.wait(0.05) == []
+    assert watched.wait(0.1) == [7]
+    assert watched.give(nine) == [9], "the wait was in vain: there is no more evidence of a wrong order"
+
+
+def test_a_frame_that_is_waited_for_and_comes_is_in_its_place(watched):
+    for frame in numbers(1, 3, 2):
+        watched.give(frame)
+    assert watched.give(*numbers(6), after=1) == []
+    assert watched.give(*numbers(4, 5), after=0.1) == [4, 5, 6]
+
+
+def test_nobody_waits_for_ever_for_a_reply_that_skips_ids(watched):
+    say = {"session_id": "s", "event_id": 1, "type": "custom", "value": 1}
+    assert watched.give(say, {"session_id": "s", "event_id": 9, "reply": "x"}) == [1]
+    assert watched.give({"session_id": "s", "event_id": 9, "type": "custom", "value": 2}) == [2]
+    assert not watched.decoder.losses
 
 
 def test_interleaved_sessions_are_runs_of_their_own(tool):
@@ -323,3 +381,13 @@ def test_a_run_of_ours_in_the_single_key_form_comes_back_as_one_run_with_one_ans
     back = exported.read("".join(line + "\n" for line in exported.write(our_run)))
     assert len({e.run for e in back}) == 1
     assert [e.content for e in back if e.type == "respond"] == ["There is a."]
+
+
+def test_event_ids_are_unique_over_the_runs_of_a_session(tool, our_run):
+    second = [msgspec.structs.replace(event, run="run2") for event in our_run]
+    lines = tool("loom").lines([*our_run, *second], conversation="c")
+    assert [line["event_id"] for line in lines] == list(range(1, len(lines) + 1))
+    again = tool("loom").read(text(*lines))
+    assert [(e.run, e.finish_reason) for e in again if e.type == "end"] == [("c", "stop"), ("c#2", "stop")]
+    alone = tool("loom").lines([*our_run, *second])
+    assert [line["event_id"] for line in alone] == [*range(1, len(lines) // 2 + 1)] * 2, "without a session each run has its own"

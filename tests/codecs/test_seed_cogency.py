@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from agent_nb import events as ev
@@ -134,3 +135,23 @@ def test_an_end_that_no_line_tells_is_counted(run, tool):
 
 def test_an_end_line_after_an_interrupt_is_no_answer(read):
     assert [e.status for e in read(USER, SAID, {"type": "interrupt"}, {"type": "end"}) if e.type == "end"] == ["interrupted"]
+
+
+TRACE = 'Traceback (most recent call last):\n  File "<agent code 1>", line 1, in <module>\n    boom()\nKeyError: \'price\''
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        (ev.Result(status="error", content="so far\nKeyError: 'price'", display={"text/plain": TRACE}), "KeyError: 'price'"),
+        (ev.Result(status="error", content="No such file: a.csv."), "No such file: a.csv."),
+        (ev.Result(status="error", content={"code": 1}), "Error"),
+        (ev.Result(status="denied", content="You denied this call."), "Denied"),
+        (ev.Result(content="ok", display={"text/plain": "Read 3 lines"}), "Read 3 lines"),
+    ],
+)
+def test_the_outcome_of_a_failed_call_is_the_errors_message_and_not_its_traceback(tool, result, outcome):
+    run = [ev.User(content="q"), ev.Call(call_id="c", name="t"), msgspec.structs.replace(result, call_id="c", name="t"), ev.End()]
+    line = next(line for line in tool("cogency").lines(run) if line["type"] == "result")
+    assert line["payload"]["outcome"] == outcome
+    assert line["payload"]["content"] == result.content

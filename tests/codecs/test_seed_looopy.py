@@ -114,3 +114,12 @@ def test_the_document_form_names_texts_as_the_client_of_the_document_reads_them(
     assert not {"delta"} & piece.keys()
     back = stored(codec.read(text(thought, piece)))
     assert [(e.type, e.content) for e in back] == [("think", "hm"), ("respond", "Hi")]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_only_a_text_that_is_whole_is_complete(tool, whole):
+    said = ev.Respond(content="It is", block="1.1", turn=1, incomplete=not whole)
+    run = [ev.Delta(of="respond", block="1.1", text="It is", turn=1), said, ev.Interrupt(), ev.End(status="interrupted")]
+    kinds = [line["kind"] for line in tool("looopy").lines(run)]
+    assert kinds == ["content-delta", *(["content-complete"] if whole else []), "task-status"]
+    assert "content-complete" not in [line["kind"] for line in tool("looopy").lines(run[:1])]

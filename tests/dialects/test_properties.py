@@ -22,7 +22,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 CUTS = st.lists(st.integers(0, 400), max_size=10)
 EASY = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-XML = r"</?(?:think|respond)>|<end ?/?>"
+XML = r"</?(?:think|respond)>|<end ?/?>|<results>\s*(?:</results>|\Z)"
 TAGS = r"</?think(?:ing)?>|<think(?:ing)?(?:\s+\w+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=`/]+(?=[\s/>])))*\s*/?>"
 SECTION = r"(?i:§(?:think|respond|call):\s*|§(?:execute|end)(?!\w))"
 MARKUP = {
@@ -129,3 +129,51 @@ def test_two_streams_of_one_dialect_do_not_know_of_each_other(load_dialect, read
     alone = dialect.parser()
     expected = [q for c in first.ljust(len(second)) for q in alone.feed(c)]
     assert parts == expected
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@given(text=TEXTS, cuts=CUTS)
+@EASY
+def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(load_dialect, name, text, cuts):
+    def read(chunks):
+        parser, parts = load_dialect(name).parser(), []
+        for chunk in chunks:
+            parts += parser.feed(chunk)
+        if parser.stopped:
+            return "", []
+        closing = parser.close(cut=True)
+        said = "".join(q.text for q in [*parts, *closing] if isinstance(q, p.Text))
+        return said, [q for q in closing if isinstance(q, p.Call | p.Fault)]
+
+    said, found = read([text])
+    assert read(pieces(text, cuts)) == (said, found)
+    assert all(q.incomplete or json.loads(q.raw_args) == q.args for q in found if isinstance(q, p.Call))
+    assert not [q for q in found if isinstance(q, p.Fault) and q.raw.startswith("<execute>[") and q.feedback]
+
+
+CUT_CALLS = {
+    "xml": 'I look.\n<execute>[{"name": "ls", "args": {}}, {"name": "read", "args": {"file": "a',
+    "section": '§RESPOND: I look.\n§CALL: {"name": "read", "args": {"file": "a',
+}
+
+
+@pytest.mark.parametrize("name", CUT_CALLS)
+def test_calls_that_a_cut_left_open_are_incomplete(load_dialect, name):
+    parser = load_dialect(name).parser()
+    parts = [*parser.feed(CUT_CALLS[name]), *parser.close(cut=True)]
+    calls = [q for q in parts if isinstance(q, p.Call)]
+    assert [(q.name, q.raw_args, q.incomplete) for q in calls][-1] == ("read", '{"file": "a', True)
+    assert not [q for q in parts if isinstance(q, p.Fault | p.Execute)]
+    assert "".join(q.text for q in parts if isinstance(q, p.Text)) == "I look.\n"
+
+
+NO_CALLS = [("xml", "<exec"), ("xml", '<execute>[{"na'), ("section", "§CAL"), ("section", '§CALL: {"n')]
+
+
+@pytest.mark.parametrize(("name", "text"), NO_CALLS)
+def test_what_is_no_call_yet_at_a_cut_is_no_text_either(load_dialect, name, text):
+    parser = load_dialect(name).parser()
+    parts = [*parser.feed(f"I look.{text}"), *parser.close(cut=True)]
+    assert "".join(q.text for q in parts if isinstance(q, p.Text)) == "I look."
+    assert [q.code for q in parts if isinstance(q, p.Fault)] == (["incomplete"] if "{" in text else [])
+    assert not any(q.feedback for q in parts if isinstance(q, p.Fault))

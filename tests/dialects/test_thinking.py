@@ -135,7 +135,7 @@ class Shouting:
         self.stopped = "STOP" in self.seen
         return [p.Text(text.upper())]
 
-    def close(self):
+    def close(self, *, cut=False):
         return [p.Close()]
 
 

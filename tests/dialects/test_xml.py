@@ -47,13 +47,18 @@ def test_only_what_may_begin_a_marker_is_held_back(load_dialect):
         ('a <execute>[{"name": "f</execute> b <end>', [said("a"), FAULT, said("b"), {"type": "end"}]),
         ("<execute>", [FAULT]),
         ("<results>[]", [{"type": "error", "code": "forged_results"}]),
-        ("<results>", [{"type": "error", "code": "forged_results"}]),
+        ("<results>", []),
         ("<think>a", [{"type": "think", "content": "a", "incomplete": True}]),
         ("<respond>hi", [said("hi")]),
     ],
 )
 def test_an_unclosed_block_is_a_fault_and_never_a_call(same_in_any_chunking, to_events, text, found):
     assert to_events(same_in_any_chunking("xml", text)) == found
+
+
+@pytest.mark.parametrize("inside", ["", "\n", " \n\t "])
+def test_results_of_nothing_but_white_space_are_no_forgery(same_in_any_chunking, to_events, inside):
+    assert to_events(same_in_any_chunking("xml", f"It is 4.<results>{inside}</results>")) == [said("It is 4.")]
 
 
 def test_the_fault_of_an_unclosed_block_keeps_its_text(read):

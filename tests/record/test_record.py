@@ -1,19 +1,23 @@
 """A run goes into its record and comes back."""
 
 import json
+import shutil
+import subprocess
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_nb import decode, encode
 from agent_nb import events as e
 from agent_nb.check import check, check_metadata, secrets_in
 from agent_nb.event_json import decode_event, event_from, to_builtins
 from agent_nb.log import EventLog
 from agent_nb.portable import LARGE
 from agent_nb.record import attach, closed, detach, events_of, log_of, payload_keys, record_hash, run_record
-from agent_nb.schema import build, load
+from agent_nb.schema import COUNT, FILL, PATH, build, load
+from agent_nb.view.state import RunView
 
 TEXT = st.text(max_size=20)
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda v: st.lists(v, max_size=3) | st.dictionaries(TEXT, v))
@@ -225,6 +229,104 @@ def test_the_schema_refuses_what_the_event_types_refuse(log, event):
 
 def test_every_event_type_but_delta_is_in_the_schema():
     assert {n.removeprefix("event.") for n in load()["$defs"] if n.startswith("event.")} == set(e.TYPES) - {"delta"}
+
+
+WRITTEN = {"query": "x", "limit": 3, "by": [{"name": "b", "desc": True}], "after": None}
+
+
+def calling(**fields):
+    """A run with one call whose arguments are not in the order of the alphabet."""
+    log = EventLog("run000000001")
+    log.append(e.RunStart())
+    log.append(e.Call(call_id="c", name="find", args=WRITTEN, raw_args=json.dumps(WRITTEN), **fields))
+    log.append(e.Approval(call_id="c", stage="decided", decision="allow", args={**WRITTEN, "limit": 5, "a new one": 1}))
+    log.append(e.Result(call_id="c", name="find", content="ok"))
+    log.append(e.End())
+    return log
+
+
+@pytest.mark.parametrize("padding", ["", "y" * 500], ids=["args beside their text", "args in their text only"])
+def test_arguments_keep_the_order_in_which_the_model_wrote_them(padding, monkeypatch):
+    monkeypatch.setitem(WRITTEN, "query", f"x{padding}")
+    again = log_of(saved(run_record(calling())))
+    call, approval = again[1], again[2]
+    assert json.dumps(call.args) == json.dumps(WRITTEN)
+    assert list(approval.args) == [*WRITTEN, "a new one"]
+    card = RunView().extend(again[:2]).call("c")
+    assert list(card.args) == list(WRITTEN)
+    frames = [json.loads(line) for line in encode(again, "loom")]
+    assert list(next(f["arguments"] for f in frames if f["type"] == "tool_call")) == list(WRITTEN)
+    assert list(again.to_frame("calls")["args"][0]) == [*WRITTEN, "a new one"]
+
+
+FOREIGN = {
+    "loom": {"type": "tool_call", "call_id": "c", "name": "find", "arguments": WRITTEN},
+    "looopy": {"kind": "tool-call", "taskId": "t", "toolCallId": "c", "toolName": "find", "arguments": WRITTEN},
+    "agent-event": {"type": "tool_call", "toolName": "find", "toolArgs": WRITTEN},
+    "ui-message": {"type": "tool-input-available", "toolCallId": "c", "toolName": "find", "input": WRITTEN},
+    "cogency": {"type": "call", "content": json.dumps({"name": "find", "args": WRITTEN})},
+}
+
+
+@pytest.mark.parametrize("codec", FOREIGN)
+def test_arguments_of_an_imported_run_keep_their_order_too(codec):
+    events = decode(json.dumps(FOREIGN[codec]) + "\n", codec)
+    again = next(event for event in log_of(saved(run_record(events))) if event.type == "call")
+    assert json.dumps(again.args) == json.dumps(WRITTEN)
+    assert json.loads(encode([again], codec, framing="ndjson")[0]) == FOREIGN[codec]
+
+
+def test_arguments_that_are_not_those_of_their_text_stay_as_they_are():
+    record = run_record(calling())
+    record["events"][1].update(args={"b": 1, "a": 2}, raw_args='{"a": 2, "b": 2}')
+    assert list(log_of(record)[1].args.items()) == [("b", 1), ("a", 2)]
+
+
+def stored(tmp_path, *runs):
+    """Return a notebook with the records of `runs`, as nbformat saves it: keys in order."""
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps({"metadata": {"agent_nb": {"version": 1, "runs": {"c1": [run_record(r) for r in runs]}}}}, sort_keys=True))
+    return path
+
+
+def jq(*arguments):
+    done = subprocess.run(["jq", "-c", *map(str, arguments)], capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def whole(event):
+    """Return an event as an object with all its fields."""
+    fields = {f: getattr(event, f) for f in event.__struct_fields__}
+    return {"type": event.type, **json.loads(msgspec.json.encode(fields))}
+
+
+def filled(record, schema):
+    """Return the stored events with what is left out of them, as the schema says and `FILL` does."""
+
+    def defaults(definition):
+        return {k: v["default"] for k, v in definition.get("properties", {}).items() if "default" in v}
+
+    definitions = schema["$defs"]
+    for place, event in enumerate(record["events"], 1):
+        kind = defaults(definitions.get(f"event.{event['type']}", {}))
+        yield {**defaults(definitions["event"]), **kind, "seq": place, "run": record["id"], **event}
+
+
+def test_the_schema_names_what_is_left_out_of_a_record(log):
+    record = run_record(log)
+    packed = ("extra", "chunks", "args")
+    restored = [{k: v for k, v in whole(event).items() if k not in packed} for event in log]
+    assert [{k: v for k, v in event.items() if k not in packed} for event in filled(record, load())] == restored
+    assert "status" not in next(event for event in record["events"] if event["type"] == "result")
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
+def test_jq_counts_in_what_is_left_out(log, tmp_path):
+    path = stored(tmp_path, log)
+    results = [event.status for event in log if event.type == "result"]
+    assert jq(COUNT, path) == [{"ok": len(results)}]
+    assert jq("--slurpfile", "schema", PATH, FILL, path) == list(filled(run_record(log), load()))
+    assert all(program in load()["$comment"] for program in (COUNT, FILL))
 
 
 def test_the_record_is_small(new_log):

@@ -396,3 +396,9 @@ def test_without_the_extra_the_install_line_is_told():
     code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb.server.app"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "MissingExtra: The server is not installed. Install it with: pip install 'jupyter-agent-nb[serve]'" in done.stderr
+
+
+def test_the_message_that_a_client_sent_is_not_sent_back_to_it_as_ag_ui(rig):
+    text = rig().client.post("/runs", params={"format": "ag-ui"}, json={"message": "say hello", "stream": True}).text
+    assert "say hello" not in text
+    assert "hello" in text

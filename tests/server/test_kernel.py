@@ -17,6 +17,7 @@ from agent_nb.errors import UsageError
 from agent_nb.server import kernel, tokens
 from agent_nb.server.client import attach
 
+LOOM = {"format": "loom"}
 SLOW = [{"chunks": ["One ", "two"], "delay": 60}]
 CALL = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'
 
@@ -149,6 +150,23 @@ def test_an_agent_answers_messages_where_one_is_given():
     with client(serving) as http:
         text = http.post("/runs", json={"message": "hi", "stream": True}, headers={"Accept": "text/event-stream"}).text
     assert "First." in text
+
+
+@pytest.mark.parametrize("name", ["conversation", "contextId"])
+def test_runs_that_messages_start_keep_their_conversation(name):
+    serving = agent_nb.serve(agent=Agent(Scripted(["First.", "Second."])), keepalive=0)
+    with client(serving) as http:
+        first, second = (http.post("/runs", json={"message": "hi", name: "talk", "stream": True}, params=LOOM).text for _ in "12")
+        known = http.get("/runs").json()["runs"][-2:]
+        looopy = http.get(f"/runs/{known[-1]['run']}/events", params={"format": "looopy:document"}).text
+    assert [info["conversation"] for info in known] == ["talk", "talk"]
+    frames = [[json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")] for text in (first, second)]
+    assert {frame["session_id"] for frame in [*frames[0], *frames[1]]} == {"talk"}
+    ids = [[frame["event_id"] for frame in stream] for stream in frames]
+    assert ids[0] == list(range(1, len(ids[0]) + 1))
+    assert sorted(ids[1]) == ids[1]
+    assert ids[0][-1] < ids[1][0], "event ids are unique over the runs of a session"
+    assert '"contextId":"talk"' in looopy.replace(": ", ":")
 
 
 def test_a_run_that_a_message_started_waits_for_its_answer_though_nobody_follows_yet():

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agent_nb.view import mdsplit
 from agent_nb.view.clean import clean
-from agent_nb.view.markdown import MarkdownStream, in_fence, render, sensible, stream_of
+from agent_nb.view.markdown import MarkdownStream, render, sensible, stream_of
 from agent_nb.view.mdhtml import parser, tokens_html
-from agent_nb.view.text import Text
+from agent_nb.view.text import Text, in_fence
 
 SAMPLES = {
     "headings": "# One\ntext\n## Two\n\nSetext\n===\nMore\n---\nend",

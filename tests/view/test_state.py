@@ -13,7 +13,7 @@ from agent_nb.view.cardstates import Batch, CallCard, Card, ErrorCard, NodeCard,
 from agent_nb.view.state import RunView, first_piece
 from agent_nb.view.text import Output, Text
 
-SKIP = {"version", "_parent", "_outer", "_by_key", "_spans", "_calls", "_span_card", "_previous", "memo"}
+SKIP = {"version", "_parent", "_outer", "_by_key", "_spans", "_calls", "_span_card", "_previous", "_texts", "memo"}
 
 
 def snapshot(thing: Any, seen: frozenset[int] = frozenset()) -> Any:
@@ -128,6 +128,16 @@ def test_a_call_goes_through_its_states(begun):
         follow(event)
     assert seen == ["writing", "queued", "waiting", "queued", "running", "finished", "ok"]
     assert view.call("k").args == {"a": 2}
+
+
+def test_an_imported_call_that_reports_progress_is_running(begun):
+    begun.call("k", "fetch", {})
+    begun(e.Progress(call_id="k", text="half", origin="imported"), after=2.0)
+    card = folded(begun.log).call("k")
+    assert (card.status, card.started) == ("running", begun.log[-1].ts)
+    begun(e.Result(call_id="k", origin="imported"), after=3.0)
+    card = folded(begun.log).call("k")
+    assert (card.status, round(card.ended - card.started, 3)) == ("ok", 3.0)
 
 
 def test_a_result_that_nobody_announced_gets_a_card(begun):

@@ -67,3 +67,9 @@ def test_steps_answers_and_the_end_stand_apart(begun):
     begun(e.End())
     parts = printed(begun.seen).split("\n\n")
     assert [part.split("\n")[0].split()[0] for part in parts] == ["●", "First.", "ƒ", "Last.", "✓"]
+
+
+def test_a_text_that_is_told_anew_is_printed_from_its_beginning(begun):
+    begun.answer("I know", "r")
+    begun(e.Respond(content="I don't know", extra={"loom": {"derived": True}}), e.End())
+    assert "I know\nI don't know\n" in printed(begun.seen)

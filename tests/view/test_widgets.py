@@ -228,8 +228,31 @@ def test_the_answer_in_the_widgets_is_the_answer_rendered_at_once(painter, long_
 
 def test_a_link_defined_below_reaches_the_parts_above_it(painter, begun):
     begun.answer("See [the docs][d].\n\n" + "word " * 3000 + "\n\n[d]: https://example.com\n")
+    begun(e.Node(name="llm", phase="exit", span="m"))
     play(painter, begun.seen)
     assert 'href="https://example.com"' in text(painter)
+
+
+def test_a_list_with_a_thought_in_the_middle_is_one_list(painter, begun):
+    begun.answer("Rivers:\n\n1. the **Spree**\n2. ", "r1")
+    begun.think("Which one was the second?", "t1")
+    begun.answer("the **Havel**\n3. the **Dahme**\n\n", "r2")
+    begun.think("Now their lengths.", "t2")
+    begun.answer("The Spree is the longest.", "r3")
+    begun(e.End())
+    play(painter, begun.seen, every=1)
+    texts = [inner(x) for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes]
+    said = [text for text in texts if "<ol" in text or "longest" in text]
+    assert [(text.count("<ol"), text.count("<li")) for text in said] == [(1, 3), (0, 0)]
+
+
+def test_a_text_that_is_told_anew_is_shown_anew(painter, begun):
+    begun.answer("I know " * 2000)
+    begun(e.Respond(content="I don't know", extra={"loom": {"derived": True}}))
+    play(painter, begun.seen)
+    prose = next(x for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes)
+    assert "I know" not in inner(prose)
+    assert "don't know" in inner(prose)
 
 
 def test_the_live_answer_has_its_styles_in_one_sheet():
@@ -241,6 +264,7 @@ def test_the_live_answer_has_its_styles_in_one_sheet():
 
 def test_formulas_are_typeset_once_they_are_finished(painter, begun):
     begun.answer("Let $x$ be.\n\n" + "word " * 2000)
+    begun(e.Node(name="llm", phase="exit", span="m"))
     play(painter, begun.seen)
     assert find(painter, w.HTMLMath)
 

@@ -188,7 +188,8 @@ class Endpoints:
         stateful = codec.name != CANONICAL
         subscription = self.hub.subscribe(channel.run, wanted, after="" if stateful else after, overflow=overflow)
         skip = place if stateful and gap is None else START
-        frames = Frames(codec, form, framing, conversation=channel.conversation or channel.run, skip=skip, internal=wanted.internal)
+        where: Any = {"conversation": channel.conversation or channel.run, "earlier": channel.earlier}
+        frames = Frames(codec, form, framing, **where, skip=skip, internal=wanted.internal)
         body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
         if framing == "ndjson":

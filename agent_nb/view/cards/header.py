@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..cardstates import CallCard, RespondCard, ThinkCard
+from ..cardstates import CallCard, ThinkCard
 from ..nodes import Button, Node, Row, T, Tone
 from ..state import RunView
 from ..words import clock, count, duration, join, money, plural
@@ -45,7 +45,7 @@ def phase(state: RunView) -> tuple[str, Tone]:
     last = state.cards[-1] if state.cards else None
     if isinstance(last, ThinkCard) and not last.done:
         return "thinking", "run"
-    if isinstance(last, RespondCard) and not last.done:
+    if state.answer is not None and state.answer.writing:
         return "answering", "run"
     if isinstance(last, CallCard) and last.status == "writing":
         return "writing a call", "run"

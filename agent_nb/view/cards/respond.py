@@ -1,4 +1,4 @@
-"""A block of the answer: markdown, as it streams."""
+"""A text of the model: markdown, as it streams."""
 
 from __future__ import annotations
 

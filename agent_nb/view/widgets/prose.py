@@ -40,6 +40,7 @@ class Prose(Slot):
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
+        self._text: Any = None
         self._parts: list[Part] = []  # one for each widget but the last
         self._placed = 0  # finished pieces of the text in them
         self._formulas = 0  # characters of parts with formulas
@@ -50,6 +51,10 @@ class Prose(Slot):
         tail = compact(stream.tail(caret=True)) if node.open else ""
         if not self.widgets:
             self._begin(node)
+        elif node.text is not self._text:
+            self._again("")
+            self._parts, self._placed, self._formulas = [], 0, 0
+        self._text = node.text
         if not node.open and stream.changed is not None and stream.changed < self._placed:
             self._again(compact("".join(stream.frozen)))
             return
@@ -102,7 +107,7 @@ class Prose(Slot):
         return merged
 
     def _again(self, whole: str) -> None:
-        """Show a closed text anew in one widget: a link was defined below a part that refers to it."""
+        """Show a text anew in one widget: a link was defined below a part that refers to it, or the text itself is another."""
         old = list(self.widgets[0].children)
         self._end = self.kit.html(self._wrapped(whole))
         self.kit.set(self.widgets[0], "children", (self._end,))

@@ -1,0 +1,35 @@
+"""What a reply adds to what was streamed, in formats whose run, or turn, ends with its whole text.
+
+Rule: a reply is no second answer where its text had been streamed: in the last turn, its last block, or all turns together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from ..events import Event, Respond
+from ..text import Answer
+
+
+class Told(Answer):
+    """The answer of a run as it is streamed."""
+
+    def __init__(self, span: str = "") -> None:
+        super().__init__(span)
+        self._all = hashlib.sha256()  # of every block: memory does not grow with the run
+
+    def add(self, event: Event) -> None:
+        """Take the next event of the run."""
+        super().add(event)
+        if isinstance(event, Respond) and event.span == self._span:
+            self._all.update(event.content.encode())
+
+    def knows(self, reply: str) -> bool:
+        """True if a reply says nothing that was not streamed."""
+        known = {self.text.strip(), self.last.strip()}
+        return not reply or reply.strip() in known or hashlib.sha256(reply.encode()).digest() == self._all.digest()
+
+    def missing(self, reply: str) -> tuple[str, bool]:
+        """Return what of a reply was not streamed: (the rest, True) of an answer streamed in part, else (the whole, False)."""
+        rest = bool(self.text) and reply.startswith(self.text)
+        return (reply[len(self.text) :] if rest else reply), rest

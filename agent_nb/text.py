@@ -1,0 +1,169 @@
+"""Which text blocks are one text, and which text is the answer.
+
+Why one place: cards, exports, frames, codecs, sub-agents and the next request all show or send what the model said; they ask here, so
+that none of them has another text than the others.
+
+Rules
+- The text blocks of a turn are one text as they came: nothing is put between them, white space counts, and a thought in between does
+  not part them.
+- A call, an error, the start of a node, the end of a model request, a block that goes back to its provider (a server's tool) and
+  another message of a foreign protocol part one text from the next.
+- A reply that a foreign protocol gives whole stands instead of the text it repeats; the rest of a reply goes on with that text.
+- The answer is the reply at the end of the run where the protocol has one, else what the last turn that answered said, a blank line
+  between its texts. What a sub-agent says is not part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from .events import RESEND, Approval, Call, Delta, End, Error, Event, Execute, Extension, Node, Respond, Result, Started, User
+
+#: How a block of text stands to those before it: it begins a text, goes on with the last one, stands instead of it, or is a block that
+#: had begun; "" for an event that is not text.
+Step = Literal["", "begin", "go_on", "instead", "same"]
+
+_PARTING = (User, Call, Execute, Approval, Started, Result, Error)
+_REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold its answer
+
+
+class Texts:
+    """Sorts the blocks of one run, or of one span of it, into texts. Deltas may be among the events, or not."""
+
+    def __init__(self) -> None:
+        self._turn = -1
+        self._parted = True  # something stands between the last text and what comes
+        self._complete = False  # the protocol has closed the last text
+        self._message = ""
+        self._begun: set[str] = set()  # blocks whose deltas have come
+
+    @property
+    def over(self) -> bool:
+        """Whether the last text is complete: what comes next begins another."""
+        return self._parted or self._complete
+
+    def add(self, event: Event) -> Step:
+        """Take the next event; return how the block stands to the texts before it."""
+        kind = type(event)
+        if kind is Respond or (kind is Delta and event.of == "respond"):  # type: ignore[attr-defined]  # of a delta
+            return self._say(event)
+        self._parted = self._parted or parts(event)
+        return ""
+
+    def _say(self, event: Any) -> Step:
+        live = type(event) is Delta
+        if event.block in self._begun:
+            self._begun -= set() if live else {event.block}
+            self._complete = self._complete or _closes(event)
+            return "same"
+        if live:
+            self._begun.add(event.block)
+        step = self._step(event)
+        self._turn, self._parted, self._complete = event.turn, False, _closes(event)
+        self._message = message_of(event) or self._message
+        return step
+
+    def _step(self, event: Any) -> Step:
+        again = event.turn == self._turn
+        how = repeats(event)
+        if how:
+            return "begin" if not again or (how == "instead" and self._parted) else how
+        message = message_of(event)
+        other = bool(message and self._message and message != self._message)
+        return "go_on" if again and not self.over and not other else "begin"
+
+
+class Answer:
+    """The answer of a run, or of a run inside it (`span`), as its events come; `text` is as it was written, white space around included."""
+
+    def __init__(self, span: str = "") -> None:
+        self.last = ""  # the newest block
+        self._span = span
+        self._texts = Texts()
+        self._turn = -1
+        self._said: list[list[str]] = []  # the blocks of each text of the turn
+        self._before = ""  # the answer of the turns before
+        self._told = ""
+
+    def add(self, event: Event) -> None:
+        """Take the next event of the run."""
+        if type(event) is Delta or (event.parent if isinstance(event, Node) else event.span) != self._span:
+            return
+        self._told = reply_of(event) or self._told
+        step = self._texts.add(event)
+        if isinstance(event, Respond):
+            self._take(event, step)
+
+    def _take(self, event: Respond, step: Step) -> None:
+        if event.turn != self._turn:
+            self._before, self._said, self._turn = self._turn_text() or self._before, [], event.turn
+        if repeats(event) == "instead":
+            self._said = [[event.content]]
+        elif step == "go_on" and self._said:
+            self._said[-1].append(event.content)
+        else:
+            self._said.append([event.content])
+        self.last = event.content
+
+    @property
+    def text(self) -> str:
+        """The answer so far; "" if there is none."""
+        return self._told or self._turn_text() or self._before
+
+    def _turn_text(self) -> str:
+        texts = [text for blocks in self._said if (text := "".join(blocks)).strip()]
+        return texts[0] if len(texts) == 1 else "\n\n".join(t.strip() for t in texts)
+
+
+def answer_text(events: Iterable[Event]) -> str:
+    """Return the answer of a run, without white space around it; "" if there is none."""
+    answer = Answer()
+    for event in events:
+        answer.add(event)
+    return answer.text.strip()
+
+
+def parts(event: Event) -> bool:
+    """Return whether an event parts the text before it from what comes after it."""
+    if isinstance(event, Delta):
+        return event.of == "call"
+    if isinstance(event, Node):
+        return event.phase == "enter" or event.name == "llm"
+    return isinstance(event, _PARTING) or (isinstance(event, Extension) and event.name == RESEND)
+
+
+def repeats(event: Event) -> Literal["", "go_on", "instead"]:
+    """Return what a block is that only a foreign protocol's reply tells: the rest of the text before it, or the whole of it anew."""
+    if isinstance(event, Respond) and (note := next((n for n in _notes(event) if n.get("derived")), None)):
+        return "go_on" if note.get("rest") else "instead"
+    return ""
+
+
+def reply_of(event: Event) -> str:
+    """Return the answer that the end of an imported run gives, "" if it gives none."""
+    if not isinstance(event, End):
+        return ""
+    found = (fields[key] for fields in _fields(event) for key in _REPLIES if isinstance(fields.get(key), str))
+    return next((text for text in found if text.strip()), "")
+
+
+def message_of(event: Event) -> str:
+    """Return the id of the message that a block is of, where its protocol has messages; else ""."""
+    return next((str(fields["messageId"]) for fields in _fields(event) if "messageId" in fields), "")
+
+
+def _closes(event: Event) -> bool:
+    """Return whether the protocol says with a block that the text is complete."""
+    return any("complete" in note for note in _notes(event))
+
+
+def _notes(event: Event) -> list[dict[str, Any]]:
+    """Return what readers of foreign formats left in an event (see codecs/notes)."""
+    return [note for note in event.extra.values() if isinstance(note, dict)] if event.extra else []
+
+
+def _fields(event: Event) -> list[dict[str, Any]]:
+    """Return the fields of the foreign lines of an event, that which opened its block first."""
+    lines = [line for note in _notes(event) for line in (note.get("start"), note)]
+    return [fields for line in lines if isinstance(line, dict) and isinstance(fields := line.get("fields"), dict)]
