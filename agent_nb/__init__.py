@@ -1,13 +1,16 @@
 """agent_nb: an `%%agent` cell magic that drives a streaming LLM agent, shows every event live and records the run in the notebook.
 
 Why everything here is lazy: `%load_ext agent_nb` must not make anyone wait for pandas, httpx or a markdown parser before they are used.
-Rules: this file holds the public names and the two hooks that IPython calls, nothing else.
+Rules: this file holds the public names and the two hooks that IPython calls, nothing else; only `launch` is imported at once, because
+what it takes out of the environment must not outlive the import.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from . import launch as launch
 
 if TYPE_CHECKING:
     from .agent import Agent as Agent

@@ -124,15 +124,15 @@ class Agent:
         *,
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
-        notes: Sequence[str] = (),
+        notes: Sequence[str | events.State] = (),
         resume: Resume | None = None,
         view: str | None = "auto",
     ) -> Stream:
         """Return the stream of a new run. Nothing happens before it is started, iterated or awaited.
 
-        `history` are the events of earlier runs of the conversation, oldest first; `notes` are remarks on it for the log;
-        `resume` is where a replay drifted: the run goes on from there. `view`: how a notebook cell that awaits it shows it (`auto`,
-        `widgets`, `html`, `text`; None: not at all). Raises UsageError on an empty prompt.
+        `history` are the events of earlier runs of the conversation, oldest first; the caller answers for them, whoever recorded them.
+        `notes` are remarks on it for the log; `resume` is where a replay drifted: the run goes on from there. `view`: how a notebook cell
+        that awaits it shows it (`auto`, `widgets`, `html`, `text`; None: not at all). Raises UsageError on an empty prompt.
         """
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")
@@ -192,8 +192,8 @@ class Agent:
         return await self(prompt, **options)
 
     def _plan(
-        self, log: EventLog, redaction: Redaction, user: events.User, notes: Sequence[str], history: Sequence[Sequence[Event]],
-        *, ask: Asker,
+        self, log: EventLog, redaction: Redaction, user: events.User, notes: Sequence[str | events.State],
+        history: Sequence[Sequence[Event]], *, ask: Asker,
     ) -> Plan:  # fmt: skip
         from .models.retry import delays
         from .tools.approval import approver

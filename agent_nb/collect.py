@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from .record import KEY, MIME, attach, log_of
+from .ranking import oldest
+from .record import KEY, attach, log_of, published
 from .rows import Place
 from .run import Run
 
@@ -114,7 +115,7 @@ def records(notebook: Mapping[str, Any]) -> list[Found]:
     for cell, record in (*_lifted(notebook), *_in_outputs(cells)):
         if record not in (listed := found.setdefault(cell, [])):
             listed.append(record)
-    return [Found(cell, record) for cell, listed in found.items() for record in sorted(listed, key=_started)]
+    return [Found(cell, record) for cell, listed in found.items() for record in oldest(listed)]
 
 
 def _lifted(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -129,14 +130,8 @@ def _lifted(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 def _in_outputs(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for cell in cells:
         for output in _list(cell.get("outputs")):
-            record = _dict(_dict(output).get("data")).get(MIME)
-            if isinstance(record, dict) and "events" in record:
+            if (record := published(output)) is not None:
                 yield str(cell.get("id", "")) or str(record.get("cell", "")), record
-
-
-def _started(record: Mapping[str, Any]) -> float:
-    started = record.get("started")
-    return float(started) if isinstance(started, int | float) else 0.0
 
 
 def _load(path: Path) -> Mapping[str, Any]:

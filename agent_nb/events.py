@@ -210,7 +210,8 @@ class Node(Event, frozen=True, tag="node"):
 
 
 class State(Event, frozen=True, tag="state"):
-    """A snapshot, update or checkpoint (`kind`) of somebody's state."""
+    """A snapshot, update or checkpoint (`kind`) of somebody's state. Ours say what a run knew of its conversation: `window` what was left
+    out, `foreign_turns` how many turns come from records of others (both stand in the header), `conversation` anything else."""
 
     type: ClassVar[str] = "state"
 
@@ -262,7 +263,8 @@ class End(Event, frozen=True, tag="end"):
 class Delta(Event, frozen=True, tag="delta"):
     """Live only: a piece of an open block. `of` is the type of the event to come (`think`, `call`, `respond`)
     or `result`: the call `block` has ended with status `text` while its result waits for its place in call order,
-    or `status`: what goes on before anything can stream, in words (a model that loads)."""
+    or `status`: what goes on before anything can stream, in words (a model that loads), or `approval`: what a replay asks about the call
+    `block`, the JSON of an Approval that is not recorded."""
 
     type: ClassVar[str] = "delta"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Subscriber = Callable[[Event], None]
-NEWS = ("result", "status")  # deltas that are no piece of a block
+NEWS = ("result", "status", "approval")  # deltas that are no piece of a block
 CONVERSATION = ("user", "think", "call", "result", "respond")
 
 

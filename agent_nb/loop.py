@@ -94,7 +94,7 @@ class Loop:
             self._log.append(events.End(status=status, finish_reason=reason))
 
     async def _begin(self) -> None:
-        """Log the beginning of the run, whatever becomes of the question for the model's name."""
+        """Log the beginning of the run, whatever becomes of the question for the model's name, and the remarks on the conversation."""
         name = ""
         try:
             name = await name_of(self._plan.model)
@@ -105,8 +105,8 @@ class Loop:
                 named = {"model": self._plan.redaction.value(clean(name))} if name else {}
                 self._log.append(events.RunStart(**{**self._plan.start, **named}))
                 self._log.append(self._user)
-                for note in self._plan.notes:
-                    self._log.append(events.State(kind="conversation", payload={"note": note}))
+            for note in self._plan.notes:
+                self._log.append(events.State(kind="conversation", payload={"note": note}) if isinstance(note, str) else note)
 
     def _stopped(self, timed: float) -> tuple[events.EndStatus, str]:
         if anyio.current_time() >= timed and self._why.reason == "user" and not self._why.detail:

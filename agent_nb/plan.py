@@ -16,6 +16,7 @@ import msgspec
 from .batch import Redaction
 from .dialects.base import Dialect
 from .errors import ModelError
+from .events import State
 from .limits import Limits
 from .messages import ToolSpec
 from .models.base import Model
@@ -37,4 +38,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = "window"
     settings: Mapping[str, Any] = {}
     start: Mapping[str, Any] = {}
-    notes: Sequence[str] = ()
+    notes: Sequence[str | State] = ()

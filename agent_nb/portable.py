@@ -72,7 +72,7 @@ def _numbers(value: Any, depth: int) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) <= SAFE else value
     if isinstance(value, int):
-        return value if abs(value) <= SAFE else float(value)
+        return value if abs(value) <= SAFE else _double(value)
     if not depth:
         raise ValueError("the value is nested too deeply")
     if isinstance(value, dict):
@@ -80,6 +80,13 @@ def _numbers(value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple):
         return [_numbers(v, depth - 1) for v in value]
     raise ValueError(f"{type(value).__name__} is no JSON value")
+
+
+def _double(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("the number is too large for JSON") from None
 
 
 class Home:

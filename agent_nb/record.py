@@ -9,6 +9,7 @@ Rules
   long `chunks` are packed; all values are packed as `portable` says. `events_of` undoes all of it.
 - `hash` covers everything but `hash`, `signature` and the bodies of payloads, which their keys name by SHA-256.
 - A record is never changed after it was made; a record of another version is read as far as it can be, and nothing in it raises.
+- A record in an output counts only where our publisher put it (`published`).
 - A run without `end` is closed as interrupted when it is read: every call has one result, `end` is the last event.
 - Pure: the home folder and the time come in, or default to the user's.
 """
@@ -96,6 +97,22 @@ def record_hash(record: Mapping[str, Any]) -> str:
         return "sha256:" + sha256(canonical({k: v for k, v in record.items() if k not in OUTSIDE}))
     except (ValueError, RecursionError):
         return ""
+
+
+def published(output: Any) -> dict[str, Any] | None:
+    """Return the record that an output carries, None if there is none or it was not shown as a run of ours.
+
+    A run of ours is a display that names the run (or the `record` of another) in its metadata, too. Nothing that a cell or a tool displays
+    does so by chance; whoever writes such an output into a file gains nothing, for it is not signed.
+    """
+    data, metadata = (output.get("data"), output.get("metadata")) if isinstance(output, dict) else (None, None)
+    record = data.get(MIME) if isinstance(data, dict) else None
+    numbers = metadata.get(KEY) if isinstance(metadata, dict) else None
+    if not isinstance(record, dict) or not isinstance(numbers, dict) or output.get("output_type") != "display_data":
+        return None
+    named = numbers.get("record", numbers.get("run"))
+    sound = isinstance(named, str) and named == record.get("id") and isinstance(record.get("events"), list)
+    return record if sound else None
 
 
 def status_of(log: Sequence[Event]) -> str:

@@ -6,6 +6,7 @@ Rules
 - A replay yields the recorded events, ids and times included; the record itself is not touched.
 - Model turns and results come from the tape. Calls that live in the kernel (`tape.lives`) run again, one after the other, so that later
   cells find their variables; their fresh results are only compared (`normal`), their fresh progress is dropped.
+- A question about such a call is shown (live only: a delta) and not recorded; the recorded decision stands in the log.
 - The first difference is the drift. A replay goes on to its end and reports it, or (`Tape.live`) stops there and hands over what is
   needed to go on with the model (`Resume`).
 - Calls whose arguments were cut or hold something redacted never run again; what else may not is in `tape`.
@@ -14,7 +15,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -23,7 +24,8 @@ import msgspec
 
 from .batch import Redaction
 from .errors import Cancelled
-from .events import Call, Event, Execute, Progress, Result
+from .event_json import encode_event
+from .events import Approval, Call, Delta, Event, Execute, Progress, Result
 from .log import EventLog
 from .normal import normal
 from .portable import canonical
@@ -151,7 +153,7 @@ class Player:
 
     async def _again(self, batch: Execute, runner: ToolRunner) -> _Fresh:
         """Run the kernel calls of a batch again, in the order in which they began, and return what they gave now."""
-        fresh = _Fresh()
+        fresh = _Fresh(self._asks)
         for call in self._ran:
             tool = runner.toolset.get(call.name) if call.call_id in batch.calls else None
             if tool is None or not lives(tool):
@@ -162,6 +164,13 @@ class Player:
             else:
                 await runner.run([(call.call_id, call.name, args, "")], fresh)
         return fresh
+
+    def _asks(self, question: Approval) -> None:
+        """Show a question about a call, or its answer, where the call stands."""
+        call = self._calls[question.call_id]
+        told = msgspec.structs.replace(question, args=self._value(question.args), extra=self._value(question.extra))
+        place: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
+        self._log.append(Delta(of=question.type, block=call.call_id, text=encode_event(told).decode(), **place))
 
     def _barred(self, call: Call, args: dict[str, Any]) -> str:
         if (call.seq, "args") in self._tape.cut or (call.seq, "raw_args") in self._tape.cut:
@@ -201,14 +210,19 @@ class Player:
 
 
 class _Fresh(Report):
-    """Takes down what a runner reports of calls that run again."""
+    """Takes down what a runner reports of calls that run again; `ask` gets questions and their answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, ask: Callable[[Approval], None]) -> None:
         self.outcomes: dict[str, Outcome] = {}
         self.updates: dict[str, list[Update]] = {}
+        self._ask = ask
+        self._open = ""
 
     def approval(self, call_id: str, **fields: Any) -> None:
-        """The recorded decision stands in the log."""
+        """Pass a question on, and the answer to it; a decision without a question stands in the log, as it was recorded."""
+        if fields["stage"] == "requested" or self._open == call_id:
+            self._ask(Approval(call_id=call_id, **fields))
+            self._open = call_id if fields["stage"] == "requested" else ""
 
     def started(self, call_id: str) -> None:
         """So does the start."""

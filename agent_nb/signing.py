@@ -6,6 +6,7 @@ and it never leaves the machine. Code in a record runs again on replay only if t
 Rules
 - HMAC-SHA256 over a prefix of our own and the content hash; comparing takes constant time.
 - An empty key signs nothing and verifies nothing.
+- Whose a record is, is asked in one place (`mine`), of whole records (see `record.attach`).
 - Only `user_key` touches the disk; it makes the secret when there is none, as Jupyter does, and returns b"" when it cannot.
 """
 
@@ -48,10 +49,15 @@ def intact(record: Mapping[str, Any]) -> bool:
 def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
     """Return whether the holder of `key` signed exactly this content."""
     signature = record.get("signature")
-    content = record_hash(record)
-    if not key or not content or not isinstance(signature, str):
+    if not key or not isinstance(signature, str):
         return False
-    return hmac.compare_digest(signature.encode(), _signature(content, key).encode())
+    content = record_hash(record)
+    return bool(content) and hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(content, key).encode())
+
+
+def mine(record: Mapping[str, Any], key: bytes) -> bool:
+    """Return whether this user stands for a record: the holder of `key` signed it, and nothing of it was changed since."""
+    return signed_by(record, key) and intact(record)
 
 
 def _signature(content: str, key: bytes) -> str:

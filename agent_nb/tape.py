@@ -4,15 +4,17 @@ Why apart from `replay`: finding a record and trusting its code are decisions; p
 
 Rules
 - A run is found by the digests of its inputs (`inputs`); a record whose content does not have the hash it names does not count.
-- Code in a record is foreign code unless this user signed the record or says to trust it: it runs again only after somebody allowed it.
-  A recorded approval counts only then, and for exactly its arguments; what the policy denies now is denied.
 - What lives in the kernel runs again: tools that say so, and functions of the notebook that say nothing and use its variables
   (`tools.reads`). Calls that were denied, cancelled or timed out never do.
-- A function that runs unasked when live needs no trust either: the notebook shows what it does.
+- A call of a record that this user has not signed is foreign, unless the user says to trust it: whatever its tool does, it runs again only
+  after somebody allowed exactly its arguments, for the code is the notebook's and the arguments are a stranger's. Nor does such a record
+  go on live: what it says is no beginning of a run of this user.
+- A recorded approval counts in a record that is not foreign, for exactly its arguments; what the policy denies now is denied.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,8 +25,8 @@ from .events import Approval, Call, Event, Result, Started
 from .inputs import INPUTS, changed, recorded_inputs
 from .portable import canonical
 from .record import attach, events_of
-from .signing import intact, signed_by
-from .tools.approval import Approver
+from .signing import intact, mine
+from .tools.approval import Approver, settled
 from .tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from .tools.policy import Policy
 from .tools.reads import reads
@@ -35,7 +37,9 @@ Status = Literal["recorded", "stale", "tampered", "unrecorded"]
 TAMPERED = "the record was changed after it was made: its hash does not fit"
 RERUN = ("ok", "error")  # a call that ended so may run again
 FOREIGN = "This code comes from a record that you have not signed"
-TRUST = f"{FOREIGN}, and there is nobody to ask. If you trust the notebook: --trust-record"
+WARNING = f"{FOREIGN}."
+NOBODY = "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
+TRUST = f"{FOREIGN}, {NOBODY}"
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +117,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True):
         live: bool = False,
         home: str | None = None,
     ) -> Tape:
-        """Return the tape of a record; it is trusted when `key` signed it, or with `trust`.
+        """Return the tape of a record; it is trusted when `key` signed it, or with `trust`. `live` counts only then.
 
         Raises UsageError when the record's hash does not fit.
         """
@@ -122,7 +126,8 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again.")
         cuts = whole.get("cut")
         places = {(c.get("seq", 0), c.get("field", "")) for c in cuts if isinstance(c, dict)} if isinstance(cuts, list) else set()
-        return cls(events=events_of(whole, home=home), trusted=trust or signed_by(whole, key), live=live, cut=frozenset(places))
+        trusted = trust or mine(whole, key)
+        return cls(events=events_of(whole, home=home), trusted=trusted, live=live and trusted, cut=frozenset(places))
 
     @property
     def run(self) -> str:
@@ -142,7 +147,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True):
 
     def foreign(self, toolset: Toolset) -> list[Call]:
         """Return the calls that would run again and must not unless somebody allows it: nobody trusts this record."""
-        return [] if self.trusted else [c for c in self.again(toolset) if toolset[c.name].effect != "none"]
+        return [] if self.trusted else self.again(toolset)
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: as the model gave them, or as they were approved."""
@@ -161,42 +166,50 @@ def lives(tool: Tool) -> bool:
 
 
 class TapeApprover(Approver):
-    """The gate for calls of a tape: recorded approvals count if the tape is trusted, foreign code needs a fresh yes."""
+    """The gate for calls of a tape: recorded approvals count if the tape is trusted, foreign calls need a fresh yes."""
 
     def __init__(self, tape: Tape, policy: Policy | None = None, ask: Asker | None = None) -> None:
         super().__init__(policy, ask)
         self._tape = tape
         self._given = policy or Policy()
-        self._allowed: set[str] = set()
+        self._allowed: set[tuple[str, str]] = set()  # foreign calls, by name and arguments
 
     async def decide(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
         """Return the decision on calling `tool` with `args` again."""
         verdict, reason = self._given.judge(tool, args)
         if verdict == "deny":
             return Decision(False, reason=reason or "the policy denies it now")
+        if not self._tape.trusted:
+            return await self._foreign(tool, args, context, report)
         if verdict == "allow" and tool.effect == "none":
             return Decision(True, reason=reason)
-        if not self._tape.trusted:
-            return await self._foreign(tool, args, context)
         recorded = self._tape.approval(context.call_id)
         if recorded is not None and recorded.decision == "allow" and _same(recorded.args, args):
             return Decision(True, by="recording")
         return await super().decide(tool, args, context, report)
 
-    async def _foreign(self, tool: Tool, args: dict[str, Any], context: ToolContext) -> Decision:
-        if {"run", tool.name} & self._allowed:
+    async def _foreign(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
+        """Ask about a call of somebody else's. A yes for all of a tool or of the run is one for these arguments, as often as they come."""
+        call = (tool.name, _text(args))
+        if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
-        question = Question(context.call_id, tool.name, args, tool.effect, f"{FOREIGN}.")
+        question = Question(context.call_id, tool.name, args, tool.effect, WARNING, exact=uuid.uuid4().hex)
+        report.approval(context.call_id, stage="requested", args=args, extra={"warning": WARNING, "question": question.exact})
         answer = await self.ask(question) if self.ask is not None else None
-        if answer is None:
-            return Decision(False, reason=TRUST)
-        if answer.allow and answer.scope != "once":
-            self._allowed.add("run" if answer.scope == "run" else tool.name)
-        return answer
+        decision = Decision(False, reason=TRUST) if answer is None else answer
+        if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
+            self._allowed.add(call)
+        settled(report, context.call_id, args, decision)
+        return decision
 
 
 def _same(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
+    return recorded is not None and _text(recorded) == _text(args) != ""
+
+
+def _text(args: dict[str, Any]) -> str:
+    """Return arguments as canonical text, "" for what is no JSON."""
     try:
-        return recorded is not None and canonical(recorded) == canonical(clean_value(args))
+        return canonical(clean_value(args))
     except ValueError:
-        return False
+        return ""

@@ -22,7 +22,8 @@ def record(answer="Hello."):
 @pytest.fixture
 def notebook(tmp_path):
     """A notebook file with one agent cell whose record is still in its output."""
-    output = {"output_type": "display_data", "data": {"text/plain": "Hello.", MIME: record()}, "metadata": {}}
+    shown = {"data": {"text/plain": "Hello.", MIME: record()}, "metadata": {"agent_nb": {"run": "run1"}}}
+    output = {"output_type": "display_data", **shown}
     cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": "%%agent\nhi", "outputs": [output]}
     nb = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     path = tmp_path / "n.ipynb"

@@ -68,7 +68,7 @@ class Clicks:
     """Questions that buttons answer. `ask` waits on the agent's loop; `approve` and `deny` are called from any thread."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
 
     @property
     def actions(self) -> dict[str, Callable[[Mapping[str, Any]], None]]:
@@ -78,7 +78,7 @@ class Clicks:
     async def ask(self, question: Question) -> Decision | None:
         """Wait for the click that answers `question`."""
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._waiting[question.call_id] = answer
+        self._waiting[question.call_id] = (answer, question)
         try:
             return await answer
         finally:
@@ -94,8 +94,8 @@ class Clicks:
         self._answer(payload, Decision(False, by="click", reason="the user said no"))
 
     def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
-        answer = self._waiting.get(str(payload.get("call_id", "")))
-        if answer is not None:
+        answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
+        if answer is not None and question is not None and question.exact in ("", payload.get("question")):
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
 
@@ -129,7 +129,8 @@ def wording(question: Question) -> str:
     lines += [f"  {printable(name)} = {_shown(value)}" for name, value in question.args.items()]
     if question.preview:
         lines.append(_clip(printable(question.preview)))
-    return "\n".join([*lines, f"Allow it? [y]es, [n]o, [a]lways {printable(question.name)} in this run: "])
+    always = "" if question.exact else f", [a]lways {printable(question.name)} in this run"
+    return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
 
 
 def printable(text: str) -> str:

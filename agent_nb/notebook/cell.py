@@ -1,4 +1,4 @@
-"""Which cell is running: its identity, and what its front end told the kernel about itself.
+"""Which cell is running: its identity, and what the sender of its request asks for.
 
 Why: a conversation belongs to cells, a record too, and both must survive a rerun. Jupyter front ends send the cell's id with
 each request; plain nbclient, consoles and terminals do not.
@@ -6,6 +6,8 @@ each request; plain nbclient, consoles and terminals do not.
 Rules
 - Read it on the cell's thread when the magic starts: later the request may be another.
 - A cell without an id is known by the SHA-256 of its inputs and how many cells of the same inputs ran before it.
+- JupyterLab copies a cell's metadata into its request: what a request asks for counts only with the proof that it comes from our runner
+  (`launch`). What can only restrict a cell (`UNPROVED`) needs none.
 - Nothing here raises: whatever a kernel does not offer is as if it were not there.
 """
 
@@ -17,13 +19,19 @@ from typing import Any
 
 import msgspec
 
+from .. import launch
+
 OURS = "agent_nb"  # key of the request metadata that our own runner sends
+PROOF = "proof"  # under OURS: the secret of the kernel that is spoken to
+HEADLESS = "headless"
+RERUN = "rerun"
+UNPROVED = {RERUN: "replay", HEADLESS: True}
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A running cell. `id` is the notebook's cell id ("" when unknown), `key` identifies the cell either way.
 
-    `stdin` says whether `input()` may be asked, `kernel` whether this is a Jupyter kernel, `sent` is what our runner sent along.
+    `stdin` says whether `input()` may be asked, `kernel` whether this is a Jupyter kernel, `sent` is what our runner asks for (`asked`).
     """
 
     key: str
@@ -49,15 +57,21 @@ class Cells:
         cell_id = cell_id if isinstance(cell_id, str) else ""
         kernel = getattr(shell, "kernel", None) is not None
         allowed = bool(_dict(request.get("content")).get("allow_stdin")) if kernel else _terminal_stdin()
-        sent = _dict(metadata.get(OURS))
-        return Cell(
-            key=cell_id or self._hash(line, body), id=cell_id, line=line, body=body, stdin=allowed, kernel=kernel, sent=sent
-        )
+        key = cell_id or self._hash(line, body)
+        return Cell(key=key, id=cell_id, line=line, body=body, stdin=allowed, kernel=kernel, sent=asked(metadata.get(OURS)))
 
     def _hash(self, line: str, body: str) -> str:
         digest = content_hash(line, body)
         self._seen[digest] += 1
         return f"sha256:{digest}:{self._seen[digest]}"
+
+
+def asked(told: Any) -> dict[str, Any]:
+    """Return what counts of the value under `OURS` in a request's metadata, which anybody may have written."""
+    told = _dict(told)
+    if launch.LAUNCH.proves(told.get(PROOF)):
+        return {name: value for name, value in told.items() if name != PROOF}
+    return {name: value for name, value in UNPROVED.items() if type(told.get(name)) is type(value) and told[name] == value}
 
 
 def content_hash(line: str, body: str) -> str:

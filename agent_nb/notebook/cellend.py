@@ -86,7 +86,9 @@ class CellEnd:
         self.session.keep(self.cell, run, self.options.output)
         self._show(run, recorded=self.options.record)
         if self._conversation is not None:
-            self._conversation.commit(Turn(self.cell.key, run.log, self.options.new), live=self._choice.tape is None)
+            played = self._choice.record
+            foreign = played is not None and not self.session.library.owns(played)
+            self._conversation.commit(Turn(self.cell.key, run.log, self.options.new, foreign), live=self._choice.tape is None)
             if run.status == "error" and not run.answer:
                 self._conversation.forget(self.cell.key)
         for _, fault in run.log.faults:
@@ -117,7 +119,8 @@ class CellEnd:
         """Leave the static view of an ended run in the output, and its record if it is to be kept."""
         kept = self._place.record or self._choice.record  # a run that never began replaces nothing
         record = {MIME: self._record(run)} if recorded else {MIME: dict(kept)} if kept is not None else {}
-        numbers = {KEY: {**summary(run, recorded=recorded), **self._replayed()}}
+        named = {"record": kept.get("id", "")} if kept is not None and not recorded else {}
+        numbers = {KEY: {**summary(run, recorded=recorded), **named, **self._replayed()}}
         final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}
         if self._place.view is not None:
             self._swap(self._place.view, final, numbers)

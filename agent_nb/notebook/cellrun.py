@@ -12,6 +12,7 @@ Rules
   nothing behind it runs; a press at any moment of the cell counts, also when the run is over.
 - A replay that drifts in the mode `auto` goes on live in the same view, and the button of a replay runs live in its place.
 - A run that failed without an answer is no turn of the conversation.
+- Turns that come from records of others are named before a model reads them; with nobody to see that, they need trust.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from ..view.live import open_view
 from ..view.renderer import HERTZ
 from .again import RunLive
 from .asking import either_asker, stdin_asker
+from .cell import RERUN
 from .cellend import DRIFT, CellEnd
 from .conversations import remarks
 from .driver import Driver
@@ -49,7 +51,7 @@ from .kernel_interrupts import cell_interrupts
 from .options import Options
 from .publish import publish
 from .relay import send
-from .rerun import Choice, as_sent, choose, mode, trusted
+from .rerun import Choice, as_sent, choose, mode, only_replays, trusted, vouched
 from .session import secrets
 from .streams import UntilDrift, Work
 
@@ -98,6 +100,7 @@ class CellRun(CellEnd):
         )
         rebuilt = 0 if options.new else self.session.rebuild(conversation, self.cell)
         history = conversation.before(self.cell.key, fresh=options.new)
+        foreign = conversation.foreign(self.cell.key, fresh=options.new)
         notes = remarks(rebuilt, conversation.later(self.cell.key))
         if view_kind(options.view, cell) == "widgets" and (may_click(cell) or self._taking):
             self._clicks = self._place.clicks
@@ -114,8 +117,9 @@ class CellRun(CellEnd):
             sys.stderr.write(f"agent_nb: {choice.found.problem}. It is not played; the cell runs live.\n")
 
         def start(driver: Driver, resume: Resume | None) -> Work:
+            told: list[str | events.State] = [*notes, *vouched(foreign, trust=trusted(self.cell), can_ask=can_ask)]
             agent.host, agent.ask = driver.host, self._asker(driver)
-            stream = agent(prompt, attachments=attached, history=history, notes=notes, resume=resume)
+            stream = agent(prompt, attachments=attached, history=history, notes=told, resume=resume)
             self._keep_journal(stream.log)
             return self._open(driver, stream, agent, taken=len(resume.events) if resume is not None else 0)
 
@@ -141,6 +145,7 @@ class CellRun(CellEnd):
             can_click=lambda: self._place.can_click(),  # noqa: PLW0108  (it changes with the run)
             publish=publish,
             badge=badge,
+            recorded=isinstance(stream, Replay),
             run_live=self._button() if isinstance(stream, Replay) else None,
             hz=UNSEEN if headless(self.cell) else HERTZ,
         )
@@ -148,7 +153,7 @@ class CellRun(CellEnd):
 
     def _button(self) -> Callable[[], None] | None:
         """Return what runs this replayed cell live when its button is pressed, where such a press arrives."""
-        if not (self.cell.kernel and view_kind(self.options.view, self.cell) == "widgets"):
+        if only_replays() or not (self.cell.kernel and view_kind(self.options.view, self.cell) == "widgets"):
             return None
         self._again = RunLive(self.session.shell, self._go_live, self._busy)
         self._again.refused = lambda: self._place.view.unpress("run_live:") if self._place.view is not None else None
@@ -161,7 +166,7 @@ class CellRun(CellEnd):
 
     async def _go_live(self) -> None:
         """Run this cell live in the place of its replay."""
-        cell = msgspec.structs.replace(self.cell, stdin=False, sent={**self.cell.sent, "rerun": "live"})
+        cell = msgspec.structs.replace(self.cell, stdin=False, sent={**self.cell.sent, RERUN: "live"})
         self.session.staying.pop(cell.key, None)
         self._place.record = self._choice.record
         await type(self)(self.session, cell, self._parse, place=self._place).go()

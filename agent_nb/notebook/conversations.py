@@ -7,6 +7,8 @@ Rules
 - A cell sees the turns before its own, back to the last turn that started anew; a cell without a turn sees all of them.
 - Running a cell again replaces its turn in its place. If it was live, the later turns are dropped, because they answered
   something else, up to the next turn that started anew; a replay leaves them.
+- A turn that comes from a record says whether that is the user's own. One that is not counts for matching and replaying; before a live
+  run, which sends it to a model, it is named.
 - One live run per conversation at a time.
 - This file knows no kernel: cells are keys, runs are sequences of events.
 """
@@ -23,11 +25,12 @@ from ..events import Event
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What one cell said and was answered; `fresh`: it started the conversation anew."""
+    """What one cell said and was answered; `fresh`: it started the conversation anew, `foreign`: it comes from somebody else's record."""
 
     cell: str
     events: Sequence[Event]
     fresh: bool = False
+    foreign: bool = False
 
 
 class Conversation:
@@ -40,11 +43,18 @@ class Conversation:
 
     def before(self, cell: str, *, fresh: bool = False) -> list[Sequence[Event]]:
         """Return the runs that `cell` sees, oldest first; none when it starts anew (`fresh`)."""
+        return [turn.events for turn in self._seen(cell, fresh)]
+
+    def foreign(self, cell: str, *, fresh: bool = False) -> int:
+        """Return how many of these runs come from records of others."""
+        return sum(turn.foreign for turn in self._seen(cell, fresh))
+
+    def _seen(self, cell: str, fresh: bool) -> list[Turn]:
         if fresh:
             return []
-        seen: list[Sequence[Event]] = []
+        seen: list[Turn] = []
         for turn in self.turns[: self._place(cell)]:
-            seen = [turn.events] if turn.fresh else [*seen, turn.events]
+            seen = [turn] if turn.fresh else [*seen, turn]
         return seen
 
     def later(self, cell: str) -> int:
@@ -112,6 +122,14 @@ class Conversations:
 def remarks(rebuilt: int, later: int) -> list[str]:
     """Return what is to be said of a conversation: turns rebuilt from records, and later turns that are dropped."""
     return [*_rebuilt(rebuilt), *_notes(later)]
+
+
+def named(foreign: int) -> str:
+    """Return words for turns that come from records of others ("" when there are none)."""
+    if not foreign:
+        return ""
+    turns = "1 earlier turn comes from a record" if foreign == 1 else f"{foreign} earlier turns come from records"
+    return f"{turns} you did not sign"
 
 
 def _rebuilt(turns: int) -> list[str]:

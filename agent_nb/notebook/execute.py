@@ -4,6 +4,8 @@ Why a client of our own: plain nbclient tells the kernel neither which cell runs
 be found again. This one sends what JupyterLab sends, and lifts the records when it is done.
 
 Rules
+- Each kernel gets a secret of its own, in its own environment only, and every request carries it (`launch`): what a notebook's metadata
+  asks for is nobody's word.
 - The executed notebook is returned, and written by the caller, also when a cell has failed.
 - No widget state is stored: the static views need none.
 - A notebook without cell ids gets them, because a record belongs to a cell.
@@ -14,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,13 +26,14 @@ from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
 
+from .. import launch
 from ..errors import UsageError
 from .asking import printable
-from .cell import OURS
-from .frontend import HEADLESS
+from .cell import HEADLESS, OURS, PROOF, RERUN
 from .library import SENT
 from .metadata import lift, load, records, summaries
 from .relay import STREAM
+from .whereis import SESSION
 
 DEFAULT_KERNEL = "python3"
 IDS = 5  # the minor version of notebook format 4 that has cell ids
@@ -47,14 +50,25 @@ class Outcome(msgspec.Struct):
 
 
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
-    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records."""
+    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records.
 
-    def __init__(self, nb: Any, sent: dict[str, Any], on_cell: OnCell, **options: Any) -> None:
+    `environment` is added to the kernel's.
+    """
+
+    def __init__(self, nb: Any, sent: dict[str, Any], on_cell: OnCell, *, environment: Mapping[str, str] = {}, **options: Any) -> None:
         super().__init__(nb, **options)
         self._sent = sent
+        self._environment = environment
+        self._proof = ""
         self._records = records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
+
+    async def async_start_new_kernel(self, **options: Any) -> None:
+        """Start a kernel that knows our requests."""
+        self._proof = launch.secret()
+        environment = {**(options.pop("env", None) or os.environ), **self._environment, launch.PROOF: self._proof}
+        await super().async_start_new_kernel(env=environment, **options)
 
     async def async_start_new_kernel_client(self) -> Any:
         """Connect to the kernel; from then on every execution request carries the cell's id."""
@@ -64,7 +78,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         def msg(msg_type: str, content: Any = None, parent: Any = None, header: Any = None, metadata: Any = None) -> Any:
             if msg_type == "execute_request" and self._cell is not None:
                 cell_id = self._cell.get("id")
-                sent = {**self._sent, SENT: self._records.get(cell_id, [])}
+                sent = {**self._sent, SENT: self._records.get(cell_id, []), PROOF: self._proof}
                 metadata = {**(metadata or {}), "cellId": cell_id, OURS: sent}
             return plain(msg_type, content, parent, header, metadata)
 
@@ -93,12 +107,14 @@ def execute(
     on_cell: OnCell = lambda *_: None,
     prepare: Callable[[Any], None] = lambda _: None,
     stream: str = "",
+    strict: bool = False,
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
     `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
     again that this user has not signed; `timeout` is in seconds per cell (None: none); `on_cell` gets index, number of cells and source
-    before each code cell; `prepare` may change the notebook before it runs; `stream` is a file to which the runs append their events.
+    before each code cell; `prepare` may change the notebook before it runs; `stream` is a file to which the runs append their events;
+    `strict` lets nothing run live, whatever the cells say.
     Raises UsageError when the file is no notebook or its kernel is not installed.
     """
     nb = _read(path)
@@ -106,8 +122,9 @@ def execute(
     where = path.resolve()
     client = Client(
         nb,
-        {HEADLESS: True, "notebook": str(where), "model": model, "rerun": rerun, "trust": trust, STREAM: stream},
+        {HEADLESS: True, "notebook": str(where), "model": model, RERUN: rerun, "trust": trust, STREAM: stream},
         on_cell,
+        environment={SESSION: str(where), **({launch.STRICT: "1"} if strict else {})},
         kernel_name=_kernel(nb, kernel),
         timeout=timeout,
         store_widget_state=False,
@@ -118,7 +135,7 @@ def execute(
     failure = ""
     with tempfile.TemporaryFile() as said:  # what the kernel process says is news only when it dies
         try:
-            asyncio.run(client.async_execute(env={**os.environ, "JPY_SESSION_NAME": str(where)}, stderr=said))
+            asyncio.run(client.async_execute(stderr=said))
         except CellExecutionError as fault:
             failure = f"{fault.ename}: {fault.evalue}"
         except DeadKernelError as fault:

@@ -14,9 +14,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .cell import Cell
-
-HEADLESS = "headless"  # key of what our runner sends
+from .cell import HEADLESS, Cell
 
 
 def headless(cell: Cell) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 from ..collect import records
 from ..compare import items
 from ..errors import UsageError
-from ..record import KEY, MIME, VERSION, events_of
+from ..record import KEY, MIME, VERSION, events_of, published
 from . import metadata
 from .transform import source_of
 
@@ -99,9 +99,8 @@ def _bare(nb: dict[str, Any]) -> None:
     (nb.get("metadata") or {}).pop(KEY, None)
     for cell in nb["cells"]:
         for output in (cell.get("outputs") or []) if isinstance(cell, dict) else []:
-            data = output.get("data") if isinstance(output, dict) else None
-            if isinstance(data, dict) and isinstance(record := data.get(MIME), dict) and "events" in record:
-                data[MIME] = {"version": VERSION, "ref": record.get("id", "")}
+            if (record := published(output)) is not None:
+                output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
 
 
 def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:

@@ -4,7 +4,8 @@ Why three places: the file lags behind what a front end shows until it is saved,
 should need no file at all.
 
 Rules
-- A cell's own records come newest first, each run once; the kernel's own count before the file's.
+- Of a cell's records those count first that this kernel made, then the others as they are `ranked`; each run counts once.
+- What the cells above have said comes from whole records only; whose they are goes along.
 - Without a cell id, a cell is found by the hash of its text and how many cells of that text ran before it.
 - A run that stands with several cells (a cell was pasted) was said once: by the cell it was made in, as long as that one has it.
 - The file is read only when it is needed and again only when it has changed; whatever is wrong with it is as if there were none.
@@ -21,8 +22,10 @@ from typing import Any
 import msgspec
 
 from .. import collect
+from ..ranking import KEPT, newest, ranked
 from ..record import events_of
 from ..run import Run
+from ..signing import intact, mine, user_key
 from ..tape import candidates
 from .cell import Cell, content_hash
 from .conversations import Turn
@@ -30,15 +33,14 @@ from .metadata import cleared
 from .transform import source_of
 from .whereis import served_path, session_path, told_path
 
-KEPT = 3
 FRESH = 5.0  # seconds for which the answer of a Jupyter server holds
 SILENCE = 60.0  # seconds without asking again, when no Jupyter server knew this kernel
 SENT = "runs"  # what our runner sends: the records of the cell
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a notebook file holds of us: records by cell id (newest first), the order of its cells, the source of each code cell,
-    and which cells have a record but no output."""
+    """What a notebook file holds of us: records by cell id, the order of its cells, the source of each code cell, and which cells have a
+    record but no output."""
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
@@ -73,9 +75,13 @@ class Library:
         self._made[key] = [record, *others][:KEPT]
 
     def of(self, cell: Cell) -> list[Mapping[str, Any]]:
-        """Return the records of a cell, newest first."""
-        own = self._made.get(cell.key, [])
-        return self._known([*own, *self._elsewhere(cell)])
+        """Return the records of a cell in the order in which they count."""
+        return self._known([*newest(self._made.get(cell.key, [])), *ranked(self._elsewhere(cell), user_key())])
+
+    def owns(self, record: Mapping[str, Any]) -> bool:
+        """Return whether this kernel made a record, or this user."""
+        made = {(r.get("id"), r.get("hash")) for listed in self._made.values() for r in listed}
+        return (record.get("id"), record.get("hash")) in made or mine(record, user_key())
 
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
         """Forget the records of these cells (None: of all); return the ids of their runs, those in the file included."""
@@ -116,11 +122,12 @@ class Library:
         file = self.file(cell.sent)
         if SENT in cell.sent or cell.id not in file.order:
             return []
-        turns = []
+        turns, key = [], user_key()
         for above in file.order[: list(file.order).index(cell.id)]:
-            record = next((r for r in self._known(file.runs.get(above, ())) if r.get("conversation", "main") == conversation), None)
+            known = self._known(ranked(file.runs.get(above, ()), key))
+            record = next((r for r in known if r.get("conversation", "main") == conversation and intact(r)), None)
             if record is not None and file.said_by(above, record):
-                turns.append(Turn(above, events_of(record), bool(record.get("fresh"))))
+                turns.append(Turn(above, events_of(record), bool(record.get("fresh")), foreign=not self.owns(record)))
         return [t for t in turns if Run(t.events).status == "ok" or Run(t.events).answer]  # type: ignore[arg-type]  # any sequence does
 
     def _elsewhere(self, cell: Cell) -> Sequence[Mapping[str, Any]]:
@@ -134,9 +141,10 @@ class Library:
 
     def _known(self, found: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return each run once, without those that were forgotten."""
-        by_id = {str(r.get("id", "")): r for r in reversed(list(found))}
-        kept = [r for key, r in by_id.items() if key not in self._gone]
-        return sorted(kept, key=lambda r: _number(r.get("started")), reverse=True)
+        by_id: dict[str, Mapping[str, Any]] = {}
+        for record in found:
+            by_id.setdefault(str(record.get("id", "")), record)
+        return [record for run, record in by_id.items() if run not in self._gone]
 
 
 def _occurrence(cell: Cell) -> int:
@@ -149,12 +157,9 @@ def _parsed(notebook: Any) -> File:
         return NOTHING
     runs: dict[str, list[Mapping[str, Any]]] = {}
     for found in collect.records(notebook):
-        runs.setdefault(found.cell, []).insert(0, found.record)
+        runs.setdefault(found.cell, []).append(found.record)
     cells = notebook.get("cells")
     cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
     sources = {str(c.get("id", "")): source_of(c) for c in cells if c.get("cell_type") == "code"}
     return File(runs, [str(c.get("id", "")) for c in cells], sources, cleared({**notebook, "cells": cells}))
 
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, Unicode
 
-from . import kernel_interrupts, options, transform
+from . import kernel_interrupts, options, publish, transform
 
 if TYPE_CHECKING:
     from .cellrun import CellRun
@@ -111,12 +111,14 @@ def load(shell: Any) -> None:
         shell.register_magics(AgentMagics)
     transform.install(shell)
     kernel_interrupts.install(shell)
+    publish.guard(shell)
 
 
 def unload(shell: Any) -> None:
     """Take magics, configuration and transformer out of an IPython shell."""
     transform.uninstall(shell)
     kernel_interrupts.uninstall(shell)
+    publish.unguard(shell)
     ours = _loaded(shell)
     if ours is None:
         return

@@ -6,7 +6,8 @@ Why: records in outputs vanish with "clear outputs" and fill the screen of a dif
 Rules
 - `lift` is idempotent, and never touches a notebook in which there is nothing of ours.
 - What the file on disk has is kept (`previous`): a front end's stale copy must not erase a log. Of each cell the newest
-  three runs stay, newest first.
+  three runs stay, newest first; no record takes the place of one that this user has signed (`ranking`), nor do its payloads.
+- Only what our publisher put into an output is lifted (`record.published`).
 - Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second; a front end
   that loaded them before does not bring them back without their cell.
 - A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Split and merged cells: `heirs`.
@@ -26,11 +27,13 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ..errors import UsageError
-from ..portable import sha256
-from ..record import KEY, LIVE, MIME, VERSION, attach, detach, payload_keys
+from ..portable import payload_key, sha256
+from ..ranking import kept
+from ..record import KEY, LIVE, MIME, VERSION, attach, detach, payload_keys, published
+from ..signing import mine as signed
+from ..signing import user_key
 from .heirs import inherited, leaving
 
-KEPT = 3
 FORGET = "forget"
 FORGOTTEN = "forgotten"
 REMEMBERED = 500  # forgotten runs
@@ -163,17 +166,22 @@ def _runs(value: Any) -> Runs:
 
 
 def _merged(*sources: Runs) -> Runs:
-    """Return the runs of all sources, each id once (the last source wins), newest first, at most KEPT a cell."""
+    """Return the runs of all sources, each id once (the last source wins), newest first, those that are `kept`."""
     merged: dict[str, dict[str, dict[str, Any]]] = {}
     for source in sources:
         for cell, listed in source.items():
-            merged.setdefault(cell, {}).update({r["id"]: r for r in listed})
-    return {cell: sorted(by_id.values(), key=_started, reverse=True)[:KEPT] for cell, by_id in merged.items()}
+            found = merged.setdefault(cell, {})
+            for record in listed:
+                found[record["id"]] = _either(found.get(record["id"]), record)
+    return {cell: kept(by_id.values(), user_key()) for cell, by_id in merged.items()}
 
 
-def _started(record: dict[str, Any]) -> float:
-    started = record.get("started")
-    return float(started) if isinstance(started, int | float) else 0.0
+def _either(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
+    """Return the second of two records of one id, unless only the first is this user's."""
+    if one is None or one == other:
+        return other
+    key = user_key()
+    return one if signed(one, key) and not signed(other, key) else other
 
 
 def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any) -> dict[str, Any]:
@@ -186,10 +194,10 @@ def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any) 
             needed = payload_keys(record)
             bare, own = detach(record)
             stored[cell].append(bare)
-            payloads |= {k: v for k, v in own.items() if k in needed}
-    kept = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in ("payloads", "gone", FORGOTTEN)}
+            payloads |= {k: v for k, v in own.items() if k in needed and (k not in payloads or payload_key(v) == k)}
+    rest = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in ("payloads", "gone", FORGOTTEN)}
     optional = {"payloads": dict(sorted(payloads.items())), "gone": gone, FORGOTTEN: forgotten}
-    return {**kept, "version": VERSION, "runs": stored, **{k: v for k, v in optional.items() if v}}
+    return {**rest, "version": VERSION, "runs": stored, **{k: v for k, v in optional.items() if v}}
 
 
 def cleared(nb: dict[str, Any]) -> list[str]:
@@ -215,7 +223,7 @@ def _unlifted(nb: dict[str, Any], *, index: bool = False) -> Runs:
     places = {id(c): f"#{i}" for i, c in enumerate(nb.get("cells", []))}
     for cell, output in _outputs(nb):
         key = cell.get("id") or (places[id(cell)] if index else "")
-        value = (output.get("data") or {}).get(MIME)
+        value = published(output)
         if key and _sound(value):
             found.setdefault(key, []).append(value)
     return found
@@ -281,6 +289,6 @@ def _refer(nb: dict[str, Any], runs: Runs) -> None:
     """Replace records in outputs by references, where the record has its place in the metadata."""
     known = {r["id"] for listed in runs.values() for r in listed}
     for cell, output in _outputs(nb):
-        value = (output.get("data") or {}).get(MIME)
+        value = published(output)
         if _sound(value) and cell.get("id") and value["id"] in known:
             output["data"][MIME] = {"version": VERSION, "ref": value["id"]}

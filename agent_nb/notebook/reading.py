@@ -2,7 +2,7 @@
 
 Rules
 - Files come in as paths and go out as text or data; the command line prints and writes.
-- Of each cell the newest run counts, unless all are asked for.
+- Of each cell the run counts that a replay would look at first (`ranking`), unless all are asked for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ..compare import Diff, diff
 from ..convert import decode, encode
 from ..errors import UsageError
 from ..log import EventLog
+from ..ranking import ranked
 from ..record import log_of
 from ..redact import environment_secrets, redact_text
 from ..run import Run
@@ -47,7 +48,7 @@ SHORT = {"md": "markdown", "htm": "html", "txt": "text", "jsonl": "canonical", "
 
 
 def read_runs(paths: Sequence[Path], *, every: bool = False) -> Runs:
-    """Return the runs of notebooks and of files that a codec reads, the newest of each cell or `every` one.
+    """Return the runs of notebooks and of files that a codec reads, the one that counts of each cell or `every` one.
 
     Raises UsageError for a file that is neither.
     """
@@ -58,10 +59,10 @@ def _of(path: Path, every: bool) -> Iterator[Run]:
     if path.suffix != ENDING:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
-    found = records(load(path))
-    for place, item in enumerate(found):
-        if every or place + 1 == len(found) or found[place + 1].cell != item.cell:
-            yield Run(log_of(item.record), cell=item.cell, notebook=str(path))
+    for cell, items in groupby(records(load(path)), key=lambda item: item.cell):
+        listed = [item.record for item in items]
+        for record in listed if every else ranked(listed, user_key())[:1]:
+            yield Run(log_of(record), cell=cell, notebook=str(path))
 
 
 def frame(runs: Runs, columns: str = "") -> EventFrame:

@@ -5,8 +5,10 @@ Why apart from the session: it is the same decision for a cell that runs, for `%
 Rules
 - `live` never looks at a record. `replay` fails when none matches. `auto` plays a run that ended `ok` when the inputs are unchanged,
   else it goes live; where a replay drifts, it goes on live.
-- What the runner asks for stands above the cell; trust can be given from outside the notebook only (`--trust-record`).
-- Code of a record that this user has not signed needs somebody to ask, in every mode.
+- A kernel that was started to be strict only replays, and so does one with AGENT_NB_RERUN=replay, whatever else is asked for. Below that
+  our runner stands above the cell, and the cell above the environment.
+- Trust can be given from outside the notebook only (`--trust-record`).
+- Code of a record that this user has not signed needs somebody to ask, in every mode; so do turns of such records before a live run.
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ from typing import Any
 
 import msgspec
 
+from .. import launch
 from ..agent import Agent
 from ..errors import UsageError
+from ..events import State
+from ..ranking import started
 from ..signing import user_key
-from ..tape import TRUST, Match, Tape, match
-from .cell import Cell
+from ..tape import NOBODY, TRUST, Match, Tape, match
+from .cell import RERUN, Cell
+from .conversations import named
 from .options import Options
 from .whereis import VARIABLE
 
@@ -32,6 +38,7 @@ RERUN_VARIABLE = "AGENT_NB_RERUN"  # for plain nbclient, papermill, nbmake
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
 NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
 AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
+ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -46,8 +53,8 @@ class Choice(msgspec.Struct, frozen=True):
         """Words for the header of a replay."""
         if self.record is None:
             return ""
-        started = self.record.get("started")
-        when = time.strftime("%d %b %Y %H:%M", time.localtime(started)) if isinstance(started, int | float) else "earlier"
+        began = started(self.record)
+        when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
         return f"replayed, recorded {when} · %%agent --live runs it anew"
 
 
@@ -57,10 +64,18 @@ def as_sent(options: Options, cell: Cell) -> Options:
     return msgspec.structs.replace(options, model=model, model_source="from --model") if isinstance(model, str) and model else options
 
 
+def only_replays() -> str:
+    """Return the setting that lets nothing run live in this kernel ("": there is none)."""
+    if launch.LAUNCH.strict:
+        return f"{launch.STRICT}=1"
+    return f"{RERUN_VARIABLE}=replay" if os.environ.get(RERUN_VARIABLE) == "replay" else ""
+
+
 def mode(option: str, cell: Cell) -> str:
     """Return the mode for a cell whose option says `option` ("": nothing)."""
-    sent = cell.sent.get("rerun")
-    wanted = (sent, option, os.environ.get(RERUN_VARIABLE))
+    if only_replays():
+        return "replay"
+    wanted = (cell.sent.get(RERUN), option, os.environ.get(RERUN_VARIABLE))
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
 
 
@@ -88,9 +103,24 @@ def choose(
     found = match(records, inputs, statuses=("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
-            raise UsageError(f"Nothing to replay: this cell is {found}. {AGAIN if placed else f'{NAMELESS} {AGAIN}'}")
+            raise UsageError(" ".join([f"Nothing to replay: this cell is {found}.", *([] if placed else [NAMELESS]), _again()]))
         return Choice(found)
     tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto")
     if not can_ask and tape.foreign(agent.tools):
         raise UsageError(TRUST)
     return Choice(found, tape, found.record)
+
+
+def vouched(foreign: int, *, trust: bool, can_ask: bool) -> list[str | State]:
+    """Return what a live run says of the `foreign` turns before it, for its header. Raises UsageError when nobody would see that."""
+    if not foreign:
+        return []
+    words = named(foreign)
+    if not (trust or can_ask):
+        raise UsageError(f"{words}, {NOBODY}")
+    return [State(kind="foreign_turns", payload={"note": words, "turns": foreign})]
+
+
+def _again() -> str:
+    """Say how a cell without a record gets one."""
+    return ELSEWHERE.format(barred) if (barred := only_replays()) else AGAIN

@@ -38,7 +38,7 @@ from .cell import Cell, Cells, content_hash
 from .frontend import can_click, headless, may_click, view_kind
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
-from .publish import publish
+from .publish import guard, publish
 from .relay import send
 from .summary import summary
 
@@ -71,6 +71,7 @@ def screen(stream: Stream, view: str | None) -> Waiting | None:
         return None
     if view is None or (getattr(shell, "kernel", None) is None and view == "auto"):
         return waiting(shell)
+    guard(shell)
     return Awaited(stream, shell, view)
 
 

@@ -4,7 +4,7 @@ Why: whoever wants to commit a notebook, or to know what Run All will cost, shou
 
 Rules
 - Cells count as the file was last saved; what was run since counts with the records of this kernel.
-- The conversation before a cell is what the cells above have on record.
+- The conversation before a cell is what the cells above have on record, in records that are whole.
 - Only the expressions of a prompt are computed, as they would be for the run; a cell whose inputs cannot be told says why.
 """
 
@@ -19,7 +19,9 @@ import msgspec
 from ..agent import Agent
 from ..errors import AgentError
 from ..events import Event
+from ..ranking import started
 from ..record import events_of
+from ..signing import intact
 from ..tape import match
 from .cell import Cell
 from .interpolate import interpolate
@@ -31,7 +33,7 @@ LONGEST = 50  # characters of a prompt
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One agent cell: its id, how its prompt begins, its status, and when its newest run was recorded (epoch s, 0: never)."""
+    """One agent cell: its id, how its prompt begins, its status, and when it was recorded (epoch s, 0: not known)."""
 
     cell: str
     prompt: str
@@ -65,12 +67,9 @@ def standings(
             status = "imported" if options.source else str(match(records, make(options).inputs(prompt, history=history)))
         except AgentError as fault:
             status = f"unknown: {fault}"
-        if records and file.said_by(cell_id, records[0]):
-            said[str(records[0].get("conversation", "main"))].append(events_of(records[0]))
-        found.append(Standing(cell_id, " ".join(cell.body.split())[:LONGEST], status, _started(records)))
+        whole = next(filter(intact, records), None)
+        if whole is not None and file.said_by(cell_id, whole):
+            said[str(whole.get("conversation", "main"))].append(events_of(whole))
+        recorded = started(records[0]) if records else 0.0
+        found.append(Standing(cell_id, " ".join(cell.body.split())[:LONGEST], status, recorded))
     return found
-
-
-def _started(records: Sequence[Mapping[str, Any]]) -> float:
-    started = records[0].get("started") if records else None
-    return float(started) if isinstance(started, int | float) else 0.0

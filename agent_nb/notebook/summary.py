@@ -1,6 +1,7 @@
 """The few numbers of a run that stand beside its output, also when the record itself is kept out of the file.
 
-Rules: a JSON object of at most a few hundred bytes; it names the run, so that a reader finds the record it belongs to.
+Rules: a JSON object of at most a few hundred bytes; it names the run, so that a reader finds the record it belongs to (`record` names
+that of another run, where a run that never began left it in place).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Why strict: a test that quietly went live, or skipped a cell without a record, w
 Rules
 - Every `%%agent` cell must have a record that matches, be replayed without drift, and have ended `ok` or at a limit; every
   other cell must run.
+- The kernel is told so when it starts (`launch.STRICT`): nothing in the notebook, its metadata or its environment makes it go live.
 - What is wrong is said with the cell, the first difference, and the command that records again. The file is not written.
 - A notebook without agent cells passes if it runs.
 """
@@ -22,7 +23,9 @@ import msgspec
 from ..check import check
 from ..collect import records
 from ..events import User
+from ..ranking import ranked
 from ..record import events_of
+from ..signing import user_key
 from .execute import OnCell, execute
 from .metadata import load
 from .transform import agent_cell, source_of
@@ -57,7 +60,7 @@ def check_notebook(
     """Replay the notebook at `path` strictly and report. Raises UsageError when it is no notebook or has no kernel."""
     nb = load(path)
     cells = _agent_cells(nb)
-    outcome = execute(path, rerun="replay", trust=trust, timeout=timeout, kernel=kernel, on_cell=on_cell)
+    outcome = execute(path, rerun="replay", strict=True, trust=trust, timeout=timeout, kernel=kernel, on_cell=on_cell)
     ran = dict(outcome.runs)
     problems = [p for number, cell in cells.items() for p in _cell(number, cell, nb, ran.get(number))]
     if outcome.failure and not any(outcome.failure.partition(": ")[2][:60] in p for p in problems):
@@ -77,15 +80,15 @@ def _agent_cells(nb: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
 def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield what is wrong with one agent cell, `run` being the numbers of what it showed (None: it did not run)."""
     name = _title(number, cell)
-    listed = [found.record for found in records(nb) if found.cell == cell.get("id")]
+    listed = ranked([found.record for found in records(nb) if found.cell == cell.get("id")], user_key())
     if not listed:
         yield f"{name}: there is no record"
         return
-    yield from (f"{name}: {problem}" for problem in check(listed[-1]))
+    yield from (f"{name}: {problem}" for problem in check(listed[0]))
     if run is None:
         yield f"{name}: it did not run"
     elif not run.get("replayed"):
-        yield "\n".join([f"{name}: {run.get('error') or 'it was not replayed'}", *_prompts(cell, listed[-1])])
+        yield "\n".join([f"{name}: {run.get('error') or 'it was not replayed'}", *_prompts(cell, listed[0])])
     elif drift := run.get("drift"):
         yield "\n".join([f"{name}: {_head(drift)}", *_lines(str(drift.get("recorded", "")), str(drift.get("fresh", ""))), *_why(drift)])
     elif run.get("status") not in PASSING and not run.get("imported"):  # a run of another system may end as it likes

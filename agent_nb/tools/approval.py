@@ -53,11 +53,11 @@ class Approver:
         if verdict != "ask":
             decision = Decision(verdict == "allow", reason=reason)
             if reason:
-                _settled(report, context.call_id, args, decision)
+                settled(report, context.call_id, args, decision)
             return decision
         async with self._turn:
             decision = self._kept.get(tool.name) or self._kept.get(_EVERYTHING) or await self._put(tool, args, context, report)
-        _settled(report, context.call_id, args, decision)
+        settled(report, context.call_id, args, decision)
         return decision
 
     async def _put(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
@@ -77,7 +77,8 @@ class Approver:
         return answer
 
 
-def _settled(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
+def settled(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
+    """Report what was decided about a call that would run with `args`."""
     report.approval(
         call_id,
         stage="decided",

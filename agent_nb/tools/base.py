@@ -162,13 +162,18 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A call that needs a decision: who wants to do what, and (if the tool can tell) what it would change."""
+    """A call that needs a decision: who wants to do what, and (if the tool can tell) what it would change.
+
+    `exact`: a mark of this one question; then the answer counts for these arguments only, whatever its scope, and a click must bear
+    the mark, for a record may show questions of its own.
+    """
 
     call_id: str
     name: str
     args: dict[str, Any]
     effect: Effect = "outside"
     preview: str = ""
+    exact: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -47,7 +47,7 @@ def news(value: Any) -> Update:
 def success(value: Any, limit: int = LIMIT, render: Callable[[Any], dict[str, Any]] | None = None) -> Outcome:
     """Return the outcome of a call that returned `value`. Never raises."""
     if isinstance(value, Outcome):
-        shown = plain(value.display) if value.display else None
+        shown = display.bundle(value.display) or None
         return msgspec.structs.replace(value, content=_bounded(value.content, limit), display=shown)
     content, bundle = _described(value, limit)
     if render is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from ..event_json import decode_event
 from ..events import Approval, Call, Delta, Execute, Progress, Result, Started
 from .cardstates import Batch, CallCard
 from .text import Text
@@ -75,6 +78,15 @@ class Calls(TextCards):
             if event.args is not None:
                 card.args = event.args
         self._touch(card)
+
+    def _asked(self, event: Delta) -> None:
+        """A replay asks about a call, or was answered."""
+        try:
+            found = decode_event(event.text)
+        except msgspec.DecodeError:
+            return
+        if isinstance(found, Approval):
+            self._approval(msgspec.structs.replace(found, call_id=event.block))
 
     def _execute(self, event: Execute) -> None:
         batch = Batch(event.calls)

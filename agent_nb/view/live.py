@@ -84,7 +84,7 @@ class Presses:
 
     def _all(self, button: Button, call_id: str) -> None:
         self.pressed.add(button.key)
-        self._act("approve", {"call_id": call_id, "scope": "tool"})
+        self._act("approve", {**button.payload, "scope": "tool"})
 
     def _submit(self, button: Button, call_id: str) -> None:
         """Approve with edited arguments, if they are a JSON object."""
@@ -98,7 +98,7 @@ class Presses:
             return
         self.notes.pop(call_id, None)
         self.pressed.add(button.key)
-        self._act("approve", {"call_id": call_id, "scope": "once", "args": args})
+        self._act("approve", {**button.payload, "scope": "once", "args": args})
 
 
 class WidgetPainter:
@@ -266,6 +266,7 @@ def open_view(
     can_click: bool | Callable[[], bool] = False,
     publish: Publish | None = None,
     badge: str = "",
+    recorded: bool = False,
     run_live: Callable[[], None] | None = None,
     hz: float = HERTZ,
     write: Callable[[str], None] | None = None,
@@ -275,11 +276,10 @@ def open_view(
     `kind`: `widgets`, `html` or `text` (`choose_view`). `actions(id, payload)` is called for `stop` (None), `approve`
     (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function does as well. `can_click`: whether clicks
     arrive while the cell runs, or a function that tells (it may become so). `publish` sends bundles, which all kinds but `text` need;
-    `write` takes the text of the kind `text`. `badge` is a remark on the whole run; `run_live` is called
-    by the button that an ended run then has, while its view stays (`LiveView.stay`). Raises UsageError without `publish` where it is
-    needed, ImportError when the kind is `widgets` and ipywidgets is not installed.
+    `write` takes the text of the kind `text`. `badge` is a remark on the whole run; the clock of a `recorded` one stands. `run_live`: what
+    the button of an ended run calls, while its view stays. Raises UsageError where `publish` is missing, ImportError where ipywidgets is.
     """
-    view = RunView(badge=badge)
+    view = RunView(badge=badge, recorded=recorded)
     shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
     if kind == "text":
         return _text(log, view, shown, write or _stdout, hz)

@@ -210,9 +210,9 @@ class Button(Node, frozen=True, eq=False):
 
     @property
     def key(self) -> str:
-        """The action with the call it is about."""
-        call = self.payload.get("call_id", "") if isinstance(self.payload, dict) else ""
-        return f"{self.action}:{call}"
+        """The action with the call it is about, and the question if the call may have several."""
+        about = self.payload if isinstance(self.payload, dict) else {}
+        return ":".join([self.action, str(about.get("call_id", "")), *([str(about["question"])] if "question" in about else [])])
 
 
 class Buttons(Node, frozen=True, eq=False):

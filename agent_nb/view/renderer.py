@@ -23,7 +23,7 @@ from typing import Protocol
 from msgspec import structs
 
 from ..events import Approval, Delta, End, Error, Event, Interrupt
-from .state import RunView
+from .state import TEXTS, RunView
 
 HERTZ = 10.0
 MESSAGES = 180.0  # a second, by all renderers together
@@ -31,7 +31,6 @@ DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
 FRAME = 0.02  # s between two looks at a view that is not to be painted yet
 PATIENCE = 3  # failed paints in a row before a painter is given up
 URGENT = (Approval, Error, Interrupt, End)
-TEXTS = frozenset({"think", "respond", "call"})  # deltas that carry pieces of a text
 
 
 class Source(Protocol):

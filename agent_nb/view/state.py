@@ -55,18 +55,19 @@ from .text import Text
 
 INTERNAL_NODES = ("llm",)
 INTERNAL_EXTENSIONS = ("resend",)  # a provider's own blocks, kept only to be sent back
+TEXTS = frozenset({"think", "respond", "call"})  # deltas that carry pieces of a text
 OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # those of ours that have a card of their own
 
 
 class RunView(Plans):
     """The state of one run's view: `cards` in order and what the header and the footer say.
 
-    `badge` is a remark on the whole run that is no event of it, such as "replayed from 21 Nov".
+    `badge` is a remark on the whole run that is no event of it, such as "replayed from 21 Nov"; `recorded`: its times are past.
     """
 
-    def __init__(self, *, badge: str = "") -> None:
+    def __init__(self, *, badge: str = "", recorded: bool = False) -> None:
         super().__init__()
-        self.badge = badge
+        self.badge, self.recorded = badge, recorded
         self.run = ""
         self.agent = ""
         self.model = ""
@@ -84,6 +85,7 @@ class RunView(Plans):
         self.step = Counts()
         self.estimated = False
         self.left_out = ""  # of the conversation, in words
+        self.foreign = ""  # turns of the conversation that come from records of others, in words
         self.doing = ""  # what is going on before anything can stream, such as the loading of a model: live only
         self.streamed = 0  # characters from the model since the last metric: only while it streams
         self._previous = 0.0  # time of the event before the latest
@@ -187,8 +189,11 @@ class RunView(Plans):
         self.doing = event.text if event.of == "status" else ""
         if event.of == "status":
             return
-        self.streamed += len(event.text)
-        handler = {"think": self._think_delta, "respond": self._text_delta, "call": self._call_delta, "result": self._early}
+        self.streamed += len(event.text) if event.of in TEXTS else 0
+        handler = {
+            "think": self._think_delta, "respond": self._text_delta, "call": self._call_delta,
+            "result": self._early, "approval": self._asked,
+        }  # fmt: skip
         handler.get(event.of, lambda _: None)(event)
 
     def _think_delta(self, event: Delta) -> None:
@@ -239,9 +244,13 @@ class RunView(Plans):
         self._touch(last)
 
     def _state(self, event: State) -> None:
-        if event.kind == "window" and isinstance(event.payload, dict):
-            self.left_out = str(event.payload.get("note") or "")
-            if not event.payload.get("text"):
+        said = event.payload if isinstance(event.payload, dict) else {}
+        if event.kind == "foreign_turns" and said:
+            self.foreign = str(said.get("note") or "")
+            return
+        if event.kind == "window" and said:
+            self.left_out = str(said.get("note") or "")
+            if not said.get("text"):
                 return
         before = self._states.get(event.kind, self._states.get("", MISSING))
         self._note("state", event.kind or "state", event.payload, before)

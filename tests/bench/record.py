@@ -109,7 +109,7 @@ def size() -> None:
         record = run_record(log, cell="c1")
         nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("%%agent\nLook at the prices.", id="c1")])
         data = {**bundle(log), MIME: record}
-        nb.cells[0].outputs = [nbformat.v4.new_output("display_data", data=data)]
+        nb.cells[0].outputs = [nbformat.v4.new_output("display_data", data=data, metadata={KEY: {"run": log.run}})]
         lift(nb)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "n.ipynb"

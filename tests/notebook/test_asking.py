@@ -111,6 +111,27 @@ def test_a_click_on_another_thread_answers_its_own_question(button, payload, all
     assert (decision.allow, decision.scope, decision.args, decision.by) == (allow, scope, args, "click")
 
 
+def test_a_question_with_a_mark_is_answered_by_a_click_that_bears_it():
+    """A record may show a question of its own about a call of the same id."""
+
+    async def main(*payloads):
+        clicks = Clicks()
+        question = asyncio.ensure_future(clicks.ask(Question("c1", "python", {}, exact="mark")))
+        await asyncio.sleep(0)
+        for payload in payloads:
+            clicks.approve({"call_id": "c1", **payload})
+        clicks.deny({"call_id": "c1", "question": "mark"})
+        return (await question).allow
+
+    assert asyncio.run(main({}, {"question": ""}, {"question": "forged"}, {"question": None})) is False
+    assert asyncio.run(main({"question": "mark"})) is True
+
+
+def test_a_question_about_exact_arguments_offers_no_more():
+    assert "[a]lways" in wording(QUESTION)
+    assert "[a]lways" not in wording(Question("c1", "python", {}, exact="mark"))
+
+
 def test_a_click_after_the_run_is_ignored():
     clicks = Clicks()
 

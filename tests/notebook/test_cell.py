@@ -2,7 +2,10 @@
 
 import pytest
 
+from agent_nb import launch
 from agent_nb.notebook.cell import Cells, content_hash
+
+SECRET = "5e" * launch.SIZE
 
 
 class Kernel:
@@ -21,10 +24,66 @@ class Shell:
 
 
 def test_the_front_ends_id_is_the_key():
-    request = {"metadata": {"cellId": "7a83", "agent_nb": {"notebook": "x.ipynb"}}, "content": {"allow_stdin": True}}
+    request = {"metadata": {"cellId": "7a83"}, "content": {"allow_stdin": True}}
     cell = Cells().current(Shell(request), "-m x", "hello")
     assert (cell.key, cell.id, cell.stdin, cell.kernel) == ("7a83", "7a83", True, True)
-    assert cell.sent == {"notebook": "x.ipynb"}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return what counts of what a request asks for, in a kernel that was started with a secret ("": without): `asked(told, secret)`."""
+
+    def ask(told, secret=SECRET):
+        monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.PROOF: secret}))
+        return Cells().current(Shell({"metadata": {"cellId": "7a83", "agent_nb": told}}), "", "x").sent
+
+    return ask
+
+
+EVERYTHING = {
+    "trust": True, "runs": [{"id": "r"}], "stream": "/tmp/x", "model": "openai/x", "notebook": "x.ipynb", "headless": True, "later": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rerun", ["live", "auto", "replay", ""])
+def test_a_request_with_the_kernels_secret_asks_for_anything(asked, rerun):
+    assert asked({**EVERYTHING, "rerun": rerun, "proof": SECRET}) == {**EVERYTHING, "rerun": rerun}
+
+
+@pytest.mark.parametrize("rerun", ["live", "auto", "replay", ["replay"], True, None])
+@pytest.mark.parametrize(
+    "proof", [None, "", SECRET[:-1], SECRET.upper(), SECRET + "0", SECRET.encode(), True, [SECRET], "ü" * 64, "\ud800"]
+)
+def test_without_it_only_what_restricts_counts(asked, proof, rerun):
+    kept = {"headless": True, **({"rerun": "replay"} if rerun == "replay" else {})}
+    assert asked({**EVERYTHING, "rerun": rerun, "proof": proof}) == kept
+    assert "headless" not in asked({"headless": 1, "proof": proof})
+
+
+@pytest.mark.parametrize("secret", ["", "5e", SECRET[:-1], SECRET + "0"])
+def test_a_kernel_without_a_whole_secret_believes_nobody(asked, secret):
+    assert asked({"trust": True, "proof": secret}, secret) == {}
+
+
+@pytest.mark.parametrize("told", [None, 7, "trust", [], [["trust", True]]])
+def test_what_is_no_object_asks_for_nothing(asked, told):
+    assert asked(told) == {}
+
+
+def test_the_secret_leaves_the_environment_and_strictness_stays():
+    environment = {launch.PROOF: SECRET, launch.STRICT: "1", "HOME": "/"}
+    started = launch.Launch(environment)
+    assert environment == {launch.STRICT: "1", "HOME": "/"}
+    environment.clear()
+    assert started.strict
+    assert started.proves(SECRET)
+    assert SECRET not in repr(started)
+
+
+def test_secrets_are_whole_and_each_its_own():
+    made = {launch.secret() for _ in range(20)}
+    assert len(made) == 20
+    assert all(len(bytes.fromhex(text)) == 32 for text in made)
 
 
 def test_without_an_id_equal_cells_are_told_apart_by_their_occurrence():

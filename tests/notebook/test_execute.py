@@ -9,7 +9,9 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from agent_nb import launch
 from agent_nb.cli import main
+from agent_nb.notebook.execute import Client
 from agent_nb.notebook.metadata import records
 from agent_nb.record import MIME, log_of
 
@@ -206,3 +208,73 @@ def test_a_key_is_nowhere_in_the_saved_notebook(notebook, monkeypatch):
     assert SECRET[:11] not in text
     assert SECRET[11:] not in text
     assert "[redacted SOME_API_KEY]" in text
+
+
+LOOK = """
+import json, os, subprocess, sys
+from pathlib import Path
+def seen():
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.environ.get('AGENT_NB_PROOF', ''))"], capture_output=True, text=True)
+    return [os.environ.get("AGENT_NB_PROOF", ""), child.stdout.strip()]
+before = seen()
+import agent_nb
+Path(f"{Path(os.environ['JPY_SESSION_NAME']).stem}.json").write_text(json.dumps([before, seen(), os.environ.get("AGENT_NB_STRICT", "")]))
+"""
+
+
+def looking(folder, *names):
+    """Write notebooks that look for the secret of their kernel; return their paths."""
+    paths = [folder / f"{name}.ipynb" for name in names]
+    for path in paths:
+        nbformat.write(new_notebook(cells=[new_code_cell(LOOK, id="look")]), path)
+    return paths
+
+
+def test_each_kernel_has_a_secret_of_its_own_which_the_import_takes_out_of_its_environment(tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "secret", lambda made=launch.secret: kept.append(made()) or kept[-1])
+    kept, paths = [], looking(tmp_path, "a", "b", "c")
+    assert main(["run", "-j", "3", *map(str, paths)]) == 0
+    told = [json.loads(path.with_suffix(".json").read_text()) for path in paths]
+    assert sorted(before for (before, _), _, _ in told) == sorted(kept)
+    assert len(set(kept)) == 3
+    assert [after for _, after, _ in told] == [["", ""]] * 3
+    assert launch.PROOF not in os.environ
+
+
+def test_a_runner_passes_no_secret_of_its_own_on(tmp_path, monkeypatch):
+    """A runner that a kernel has started may have one in its environment, if nothing of ours was imported before."""
+    monkeypatch.setenv(launch.PROOF, "0" * 64)
+    (path,) = looking(tmp_path, "a")
+    assert main(["run", str(path)]) == 0
+    ((before, _), _, strict) = json.loads(path.with_suffix(".json").read_text())
+    assert before not in ("", "0" * 64)
+    assert strict == ""
+
+
+def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
+    cell = "import agent_nb\nassert agent_nb.launch.LAUNCH.proves(get_ipython().kernel.get_parent()['metadata']['agent_nb']['proof'])"
+
+    class Restarting(Client):
+        async def async_execute_cell(self, cell, cell_index, **options):
+            if cell_index == 1:
+                await self.km.restart_kernel(now=True)
+                await self.kc.wait_for_ready(timeout=60)
+            return await super().async_execute_cell(cell, cell_index, **options)
+
+    nb = new_notebook(cells=[new_code_cell(cell, id="a"), new_code_cell(cell, id="b")])
+    Restarting(nb, {}, lambda *_: None, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+
+@pytest.mark.parametrize("lost", ["import os; os.environ.pop('AGENT_NB_PROOF')", "import os; os.environ.clear()"])
+def test_a_test_whose_secret_was_lost_goes_live_no_more_than_any(notebook, capsys, lost):
+    """Without the secret the records come from the file, where the environment names it."""
+    path = notebook(AGENT)
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    nb = nbformat.read(path, as_version=4)
+    nb.cells.insert(1, new_code_cell(lost, id="lost"))
+    nb.cells[-1].source = AGENT.replace("-m", "--live -m")
+    nbformat.write(nb, path)
+    status = main(["test", str(path)])
+    told = capsys.readouterr().out
+    assert status == int("clear" in lost)
+    assert ("Nothing to replay" in told) is ("clear" in lost)

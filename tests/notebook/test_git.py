@@ -29,7 +29,9 @@ def record(run, answer="Hello.", started=1.0):
 
 
 def cell(name, *made, source="%%agent\nhi"):
-    outputs = [{"output_type": "display_data", "data": {"text/plain": "…", MIME: r}, "metadata": {}} for r in made]
+    outputs = [
+        {"output_type": "display_data", "data": {"text/plain": "…", MIME: r}, "metadata": {"agent_nb": {"run": r["id"]}}} for r in made
+    ]
     return {"cell_type": "code", "id": name, "execution_count": None, "metadata": {}, "source": source.splitlines(True), "outputs": outputs}
 
 

@@ -9,14 +9,16 @@ from agent_nb.log import EventLog
 from agent_nb.notebook import library as module
 from agent_nb.notebook.cell import Cell
 from agent_nb.notebook.library import Library
-from agent_nb.record import run_record
+from agent_nb.record import record_hash, run_record
+from agent_nb.signing import sign
 
 
 def record(run, cell, prompt, started):
     log = EventLog(run)
     for event in (e.RunStart(), e.User(content=prompt), e.Respond(content=f"{prompt}!"), e.End()):
         log.append(event)
-    return {**run_record(log, cell=cell), "started": started}
+    made = {**run_record(log, cell=cell), "started": started}
+    return {**made, "hash": record_hash(made)}
 
 
 @pytest.fixture
@@ -25,12 +27,13 @@ def said(tmp_path, monkeypatch):
     path = tmp_path / "n.ipynb"
     monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
 
-    def hear(order, runs, asks=""):
+    def hear(order, runs, asks="", foreign=False):
         cells = [{"cell_type": "code", "id": name, "source": "%%agent\nx", "outputs": []} for name in order]
         path.write_text(json.dumps({"cells": cells, "metadata": {"agent_nb": {"version": 1, "runs": runs}}}))
         asks = asks or order[-1]
         turns = Library({}).before(Cell(key=asks, id=asks), "main")
-        return [(turn.cell, next(event.content for event in turn.events if event.type == "user")) for turn in turns]
+        said = [(turn.cell, next(event.content for event in turn.events if event.type == "user"), turn.foreign) for turn in turns]
+        return said if foreign else [turn[:2] for turn in said]
 
     return hear
 
@@ -56,6 +59,78 @@ def test_a_copy_counts_when_the_cell_it_was_made_in_has_it_no_more(said):
 
 def test_a_pasted_cell_that_was_run_says_its_own(said):
     assert said("apc", {"a": [A], "p": [record("r3", "p", "three", 3.0), A]}) == [("a", "one"), ("p", "three")]
+
+
+SECRET = b"the secret of the user"
+
+
+@pytest.fixture
+def secret(tmp_path, monkeypatch):
+    """The user's secret."""
+    (tmp_path / "jupyter").mkdir()
+    (tmp_path / "jupyter" / "notebook_secret").write_bytes(SECRET)
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    return SECRET
+
+
+def test_a_turn_says_whether_the_user_signed_its_record(said, secret):
+    runs = {"a": [sign(A, secret)], "b": [B], "c": [sign(record("r3", "c", "three", 3.0), b"somebody else")]}
+    assert said("abcd", runs, foreign=True) == [("a", "one", False), ("b", "two", True), ("c", "three", True)]
+
+
+@pytest.mark.parametrize("started", [3.0, 9e9, float("nan"), "9e9", True, 10**400])
+def test_a_record_of_the_user_counts_before_newer_ones_of_others(said, secret, started):
+    forged = record("r3", "a", "forged", started)
+    for listed in ([sign(A, secret), forged], [forged, sign(A, secret)]):
+        assert said("ab", {"a": listed}, foreign=True) == [("a", "one", False)]
+
+
+def test_a_record_that_was_changed_says_nothing(said, secret):
+    """Its text is not what its hash says: nobody has said it."""
+    changed = {**sign(A, secret), "events": record("r1", "a", "changed", 1.0)["events"]}
+    assert said("ab", {"a": [changed]}) == []
+    assert said("ab", {"a": [{**B, "hash": ""}, {**B, "hash": B["hash"][:-1]}, changed]}) == []
+
+
+def test_one_that_is_whole_counts_in_its_place(said, secret):
+    changed = {**record("r3", "a", "changed", 3.0), "hash": "sha256:0"}
+    assert said("ab", {"a": [changed, A]}, foreign=True) == [("a", "one", True)]
+
+
+class TestOfACell:
+    @pytest.fixture
+    def library(self, tmp_path, monkeypatch, secret):
+        path = tmp_path / "n.ipynb"
+        monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
+
+        def library(*records):
+            runs = {"version": 1, "runs": {"a": list(records)}}
+            path.write_text(json.dumps({"cells": [{"cell_type": "code", "id": "a", "source": "x"}], "metadata": {"agent_nb": runs}}))
+            return Library({})
+
+        return library
+
+    def ids(self, library):
+        return [r["id"] for r in library.of(Cell(key="a", id="a"))]
+
+    def test_what_this_kernel_made_comes_first_then_the_users_then_others(self, library):
+        forged, mine, old = record("forged", "a", "x", 9.0), sign(record("mine", "a", "x", 5.0), SECRET), sign(A, SECRET)
+        found = library(forged, old, record("future", "a", "x", 9e9), mine)
+        found.keep("a", record("here", "a", "x", 2.0))
+        assert self.ids(found) == ["here", "mine", "r1", "forged", "future"]
+
+    def test_of_two_records_of_one_id_the_users_counts(self, library):
+        forged, mine = record("r1", "a", "forged", 9.0), sign(A, SECRET)
+        found = library(forged, mine)
+        assert found.of(Cell(key="a", id="a")) == [mine]
+
+    def test_it_owns_what_it_made_and_what_the_user_signed(self, library):
+        found = library()
+        found.keep("a", B)
+        assert found.owns(B)
+        assert found.owns(sign(A, SECRET))
+        assert not found.owns(A)
+        assert not found.owns({**A, "id": "r2"})
 
 
 @pytest.fixture

@@ -6,9 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from agent_nb import collect
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.notebook.metadata import lift, load, records, save, strip, summaries
+from agent_nb.portable import payload_key
+from agent_nb.signing import sign
 
 MIME = "application/vnd.agent-nb.run+json"
 
@@ -22,7 +25,9 @@ def run(name, started=1.0, payload=None):
 
 
 def output(value, **meta):
-    return {"output_type": "display_data", "data": {"text/plain": "hello", MIME: value}, "metadata": meta}
+    """An output of ours: its metadata names the run."""
+    ours = {"agent_nb": {"run": value["id"]}} if isinstance(value, dict) and "id" in value else {}
+    return {"output_type": "display_data", "data": {"text/plain": "hello", MIME: value}, "metadata": {**ours, **meta}}
 
 
 def cell(name, *outputs, **more):
@@ -321,7 +326,7 @@ def test_what_was_forgotten_stays_forgotten_when_a_front_end_sends_what_it_had()
         ours = nb["metadata"]["agent_nb"]
         assert len(ours["forgotten"]) == 1
         assert '"events"' not in json.dumps(nb)
-        assert "r1" not in json.dumps(nb)
+        assert MIME not in json.dumps(nb)
 
 
 def test_a_run_that_was_never_saved_is_forgotten_for_good_too():
@@ -413,3 +418,95 @@ def test_a_record_whose_prompt_cannot_be_told_is_not_inherited(events):
     lift_nb = notebook(agent("h", "Dig."), code("a", "Fill."), agent_nb={"version": 1, "runs": {"a": [odd], "gone": [odd]}})
     lift(lift_nb)
     assert "h" not in lift_nb["metadata"]["agent_nb"]["runs"]
+
+
+SECRET = b"the secret of the user who saves"
+
+
+@pytest.fixture
+def owner(monkeypatch, tmp_path):
+    """The user has a secret; return what signs a run with it."""
+    (tmp_path / "jupyter").mkdir()
+    (tmp_path / "jupyter" / "notebook_secret").write_bytes(SECRET)
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    return lambda name, started=1.0, **more: sign({**run(name, started), **more}, SECRET)
+
+
+FUTURE = 9e9
+
+
+class TestForgedRecords:
+    """Whoever can write into a notebook can write any record into it, of any time, under any id."""
+
+    @pytest.mark.parametrize("started", [FUTURE, 1e12, "9e9", True, None, float("nan"), float("inf"), 10**400, -1, [1]])
+    def test_whatever_times_they_name_they_evict_nothing_that_the_user_signed(self, owner, started):
+        first = saved(cell("a", *(output(owner(f"mine{n}", float(n))) for n in range(3))))
+        forged = [output(run(f"forged{n}", started)) for n in range(5)]
+        ours = saved(cell("a", *forged), over=first)
+        assert {"mine0", "mine1", "mine2"} < set(ids(ours)["a"])
+        assert len(ours["runs"]["a"]) == 4
+
+    def test_the_newest_of_somebody_else_finds_room_beside_three_of_the_user(self, owner):
+        """A colleague's run, say, that comes with a merge."""
+        first = saved(cell("a", *(output(owner(f"mine{n}", float(n))) for n in range(3))))
+        ours = saved(cell("a", output(run("theirs", 9.0))), over=first)
+        assert ids(ours) == {"a": ["theirs", "mine2", "mine1", "mine0"]}
+        ours = saved(cell("a", output(run("newer", 10.0))), over=ours)
+        assert ids(ours) == {"a": ["newer", "mine2", "mine1", "mine0"]}
+
+    def test_one_of_the_users_ids_does_not_take_the_records_place(self, owner):
+        mine = owner("r1", 2.0)
+        first = saved(cell("a", output(mine)))
+        for forged in (run("r1", 3.0), {**mine, "status": "error"}, sign(run("r1", 3.0), b"somebody else")):
+            ours = saved(cell("a", output(forged)), over=first)
+            assert ours["runs"]["a"] == [mine]
+            assert saved(cell("a"), over=first, agent_nb={**first, "runs": {"a": [forged]}})["runs"]["a"] == [mine]
+
+    def test_without_a_signature_the_later_source_counts(self, owner):
+        first = saved(cell("a", output(run("r1", 1.0))))
+        assert saved(cell("a", output(run("r1", 2.0))), over=first)["runs"]["a"][0]["started"] == 2.0
+
+    def test_its_payloads_do_not_take_the_place_of_the_users(self, owner):
+        large = "x" * 70_000
+        key = payload_key(large)
+        event = {"type": "result", "call_id": "c", "content": {"$payload": key}}
+        mine = owner("r1", events=[event], payloads={key: large})
+        forged = {**run("r2"), "events": [event], "payloads": {key: "swapped"}}
+        for cells in (("a", "b"), ("b", "a")):
+            ours = saved(cell(cells[0], output(mine)), cell(cells[1], output(forged)))
+            assert ours["payloads"] == {key: large}
+
+    def test_a_server_with_another_secret_treats_all_alike(self, owner, monkeypatch, tmp_path):
+        """It cannot tell them apart: the newest stay, as far as their times are believed."""
+        runs = [output(owner(f"mine{n}", float(n))) for n in range(3)]
+        monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "other"))
+        more = output(run("theirs", 9.0)), output(run("future", FUTURE))
+        assert ids(saved(cell("a", *runs, *more))) == {"a": ["theirs", "mine2", "mine1"]}
+
+
+PASSING = {"agent_nb": {"run": "r1"}}
+SHOWN = {
+    "without our metadata": ({}, "display_data"),
+    "with metadata that names another run": ({"agent_nb": {"run": "r2"}}, "display_data"),
+    "with metadata that names none": ({"agent_nb": {"version": 1}}, "display_data"),
+    "with metadata of another form": ({"agent_nb": "r1"}, "display_data"),
+    "as the value of a cell": (PASSING, "execute_result"),
+}
+
+
+@pytest.mark.parametrize("how", SHOWN)
+def test_a_record_that_our_publisher_did_not_write_is_not_lifted(how):
+    metadata, kind = SHOWN[how]
+    shown = {"output_type": kind, "data": {"text/plain": "x", MIME: run("r1")}, "metadata": metadata}
+    nb = notebook(cell("a", shown))
+    before = copy.deepcopy(nb)
+    assert not lift(nb)
+    assert nb == before
+    assert records(nb) == {}
+    assert collect.records(nb) == []
+    assert strip(nb) > 0
+
+
+def test_a_record_that_stays_in_the_place_of_a_run_that_never_began_is_named():
+    shown = {"output_type": "display_data", "data": {MIME: run("r1")}, "metadata": {"agent_nb": {"run": "r2", "record": "r1"}}}
+    assert ids(saved(cell("a", shown))) == {"a": ["r1"]}

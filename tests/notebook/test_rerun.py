@@ -5,13 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_nb import Scripted, journal
+from agent_nb import Scripted, journal, launch
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.notebook.metadata import lift
-from agent_nb.record import KEY, MIME, events_of
+from agent_nb.record import KEY, MIME, events_of, record_hash
 from agent_nb.signing import sign, signed_by, user_key
-from agent_nb.tape import TRUST
+from agent_nb.tape import NOBODY, TRUST
 
+SECRET = launch.secret()
 CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
 
 
@@ -25,10 +26,13 @@ class Notebook:
         self.displays = set()
         shell.kernel = SimpleNamespace(get_parent=lambda: self.parent)
 
-    def cell(self, body, line="-m model", cell="c1", sent=None, **names):
-        """Run one agent cell and return its Run."""
+    def cell(self, body, line="-m model", cell="c1", sent=None, seen=False, **names):
+        """Run one agent cell and return its Run. `sent`: what our runner sends, with its proof (`proof` overrides it); `seen`: somebody
+        looks on, with a keyboard."""
         self.shell.user_ns.update(names)
-        self.parent["metadata"] = {"cellId": cell, "agent_nb": {"headless": True, **(sent or {})}}
+        proof = {} if sent is None else {"proof": SECRET}
+        self.parent["metadata"] = {"cellId": cell, "agent_nb": {"headless": not seen, **proof, **(sent or {})}}
+        self.parent["content"] = {"allow_stdin": seen}
         code = self.shell.transform_cell(f"%%agent {line}\n{body}")
         result = self._run(self.shell.run_cell_async(code, transformed_cell=code))
         if result.error_in_exec is not None:
@@ -68,6 +72,7 @@ def nb(loaded, run, monkeypatch, tmp_path):
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.PROOF: SECRET}))
     notebook = Notebook(loaded, run)
 
     def show(data, metadata, transient, update):
@@ -141,6 +146,77 @@ def test_the_environment_can_ask_for_it_too(nb, monkeypatch):
     monkeypatch.setenv("AGENT_NB_RERUN", "live")
     nb.cell("hi", model=Once(["one", "two"]))
     assert nb.cell("hi").answer == "two"
+
+
+class TestWhoDecides:
+    """What a request asks for counts with the kernel's secret; a kernel that only replays is not talked out of it."""
+
+    def strict(self, monkeypatch):
+        monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.PROOF: SECRET, launch.STRICT: "1"}))
+
+    def only_replaying(self, monkeypatch):
+        monkeypatch.setenv("AGENT_NB_RERUN", "replay")
+
+    @pytest.mark.parametrize("only", [strict, only_replaying])
+    @pytest.mark.parametrize(
+        ("line", "sent"),
+        [
+            ("--live", None), ("--rerun live", None), ("", {"rerun": "live"}), ("--live", {"rerun": "auto"}),
+            ("", {"rerun": "live", "proof": ""}),
+        ],
+    )  # fmt: skip
+    def test_a_kernel_that_only_replays_stands_above_cell_and_request(self, nb, monkeypatch, only, line, sent):
+        first = nb.cell("hi", model=Once(["one", "two"]))
+        only(self, monkeypatch)
+        assert nb.cell("hi", line=f"-m model {line}".rstrip(), sent=sent).id == first.id
+        with pytest.raises(AgentCellError, match=r"stale.*Nothing runs live here \(AGENT_NB_(STRICT=1|RERUN=replay)\)"):
+            nb.cell("ho", line=f"-m model {line}".rstrip(), sent=sent)
+
+    @pytest.mark.parametrize("only", [strict, only_replaying])
+    def test_and_above_the_configuration(self, nb, monkeypatch, only):
+        nb.cell("hi", model=Once(["one", "two"]))
+        only(self, monkeypatch)
+        nb.shell.run_line_magic("config", "AgentMagics.rerun = 'live'")
+        assert nb.cell("hi").answer == "one"
+
+    def test_a_strict_kernel_stays_strict_when_the_environment_changes(self, nb, monkeypatch):
+        nb.cell("hi", model=Once(["one", "two"]))
+        self.strict(monkeypatch)
+        monkeypatch.delenv("AGENT_NB_STRICT", raising=False)
+        monkeypatch.setenv("AGENT_NB_RERUN", "live")
+        assert nb.cell("hi").answer == "one"
+
+    @pytest.mark.parametrize("proof", ["", "0" * 64, None])
+    def test_a_request_without_the_secret_does_not_choose_the_mode_or_the_model(self, nb, proof):
+        nb.cell("hi", model=Once(["one", "two"]))
+        sent = {"rerun": "live", "model": "nobody/x", "trust": True, "proof": proof}
+        assert nb.cell("hi", sent=sent).answer == "one"
+
+    def test_nor_does_it_bring_records(self, nb):
+        nb.cell("hi", model=Once(["one", "two"]))
+        record = json.loads(json.dumps(nb.record))
+        nb.restart()
+        with pytest.raises(AgentCellError, match="unrecorded"):
+            nb.cell("hi", sent={"runs": [record], "rerun": "replay", "proof": ""})
+        assert nb.cell("hi", sent={"runs": [record], "rerun": "replay"}).answer == "one"
+
+    def test_nor_does_it_name_the_file_of_the_notebook(self, nb, tmp_path):
+        nb.cell("hi", model=Once(["one", "two"]))
+        cell = {"cell_type": "code", "id": "c1", "source": "%%agent -m model\nhi", "outputs": []}
+        path = tmp_path / "n.ipynb"
+        path.write_text(json.dumps({"cells": [cell], "metadata": {KEY: {"version": 1, "runs": {"c1": [nb.record]}}}}))
+        nb.restart()
+        sent = {"notebook": str(path), "rerun": "replay"}
+        with pytest.raises(AgentCellError, match="AGENT_NB_NOTEBOOK"):
+            nb.cell("hi", sent={**sent, "proof": ""})
+        assert nb.cell("hi", sent=sent).answer == "one"
+
+    def test_nor_does_it_have_events_written_anywhere(self, nb, tmp_path):
+        sent = {"stream": str(tmp_path / "stream"), "rerun": "live"}
+        nb.cell("hi", model=Once(["one", "two", "three"]), sent={**sent, "proof": ""})
+        assert not (tmp_path / "stream").exists()
+        nb.cell("ho", sent=sent)
+        assert (tmp_path / "stream").read_text().count('"ho"') == 1
 
 
 def test_records_that_the_runner_sends_are_played(nb):
@@ -268,12 +344,147 @@ class TestKernelCalls:
             nb.cell("go", line="-m model --trust-record", model=Once(["x"]))
 
 
+FOREIGN = "turn comes from a record you did not sign"
+
+
+class TestForeignTurns:
+    """What a stranger's record says was said before is matched and replayed; a model reads it only where somebody sees that."""
+
+    SEEN = "-m model --view html"
+
+    @pytest.fixture
+    def opened(self, nb, tmp_path, monkeypatch):
+        """Open the notebook anew, its records changed by `forge(cell, record)`."""
+
+        def opened(forge, cells=("c1",), last=True):
+            nb.cell("hi", model=Once(["one", "two", "three", "four", "five"]))
+            records = {"c1": nb.record}
+            for cell in ("c2", "c3")[: 2 if last else 1]:
+                nb.cell({"c2": "ho", "c3": "hm"}[cell], cell=cell)
+                records[cell] = nb.record
+            records = {cell: forge(record) if cell in cells else record for cell, record in records.items()}
+            code = [{"cell_type": "code", "id": c, "source": f"%%agent -m model\n{b}", "outputs": []} for c, b in
+                    (("c1", "hi"), ("c2", "ho"), ("c3", "hm"))]  # fmt: skip
+            runs = {cell: [record] for cell, record in records.items()}
+            path = tmp_path / "n.ipynb"
+            path.write_text(json.dumps({"cells": code, "metadata": {KEY: {"version": 1, "runs": runs}}}))
+            monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
+            nb.restart()
+            return nb
+
+        return opened
+
+    @staticmethod
+    def unsigned(record):
+        return {k: v for k, v in record.items() if k != "signature"}
+
+    def named(self, run):
+        """The words of the log about turns of others."""
+        return [x.payload["note"] for x in run.log.of("state") if x.kind == "foreign_turns"]
+
+    def test_rebuilt_turns_of_others_are_not_sent_unseen(self, opened):
+        nb = opened(self.unsigned)
+        with pytest.raises(AgentCellError) as error:
+            nb.cell("ho", cell="c2", line="-m model --live")
+        assert str(error.value) == f"1 earlier {FOREIGN}, {NOBODY}"
+        assert "--trust-record" in str(error.value)
+        assert "AGENT_NB_TRUST_RECORD" in str(error.value)
+        assert nb.cell("x", line="-m model -c other", cell="c9").answer == "four", "no model was asked before"
+
+    def test_those_of_a_replay_neither(self, opened):
+        nb = opened(self.unsigned, cells=("c1", "c2"))
+        assert nb.cell("hi").answer == "one"
+        assert nb.cell("ho", cell="c2").answer == "two"
+        with pytest.raises(AgentCellError, match="2 earlier turns come from records you did not sign"):
+            nb.cell("hm!", cell="c3")
+
+    @pytest.mark.parametrize("by", ["option", "environment"])
+    def test_with_trust_they_are_sent_and_named(self, opened, monkeypatch, by):
+        nb = opened(self.unsigned)
+        if by == "environment":
+            monkeypatch.setenv("AGENT_NB_TRUST_RECORD", "1")
+        run = nb.cell("ho!", cell="c2", sent={"trust": by == "option"})
+        assert run.answer == "four"
+        assert self.named(run) == [f"1 earlier {FOREIGN}"]
+
+    def test_where_somebody_looks_on_the_header_names_them_before_the_request(self, opened):
+        nb = opened(self.unsigned, cells=("c1", "c2"))
+        run = nb.cell("hm!", cell="c3", line=self.SEEN, seen=True)
+        assert run.answer == "four"
+        words = "2 earlier turns come from records you did not sign"
+        assert self.named(run) == [words]
+        kinds = [x.kind if x.type == "state" else x.name if x.type == "node" else x.type for x in run.log]
+        assert kinds.index("foreign_turns") < kinds.index("llm")
+        assert words in nb.last[0]["text/plain"].splitlines()[0]
+
+    @pytest.mark.parametrize("forge", [lambda r: r, lambda r: sign(r, user_key())])
+    def test_the_users_own_are_not_named(self, opened, forge):
+        nb = opened(forge)
+        assert self.named(nb.cell("ho!", cell="c2")) == []
+
+    def test_they_count_for_matching_and_replaying(self, opened):
+        nb = opened(self.unsigned, cells=("c1", "c2", "c3"))
+        assert nb.cell("hm", cell="c3", line="-m model --rerun replay").answer == "three"
+        assert self.named(nb.shell.user_ns["_agent"]) == []
+
+    def test_a_record_that_was_changed_is_no_history(self, opened):
+        nb = opened(lambda r: json.loads(json.dumps(r).replace('"one"', '"other"')))
+        run = nb.cell("ho!", cell="c2")
+        assert (run.answer, self.named(run)) == ("four", [])
+        assert "rebuilt" not in json.dumps([x.payload for x in run.log.of("state")])
+
+    def test_a_conversation_that_begins_anew_and_another_one_have_none(self, opened):
+        nb = opened(self.unsigned)
+        assert self.named(nb.cell("ho!", cell="c2", line="-m model --new")) == []
+        assert self.named(nb.cell("ho!", cell="c3", line="-m model -c other")) == []
+
+    def test_a_turn_that_was_run_anew_is_the_users(self, opened):
+        nb = opened(self.unsigned)
+        nb.cell("hi", line="-m model --live")
+        assert self.named(nb.cell("ho!", cell="c2")) == []
+
+    def test_a_drift_does_not_send_them_unseen(self, opened, monkeypatch):
+        line = "-m model -t python --approve auto"
+        nb = opened(self.unsigned, last=False)
+        nb.cell("go", line=f"{line} --live", cell="c3", sent={"trust": True}, model=Once([CALL, "It is 42.", "It is 43."]), base=40)
+        nb.shell.user_ns["base"] = 41
+        with pytest.raises(AgentCellError, match=FOREIGN):
+            nb.cell("go", line=line, cell="c3")
+        run = nb.cell("go", line=f"{line} --view html", cell="c3", seen=True)
+        assert run.answer == "It is 43."
+        assert self.named(run)[-1] == f"1 earlier {FOREIGN}"
+        kinds = [x.kind if x.type == "state" else x.type for x in run.log]
+        assert "foreign_turns" in kinds[: len(kinds) - kinds[::-1].index("respond")]
+
+    def test_a_recovered_run_is_the_users(self, nb):
+        lost = nb.cell("hi", model=Once(["one", "two"]))
+        nb.restart()
+        nb.command(f"recover {lost.id}")
+        nb.cell("hi")
+        assert self.named(nb.cell("ho", cell="c2")) == []
+
+
+@pytest.mark.parametrize("started", [9e9, 1e300, float("nan"), 10**400, True, "9e9", -1, None])
+def test_a_record_may_name_any_time(nb, started):
+    nb.cell("hi", model=Once(["one", "two"]))
+    record = {**nb.record, "started": started}
+    record = {**record, "hash": record_hash(record)}
+    nb.restart()
+    try:
+        run = nb.cell("hi", sent={"runs": [record]})
+    except AgentCellError as fault:  # what has no hash is tampered with
+        pytest.fail(str(fault))
+    assert run.answer == ("one" if record["hash"] else "two")
+    assert "recorded earlier" in nb.last[0]["text/plain"] or not record["hash"]
+
+
 class TestFile:
     def save(self, nb, path, *cells):
         """Write a notebook of agent cells and what they showed last, as a front end and the server hook do."""
         made = []
         for cell, line, body in cells:
-            outputs = [{"output_type": "display_data", "data": {MIME: self.records[cell]}, "metadata": {}}]
+            numbers = {KEY: {"run": self.records[cell]["id"]}}
+            outputs = [{"output_type": "display_data", "data": {MIME: self.records[cell]}, "metadata": numbers}]
             made.append({"cell_type": "code", "id": cell, "source": f"%%agent {line}\n{body}", "metadata": {}, "outputs": outputs})
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}
         lift(notebook)
@@ -336,7 +547,7 @@ class TestFile:
         notebook["cells"].append({"cell_type": "code", "id": "f", "source": "%agent forget", "metadata": {}, "outputs": [mark]})
         lift(notebook, json.loads(path.read_text())["metadata"][KEY])
         assert list(notebook["metadata"][KEY]["runs"]) == ["c2"]
-        assert ids[0] not in json.dumps({**notebook, "cells": notebook["cells"][:-1]})
+        assert ids[0] not in json.dumps([o["data"] for c in notebook["cells"] for o in c["outputs"]])
         assert nb.cell("hi").answer == "three"
 
 

@@ -84,7 +84,8 @@ def notebook(*outputs):
 
 def test_saving_lifts_the_record_and_clearing_outputs_keeps_it(server, tmp_path):
     record = {"format": 1, "id": "r1", "started": 1.0, "events": [{"type": "end", "status": "ok"}]}
-    server.save(notebook({"output_type": "display_data", "data": {"text/plain": "x", MIME: record}, "metadata": {}}))
+    shown = {"data": {"text/plain": "x", MIME: record}, "metadata": {"agent_nb": {"run": "r1"}}}
+    server.save(notebook({"output_type": "display_data", **shown}))
     saved = json.loads((tmp_path / "work/n.ipynb").read_text())
     assert saved["metadata"]["agent_nb"]["runs"] == {"a": [record]}
     assert saved["cells"][0]["outputs"][0]["data"][MIME] == {"version": 1, "ref": "r1"}

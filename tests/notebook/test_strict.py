@@ -243,9 +243,13 @@ class TestFunctionsOfTheNotebook:
         edit(functions, 3, "[base + 2]", "[]")
         assert main(["test", str(functions)]) == 0
 
-    def test_no_trust_is_needed_for_what_is_never_asked_about(self, functions, monkeypatch, tmp_path):
+    def test_another_user_must_trust_their_arguments(self, functions, monkeypatch, tmp_path, capsys):
         monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "somebody"))
-        assert main(["test", str(functions)]) == 0
+        assert main(["test", str(functions)]) == 1
+        told = capsys.readouterr().out
+        assert "--trust-record" in told
+        assert "AGENT_NB_TRUST_RECORD" in told
+        assert main(["test", "--trust-record", str(functions)]) == 0
 
 
 class TestParameters:

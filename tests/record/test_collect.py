@@ -11,7 +11,9 @@ from agent_nb.record import KEY, MIME, detach, run_record
 
 
 def cell(cell_id, *records, kind="code"):
-    outputs = [{"output_type": "display_data", "data": {MIME: r, "text/plain": "x"}, "metadata": {}} for r in records]
+    outputs = [
+        {"output_type": "display_data", "data": {MIME: r, "text/plain": "x"}, "metadata": {KEY: {"run": r.get("id")}}} for r in records
+    ]
     return {"cell_type": kind, "id": cell_id, "source": "", "metadata": {}, "outputs": outputs}
 
 

@@ -18,6 +18,7 @@ from agent_nb.replay import replay
 from agent_nb.signing import sign
 from agent_nb.tape import Tape, candidates, match
 from agent_nb.tools.base import Decision
+from agent_nb.view.state import RunView
 
 KEY = b"this user's secret"
 SPACE = {}
@@ -323,12 +324,12 @@ def shout(text: str) -> str:
         cell["said"].clear()
         return sign(run_record(run.log), key)
 
-    def play(self, cell, stored, **options):
+    def play(self, cell, stored, trust=False, **options):
         made = Agent(Scripted([]), [cell["note"], cell["shout"]], secrets={}, **options)
         kept = []
 
         async def main():
-            kept.append(made.replay(Tape.of(stored, key=KEY)))
+            kept.append(made.replay(Tape.of(stored, key=KEY, trust=trust)))
             return await kept[0]
 
         wait(main)
@@ -351,9 +352,31 @@ def shout(text: str) -> str:
         assert self.play(cell, stored) is None
 
     @pytest.mark.parametrize("approve", ["ask", "auto"])
-    def test_they_need_no_trust(self, cell, approve):
+    def test_those_of_somebody_else_run_only_with_trust(self, cell, approve):
+        """The code is the notebook's, the arguments are the record's: `note` may do anything with them."""
         stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
-        assert self.play(cell, stored, approve=approve) is None
+        assert "--trust-record" in self.play(cell, stored, approve=approve).fresh
+        assert cell["said"] == []
+        assert self.play(cell, stored, trust=True, approve=approve) is None
+        assert cell["said"] == ["a"]
+
+    def test_a_policy_that_allows_them_does_not_vouch_for_a_strangers_arguments(self, cell, tmp_path):
+        rules = tmp_path / "rules.yaml"
+        rules.write_text("rules:\n  - allow: note\n")
+        stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
+        assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
+        assert cell["said"] == []
+
+    def test_somebody_there_is_asked_about_each(self, cell):
+        asked = []
+
+        async def ask(question):
+            asked.append((question.name, question.args))
+            return Decision(len(asked) == 1, by="click")
+
+        stored = self.record(cell, ("note", {"text": "a"}), ("note", {"text": "b"}), key=b"somebody else")
+        assert "denied" in self.play(cell, stored, ask=ask).fresh
+        assert asked == [("note", {"text": "a"}), ("note", {"text": "b"})]
         assert cell["said"] == ["a"]
 
     def test_what_a_policy_asks_about_needs_trust(self, cell, tmp_path):
@@ -417,15 +440,86 @@ class TestTrust:
         assert "no way" in play(self.forged(), ask=ask).played.drift.fresh
         assert SPACE["gone"] == []
 
-    def test_one_answer_may_count_for_the_whole_replay(self):
+    @pytest.mark.parametrize("scope", ["once", "tool", "run"])
+    def test_a_yes_counts_for_exactly_its_arguments_whatever_its_scope(self, scope):
+        asked = []
+
+        async def ask(question):
+            asked.append(question.args["code"])
+            return Decision(len(asked) == 1, scope=scope, by="click")
+
+        forged = self.forged(calls(("python", {"code": "gone.append(1)"}), ("python", {"code": "gone.append(2)"})))
+        assert "denied" in play(forged, ask=ask).played.drift.fresh
+        assert asked == ["gone.append(1)", "gone.append(2)"]
+        assert SPACE["gone"] == [1]
+
+    @pytest.mark.parametrize(("scope", "times"), [("once", 2), ("tool", 1), ("run", 1)])
+    def test_for_these_it_may_count_again(self, scope, times):
         asked = []
 
         async def ask(question):
             asked.append(question)
-            return Decision(True, scope="run", by="stdin")
+            return Decision(True, scope=scope, by="click")
 
-        play(self.forged(calls(("python", {"code": "1"}), ("python", {"code": "2"}))), ask=ask)
-        assert len(asked) == 1
+        same = ("python", {"code": "gone.append(1)"})
+        assert play(self.forged(calls(same, same)), ask=ask).played.drift is None
+        assert (len(asked), SPACE["gone"]) == (times, [1, 1])
+
+    def test_what_was_allowed_with_other_arguments_is_not_allowed_as_it_was_recorded(self):
+        asked = []
+
+        async def ask(question):
+            asked.append(question)
+            return Decision(True, args={"code": "gone.append('edited')"}, scope="run", by="remote")
+
+        same = ("python", {"code": "gone.append('harm')"})
+        play(self.forged(calls(same, same)), ask=ask)
+        assert (len(asked), SPACE["gone"]) == (2, ["edited", "edited"])
+
+    def test_each_question_has_a_mark_of_its_own(self):
+        marks = []
+
+        async def ask(question):
+            marks.append(question.exact)
+            return Decision(True, by="click")
+
+        same = ("python", {"code": "gone.append(1)"})
+        play(self.forged(calls(same, same)), ask=ask)
+        assert len(set(marks) - {""}) == 2
+
+    def test_the_question_is_shown_where_the_call_stands_and_not_recorded(self):
+        seen = []
+
+        async def ask(question):
+            (card,) = [c for c in view.cards if c.kind == "call"]
+            seen.append((card.status, card.asked.args, card.asked.extra["warning"]))
+            return Decision(True, by="click")
+
+        stored, view = self.forged(), RunView()
+        tape = Tape.of(stored, key=KEY)
+
+        async def main():
+            stream = agent([], ask=ask).replay(tape)
+            stream.log.subscribe(view.apply)
+            return await stream
+
+        run = wait(main)
+        ((status, args, warning),) = seen
+        assert (status, args) == ("waiting", {"code": "gone.append('harm')"})
+        assert "not signed" in warning
+        assert list(run.log) == events_of(stored)
+
+    def test_a_denied_call_does_not_go_on_live(self):
+        """What a stranger's record says is no beginning of a run of this user."""
+
+        async def ask(_):
+            return Decision(False, by="click")
+
+        played = play(self.forged(), ask=ask, live=True).played
+        assert played.drift is not None
+        assert played.resume is None
+        assert played.log[-1].status == "ok"
+        assert play(self.forged(), trust=True, ask=ask, live=True).played.drift is None
 
     def approved(self, key=KEY):
         async def ask(_):

@@ -75,6 +75,20 @@ def test_the_header_says_status_model_source_turn_and_figures(begun):
     assert first == "● waiting for the model  openai/gpt-5.1  from AGENT_NB_MODEL · turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
 
 
+@pytest.mark.parametrize("payload", [{"note": "3 earlier turns", "turns": 3}, {}, None, {"note": 7}, {"note": "x" * 10_000}])
+def test_the_header_names_turns_that_come_from_records_of_others(payload):
+    head = said([e.RunStart(model="m"), e.State(kind="foreign_turns", payload=payload)]).splitlines()[0]
+    assert ("3 earlier turns" in head) is bool(payload and payload.get("turns"))
+    assert len(head) < 400
+
+
+def test_the_clock_of_a_replay_stands_at_the_times_that_were_recorded(begun):
+    view = RunView(recorded=True).extend(begun.seen)
+    later = begun.now + 30 * 24 * 3600
+    assert "720:" not in plain.draw(page(view, Context(now=later, live=True)))
+    assert "720:" in said(begun.log, now=later, live=True).split("\n")[0]
+
+
 def test_a_failure_that_is_a_traceback_says_its_last_line_and_folds_the_rest(begun):
     trace = 'Traceback (most recent call last):\n  File "<cell>", line 2, in <module>\n    frame["price"]\n    ^^^^^\nNameError: no frame'
     begun.tool("k", "python", {"code": "frame['price']"}, status="error", content=trace)

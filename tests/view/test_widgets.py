@@ -8,6 +8,7 @@ import ipywidgets as w
 import pytest
 
 from agent_nb import events as e
+from agent_nb.event_json import encode_event
 from agent_nb.view import nodes
 from agent_nb.view.live import WidgetPainter
 from agent_nb.view.markdown import render
@@ -328,6 +329,44 @@ def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, label, act
     painter.paint(view, 0.0)
     assert acts == [act]
     assert all(b.disabled for b in find(painter, w.Button) if b.description != "■ Stop")
+
+
+def questioned(view: RunView, mark: str, code: str) -> RunView:
+    """A view in which a replay asks about a call that has shown a question of its own before."""
+    live = e.Approval(stage="requested", args={"code": code}, extra={"warning": "Not signed by you.", "question": mark})
+    view.apply(e.Delta(of="approval", block="k", text=encode_event(live).decode()))
+    return view
+
+
+def test_a_replay_asks_anew_with_what_it_is_asked_about_and_a_mark(painter, begun, acts):
+    view = asked(begun)
+    painter.paint(view, 0.0)
+    button(painter, "Approve").click()  # nobody has asked this
+    painter.paint(questioned(view, "m1", "os.remove('x')"), 0.0)
+    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit…"]
+    assert "Not signed by you." in text(painter)
+    assert "os.remove" in text(painter)
+    assert not button(painter, "Approve").disabled
+    button(painter, "Approve").click()
+    assert acts[1:] == [("approve", {"call_id": "k", "question": "m1"})]
+
+
+def test_edited_arguments_bear_the_mark_of_their_question(painter, begun, acts):
+    view = questioned(asked(begun), "m1", "1")
+    painter.paint(view, 0.0)
+    button(painter, "Edit…").click()
+    painter.paint(view, 0.0)
+    find(painter, w.Textarea)[0].value = '{"code": "2"}'
+    button(painter, "Approve as edited").click()
+    assert acts == [("approve", {"call_id": "k", "question": "m1", "scope": "once", "args": {"code": "2"}})]
+
+
+@pytest.mark.parametrize("junk", ["", "{", "[]", '{"type": "call"}', '{"type": "approval", "args": 3}'])
+def test_a_question_that_is_none_is_not_shown(painter, begun, junk):
+    view = asked(begun)
+    view.apply(e.Delta(of="approval", block="k", text=junk))
+    painter.paint(view, 0.0)
+    assert "Approve" in labels(painter)
 
 
 def test_edited_arguments_are_approved(painter, begun, acts):

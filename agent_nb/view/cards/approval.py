@@ -8,6 +8,7 @@ from typing import Any
 from .. import values
 from ..cardstates import CallCard
 from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, Stack, T
+from ..words import clip
 from .base import Context
 
 SCOPE = {"once": "", "tool": " for all calls of this tool", "run": " for the whole run"}
@@ -21,12 +22,28 @@ def card(state: CallCard, context: Context) -> Node | None:
     args = state.asked.args if state.asked.args is not None else state.args
     if state.call_id in context.editing:
         return Stack((Editor(state.call_id, pretty(args), context.notes.get(state.call_id, "")), _edit_buttons(state, context)))
-    return Stack((*_change(state, args), _answer(state, context)))
+    return Stack((*_warning(state), *_change(state, args), _answer(state, context)))
+
+
+def _warning(state: CallCard) -> tuple[Node, ...]:
+    """Return what the user should know before the answer."""
+    words = _extra(state).get("warning")
+    return (Row((T(clip(words, 200), tone="wait", bold=True),), wrap=True),) if isinstance(words, str) and words else ()
+
+
+def _call(state: CallCard) -> dict[str, Any]:
+    """Return what an answer says of its question: the call, and the mark of the question if it has one."""
+    mark = _extra(state).get("question")
+    return {"call_id": state.call_id, **({"question": mark} if isinstance(mark, str) and mark else {})}
+
+
+def _extra(state: CallCard) -> dict[str, Any]:
+    return (state.asked.extra or {}) if state.asked is not None else {}
 
 
 def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
     """Return what the call would do, the whole of it: nothing that is asked about may be cut out of sight."""
-    preview = (state.asked.extra or {}).get("preview") if state.asked is not None else None
+    preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
         shown: Node = Diff(values.bounded(preview)) if looks_like_diff(preview) else Pre(values.bounded(preview))
         return (*_plain(args, cut=True), shown)
@@ -46,18 +63,19 @@ def _answer(state: CallCard, context: Context) -> Node:
         return Row((T("Nobody has answered.", tone="wait"),))
     if not context.can_click:
         return Row((T("Answer in the prompt below this cell; to allow it without asking: --approve auto.", tone="wait"),), wrap=True)
-    call = {"call_id": state.call_id}
+    call = _call(state)
+    every = Button("approve_all", f"Approve all {state.name} calls", {**call, "scope": "tool"}, busy="Approved")
     buttons = (
         Button("approve", "Approve", call, tone="ok", busy="Approved"),
         Button("deny", "Deny", call, tone="bad", busy="Denied"),
-        Button("approve_all", f"Approve all {state.name} calls", {**call, "scope": "tool"}, busy="Approved"),
+        *(() if _warning(state) else (every,)),
         Button("edit", "Edit…", call),
     )
     return Buttons(_pressed(buttons, context))
 
 
 def _edit_buttons(state: CallCard, context: Context) -> Node:
-    call = {"call_id": state.call_id}
+    call = _call(state)
     buttons = (
         Button("submit", "Approve as edited", call, tone="ok", busy="Approved"),
         Button("deny", "Deny", call, tone="bad", busy="Denied"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..cardstates import CallCard, ThinkCard
 from ..nodes import Button, Node, Row, T, Tone
 from ..state import RunView
-from ..words import clock, count, duration, join, money, plural
+from ..words import clip, clock, count, duration, join, money, plural
 from .base import Context
 
 # status of the run: (mark, tone, word)
@@ -56,7 +56,9 @@ def _who(state: RunView) -> tuple[T, ...]:
     source = str(state.settings.get("source") or "").removeprefix("given")  # whoever wrote the name down need not be told
     source = source if not source or source.startswith(("from", "by", "because", "imported", "first")) else f"from {source}"
     about = join(source, _turns(state), state.badge, state.left_out)
-    return (*((T(state.model, mono=True),) if state.model else ()), *((T(f"  {about}", tone="muted"),) if about else ()))
+    model = (T(state.model, mono=True),) if state.model else ()
+    warned = (T(f"  {clip(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
+    return (*model, *warned, *((T(f"  {about}", tone="muted"),) if about else ()))
 
 
 def _turns(state: RunView) -> str:
@@ -68,7 +70,8 @@ def _turns(state: RunView) -> str:
 
 
 def _figures(state: RunView, context: Context) -> str:
-    end = context.now if context.now is not None and state.status in {"", "running"} else state.ended_at
+    stands = context.now is None or state.recorded or state.status not in {"", "running"}
+    end = state.ended_at if stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
     time = clock(spent) if state.status in {"", "running"} else duration(spent) if state.started else ""
     total, about = state.total, "≈ " if state.estimated else ""
