@@ -1,8 +1,8 @@
 """agent_nb: an `%%agent` cell magic that drives a streaming LLM agent, shows every event live and records the run in the notebook.
 
 Why everything here is lazy: `%load_ext agent_nb` must not make anyone wait for pandas, httpx or a markdown parser before they are used.
-Rules: this file holds the public names and the two hooks that IPython calls, nothing else; only `launch` is imported at once, because
-what it takes out of the environment must not outlive the import.
+Rules: this file holds the public names and the two hooks that IPython calls, nothing else. Two things are done at once: `launch` takes
+out of the environment what must not outlive the import, and what is imported later never comes from the notebook's folder.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import launch as launch
+from .folder.imports import install as _install
 
 if TYPE_CHECKING:
     from .agent import Agent as Agent
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .watching import watch as watch
 
 __version__ = "0.1.0"
+_install()
 
 _WHERE = {
     "Agent": "agent",

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ from . import events, plugins
 from .batch import Redaction
 from .errors import AgentError, UsageError
 from .events import Event
+from .folder.imports import verify
+from .folder.trust import Offer
 from .inputs import inputs_hash, inputs_of
 from .limits import Limits, limits_from
 from .log import EventLog
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from .models.base import Model
     from .tools.approval import Approver
     from .tools.base import Asker, Host, Tool
+    from .tools.policy import Policy
     from .tools.runner import ToolRunner
 
 FALLBACK = "xml"
@@ -55,7 +59,8 @@ class Agent:
     may look. `secrets`: values by name that must not appear anywhere (default: those of the environment). `late`: the model is looked up
     when it is first needed, so that a replay needs neither the model nor a key; what is wrong with its name is then said only there.
     `memory`: what becomes of a conversation too long for the model, `window` or `summary`. `thought_tags`: further names of tags
-    that hold thoughts, beside think and thinking.
+    that hold thoughts, beside think and thinking. `namespace`: where names are looked up (of functions, models and policies; the latter
+    in `__main__` by default); `mentioned` gives names of tools that a policy may speak of besides.
     """
 
     def __init__(
@@ -78,13 +83,16 @@ class Agent:
         late: bool = False,
         memory: str = "window",
         thought_tags: Sequence[str] = (),
+        mentioned: Callable[[], Collection[str]] = tuple,
     ) -> None:
+        verify()
         from .tools.toolset import resolve
 
         self.folder = os.fspath(folder)
         self.asked = _asked(model, namespace or {})
         self.source = ""
         self._find_model = partial(_model, model, namespace or {}, self.folder)
+        self._namespace, self._mentioned = namespace, mentioned
         self._model: Model | None = None
         self._dialect = dialect or ""
         if not late or self._dialect:
@@ -154,12 +162,22 @@ class Agent:
 
         Raises UsageError for a faulty policy file.
         """
-        from .tools import policy
-
         log = EventLog(tape.run)
         redaction = self._redaction()
-        runner = self._runner(TapeApprover(tape, policy.load(self.approve, self.folder), self.ask), log)
+        runner = self._runner(TapeApprover(tape, self.policy(), self.ask), log)
         return Replay(log, lambda scope: Player(tape, log, runner, redaction, scope))
+
+    def policy(self) -> Policy:
+        """Return the policy for the calls of a run, as its file is now. Raises UsageError for one that is faulty or names no tool."""
+        from .tools import policy, policy_check
+
+        namespace = vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
+        return policy_check.checked(policy.load(self.approve, self.folder), self.tools, namespace, self._mentioned)
+
+    def offers(self, *, live: bool) -> list[Offer]:
+        """Return what the folder offers for a run (`live`: one that needs the model) and the user has not allowed. Raises UsageError."""
+        key = getattr(self.model, "withheld", None) if live else None
+        return [offer for offer in (self.policy().offer, key() if key else None) if offer is not None]
 
     def _thinking(self, dialect: Dialect) -> Dialect:
         """Return `dialect` with the thought tags around it: the usual ones and those of the user."""
@@ -196,15 +214,15 @@ class Agent:
         history: Sequence[Sequence[Event]], *, ask: Asker,
     ) -> Plan:  # fmt: skip
         from .models.retry import delays
-        from .tools.approval import approver
+        from .tools.approval import Approver
 
-        start = getattr(self.model, "start", None)
+        start, policy = getattr(self.model, "start", None), self.policy()
         return Plan(
             model=start() if start else self.model,
             dialect=self._thinking(self.dialect), fallback=self._thinking(plugins.load("dialects", FALLBACK)),
-            tools=self.tools.specs, runner=self._runner(approver(self.approve, ask, self.folder), log), limits=self.limits,
+            tools=self.tools.specs, runner=self._runner(Approver(policy, ask), log), limits=self.limits,
             redaction=redaction, retry_delay=delays, system=self.system, memory=self.memory, settings=self.settings,
-            start=self._start(redaction, user, history), notes=tuple(notes),
+            start=self._start(redaction, user, history), notes=tuple(notes), warnings=redaction.value(policy.remarks),
         )  # fmt: skip
 
     def _runner(self, approver: Approver, log: EventLog) -> ToolRunner:

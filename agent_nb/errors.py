@@ -7,7 +7,8 @@ Two fault lines: what the user can mend (`UsageError`) and what came wrong from 
     AgentError
     ├── UsageError          a wrong option, name, value or missing extra; the message says what to do
     │   ├── MissingExtra    an optional package is not installed; carries the exact install line
-    │   └── PluginError     a plug-in of another package cannot be used; names the package
+    │   ├── PluginError     a plug-in of another package cannot be used; names the package
+    │   └── NotAllowed      a run needs what the notebook's folder offers and the user has not allowed; carries the offer
     ├── WireError           bytes or text that break a protocol (position and raw text kept)
     ├── ModelError          the provider refused, failed or broke off (status, retryable, retry_after)
     ├── ToolError           a tool failed in a way the model should read
@@ -47,6 +48,14 @@ class MissingExtra(UsageError):  # noqa: N818  (the name says what is missing, a
 
 class PluginError(UsageError):
     """A plug-in that another package installed cannot be used."""
+
+
+class NotAllowed(UsageError):  # noqa: N818  (as PermissionError, it is about the user's word)
+    """A run needs what the notebook's folder offers (`offer`, a `folder.trust.Offer`), and the user has not allowed it."""
+
+    def __init__(self, message: str, offer: object) -> None:
+        super().__init__(message)
+        self.offer = offer
 
 
 class WireError(AgentError):

@@ -107,6 +107,8 @@ class Loop:
                 self._log.append(self._user)
             for note in self._plan.notes:
                 self._log.append(events.State(kind="conversation", payload={"note": note}) if isinstance(note, str) else note)
+            for warning in self._plan.warnings:
+                self._log.append(events.Error(code="policy", message=warning))
 
     def _stopped(self, timed: float) -> tuple[events.EndStatus, str]:
         if anyio.current_time() >= timed and self._why.reason == "user" and not self._why.detail:

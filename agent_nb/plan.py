@@ -24,7 +24,8 @@ from .tools.runner import ToolRunner
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a run is made of. `start` holds the fields of its `run_start` event, `notes` remarks on its conversation."""
+    """Everything a run is made of. `start` holds the fields of its `run_start` event, `notes` remarks on its conversation, `warnings`
+    what the user should know of its policy."""
 
     model: Model
     dialect: Dialect
@@ -39,3 +40,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     start: Mapping[str, Any] = {}
     notes: Sequence[str | State] = ()
+    warnings: Sequence[str] = ()

@@ -5,6 +5,7 @@ name with `-` for `_`; the module offers it under the room's attribute (`ATTRIBU
 
 Rules: a file is a plug-in if it defines that attribute at its left margin, else it is machinery of the room;
 nothing is imported until it is asked for; the built-in file wins over an entry point of the same name;
+entry points count of packages that are installed, not of what lies in the notebook's folder (`folder.imports`);
 an unknown name is a UsageError that lists the known ones;
 what an installed plug-in raises, or is not, is a PluginError that names its package and leaves the others alone.
 """
@@ -16,11 +17,11 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import distributions, entry_points
 from pathlib import Path
 from typing import Any
 
 from .errors import AgentError, PluginError, UsageError
+from .folder.imports import entry_points
 
 ATTRIBUTE = {"models": "provider", "dialects": "dialect", "codecs": "codec", "tools": "tools", "view.cards": "card"}
 _FUNCTIONS = ("models", "view.cards")
@@ -104,15 +105,4 @@ def _kind(room: str) -> str:
 
 
 def _entries(room: str) -> list[Any]:
-    group = f"agent_nb.{room.rsplit('.', 1)[-1]}"
-    try:
-        return list(entry_points(group=group))
-    except Exception:  # the metadata of some package is damaged
-        return [entry for distribution in distributions() for entry in _of(distribution) if entry.group == group]
-
-
-def _of(distribution: Any) -> list[Any]:
-    try:
-        return list(distribution.entry_points)
-    except Exception:
-        return []
+    return entry_points(f"agent_nb.{room.rsplit('.', 1)[-1]}")

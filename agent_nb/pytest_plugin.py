@@ -27,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("agent-nb", "notebooks with %%agent cells")
     group.addoption("--agent-nb", action="store_true", help="replay notebooks as tests")
     group.addoption("--agent-nb-trust-record", action="store_true", help="let code of records run again that you have not signed")
+    group.addoption("--agent-nb-trust-folder", action="store_true", help="let the policies of the notebooks' folders allow calls")
     group.addoption("--agent-nb-timeout", type=float, default=None, metavar="S", help="seconds a cell may take")
 
 
@@ -71,7 +72,10 @@ class NotebookItem(pytest.Item):
 
         option = self.config.getoption
         try:
-            report = check_notebook(self.path, trust=option("--agent-nb-trust-record"), timeout=option("--agent-nb-timeout"))
+            report = check_notebook(
+                self.path, trust=option("--agent-nb-trust-record"), trust_folder=option("--agent-nb-trust-folder"),
+                timeout=option("--agent-nb-timeout"),
+            )  # fmt: skip
         except UsageError as fault:
             raise ReplayFailed(str(fault)) from None
         if not report.ok:

@@ -171,12 +171,11 @@ class TapeApprover(Approver):
     def __init__(self, tape: Tape, policy: Policy | None = None, ask: Asker | None = None) -> None:
         super().__init__(policy, ask)
         self._tape = tape
-        self._given = policy or Policy()
         self._allowed: set[tuple[str, str]] = set()  # foreign calls, by name and arguments
 
     async def decide(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
         """Return the decision on calling `tool` with `args` again."""
-        verdict, reason = self._given.judge(tool, args)
+        verdict, reason = self.policy.judge(tool, args)
         if verdict == "deny":
             return Decision(False, reason=reason or "the policy denies it now")
         if not self._tape.trusted:
@@ -196,7 +195,7 @@ class TapeApprover(Approver):
         question = Question(context.call_id, tool.name, args, tool.effect, WARNING, exact=uuid.uuid4().hex)
         report.approval(context.call_id, stage="requested", args=args, extra={"warning": WARNING, "question": question.exact})
         answer = await self.ask(question) if self.ask is not None else None
-        decision = Decision(False, reason=TRUST) if answer is None else answer
+        decision = Decision(False, reason=TRUST) if answer is None else self.again(tool, answer)
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)
         settled(report, context.call_id, args, decision)

@@ -31,6 +31,8 @@ from .redact import environment_secrets, redact_text
 from .run import Run
 from .sources import is_live, items_of, name_of
 
+TICK = 0.05  # seconds between two looks at what waits for items that do not come
+
 
 class Watch:
     """A run that is followed: iterate it for events (deltas included), await it for the Run. See `watch`.

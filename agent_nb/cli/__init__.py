@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import AgentError, UsageError
-from . import converting, doctor, executing, git, reading, records, serving
+from . import converting, doctor, executing, git, reading, records, serving, trusting
 from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
 
 EPILOG = """\
@@ -78,5 +78,6 @@ COMMANDS: dict[str, tuple[Command, Describe]] = {
     "git-merge": (git.git_merge, git.git_merge_options),
     "pack": (records.pack, file_options),
     "strip": (records.strip, records.strip_options),
+    "trust-folder": (trusting.trust_folder, trusting.trust_folder_options),
     "doctor": (doctor.doctor, doctor.doctor_options),
 }

@@ -29,8 +29,8 @@ def run(arguments: Arguments) -> int:
         with streaming() as relay:
             outcome = execute(
                 path, model=arguments.model, rerun="live" if arguments.live else arguments.rerun, trust=arguments.trust_record,
-                timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell, prepare=lambda nb: inject(nb, values),
-                stream=relay.path if relay else "",
+                trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell,
+                prepare=lambda nb: inject(nb, values), stream=relay.path if relay else "",
             )  # fmt: skip
         written(lambda: write(outcome.notebook, target), target)
         report = _report(path, target, outcome)
@@ -71,7 +71,10 @@ def test(arguments: Arguments) -> int:
     from ..notebook.testing import check_notebook
 
     def one(path: Path, on_cell: Any) -> Any:
-        report = check_notebook(path, trust=arguments.trust_record, timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell)
+        report = check_notebook(
+            path, trust=arguments.trust_record, trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel,
+            on_cell=on_cell,
+        )  # fmt: skip
         if not arguments.json:
             print(report, flush=True)
         return report

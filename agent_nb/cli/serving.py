@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..portable import tilde
-from .shared import OK, Arguments, complain, notebooks
+from .shared import OK, Arguments, complain, folder_option, notebooks
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
 
@@ -68,6 +68,7 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--system", default="", metavar="TEXT", help="instructions for the model")
     sub.add_argument("--dialect", default="", metavar="NAME", help="how the model writes its turns: native, xml, section")
     sub.add_argument("--approve", default="ask", metavar="HOW", help="ask (who follows the run), auto, deny, or a policy file")
+    folder_option(sub)
     sub.add_argument("--notebook", action="append", default=[], metavar="FILE", help="publish the recorded runs of a notebook")
     sub.add_argument("--keep", default="", metavar="FOLDER", help="write every run down there; after a restart it is published again")
     sub.add_argument("--cors", action="append", default=[], metavar="ORIGIN", help="a page of this origin may use the server")
@@ -92,10 +93,16 @@ def _token(arguments: Arguments) -> tuple[str | None, str]:
 def _agents(arguments: Arguments, hub: Any) -> Any:
     """Return what answers `POST /runs`, None when there are only recorded runs to show. Raises UsageError."""
     from ..agent import Agent
+    from ..folder.trust import OPTION, VARIABLE, named
     from ..server.agents import Agents
     from ..server.store import Store
     from ..server.toolfile import tools_of
+    from ..tools.policy import MODES
 
+    if arguments.trust_folder:
+        os.environ[VARIABLE] = OPTION
+    if arguments.approve not in MODES:
+        named(arguments.approve)
     store = Store(Path(arguments.keep)) if arguments.keep else None
     if store is not None:
         for log in store.logs():
@@ -106,6 +113,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
         arguments.model or None, tools_of(arguments.tools), system=arguments.system, dialect=arguments.dialect or None,
         approve=arguments.approve,
     )  # fmt: skip
+    agent.policy()  # what is wrong with it is said now, not to who starts the first run
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 

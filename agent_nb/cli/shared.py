@@ -93,6 +93,12 @@ def kernel_options(sub: argparse.ArgumentParser) -> None:
 def trust_option(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that replay."""
     sub.add_argument("--trust-record", action="store_true", help="let code of records run again that you have not signed")
+    folder_option(sub)
+
+
+def folder_option(sub: argparse.ArgumentParser) -> None:
+    """Add the option of commands that run agents in a folder."""
+    sub.add_argument("--trust-folder", action="store_true", help="let the folder give keys (.env) and be obeyed in its policies")
 
 
 def file_options(sub: argparse.ArgumentParser) -> None:

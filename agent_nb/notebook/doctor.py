@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -29,6 +28,8 @@ import msgspec
 
 from .. import plugins
 from ..errors import AgentError
+from ..folder.imports import find
+from ..folder.trust import HOW, allowed
 from ..tools.toolset import of_plugin
 
 PACKAGE = "jupyter-agent-nb"
@@ -271,13 +272,15 @@ def _keys() -> Iterator[Finding]:
     found = [(provider, source) for provider, _, source in keys.describe() if source]
     for provider, source in found:
         yield Finding(f"key {provider}", "ok", f"from {source}")
+    if (offer := keys.offered()) is not None and not allowed(offer):
+        yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
     if not found:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
 
 
 def _extras() -> Iterator[Finding]:
     for name, (modules, purpose, install) in EXTRAS.items():
-        absent = [m for m in modules if importlib.util.find_spec(m) is None]
+        absent = [m for m in modules if find(m) is None]
         yield Finding(f"extra {name}", "missing" if absent else "ok", purpose, install if absent else "")
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKerne
 
 from .. import launch
 from ..errors import UsageError
+from ..folder.trust import OPTION, VARIABLE
 from .asking import printable
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .library import SENT
@@ -36,6 +38,16 @@ from .relay import STREAM
 from .whereis import SESSION
 
 DEFAULT_KERNEL = "python3"
+# `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before the standard library; here it comes
+# to its place (as IPython has it, before the installed packages) when the kernel is loaded.
+LAUNCH = """
+import sys
+from ipykernel import kernelapp
+sites = [n for n, entry in enumerate(sys.path) if entry.endswith(("site-packages", "dist-packages"))]
+sys.path.insert(min(sites, default=0), "")
+kernelapp.launch_new_instance()
+"""
+OWN = (sys.executable, "python", f"python{sys.version_info[0]}", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 IDS = 5  # the minor version of notebook format 4 that has cell ids
 
 OnCell = Callable[[int, int, str], None]
@@ -63,6 +75,14 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._records = records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
+
+    def create_kernel_manager(self) -> Any:
+        """Return the kernel manager; a kernel of this Python starts with `LAUNCH`."""
+        manager = super().create_kernel_manager()
+        program, *rest = manager.kernel_spec.argv
+        if program in OWN and rest[:2] == ["-m", "ipykernel_launcher"]:
+            manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *rest[2:]]
+        return manager
 
     async def async_start_new_kernel(self, **options: Any) -> None:
         """Start a kernel that knows our requests."""
@@ -102,6 +122,7 @@ def execute(
     model: str = "",
     rerun: str = "",
     trust: bool = False,
+    trust_folder: bool = False,
     timeout: float | None = None,
     kernel: str = "",
     on_cell: OnCell = lambda *_: None,
@@ -112,9 +133,9 @@ def execute(
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
     `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
-    again that this user has not signed; `timeout` is in seconds per cell (None: none); `on_cell` gets index, number of cells and source
-    before each code cell; `prepare` may change the notebook before it runs; `stream` is a file to which the runs append their events;
-    `strict` lets nothing run live, whatever the cells say.
+    again that this user has not signed, `trust_folder` lets the folder give keys and be obeyed in its policies; `timeout` is in seconds per
+    cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
+    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say.
     Raises UsageError when the file is no notebook or its kernel is not installed.
     """
     nb = _read(path)
@@ -124,7 +145,7 @@ def execute(
         nb,
         {HEADLESS: True, "notebook": str(where), "model": model, RERUN: rerun, "trust": trust, STREAM: stream},
         on_cell,
-        environment={SESSION: str(where), **({launch.STRICT: "1"} if strict else {})},
+        environment=_environment(where, trust_folder, strict),
         kernel_name=_kernel(nb, kernel),
         timeout=timeout,
         store_widget_state=False,
@@ -146,6 +167,11 @@ def execute(
     runs = [(numbers[cell], run) for cell, run in summaries(nb)]
     lift(nb)
     return Outcome(nb, runs, failure)
+
+
+def _environment(path: Path, trust_folder: bool, strict: bool) -> dict[str, str]:
+    """Return what is added to the environment of the kernel."""
+    return {SESSION: str(path), **({VARIABLE: OPTION} if trust_folder else {}), **({launch.STRICT: "1"} if strict else {})}
 
 
 def _tail(file: IO[bytes], longest: int = 2000) -> str:

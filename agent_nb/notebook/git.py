@@ -125,7 +125,7 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
     if found.returncode:
         raise UsageError(f"{folder} is in no git repository.")
     root = Path(found.stdout.strip())
-    command = f'"{sys.executable}" -m agent_nb'
+    command = f'"{sys.executable}" -P -m agent_nb'  # -P: git runs it in the repository, from where nothing is to be imported
     settings = {
         f"diff.{DRIVER}.textconv": f"{command} git-text",
         f"merge.{DRIVER}.name": "notebooks with recorded runs",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from ..tape import candidates
 from .cell import Cell, content_hash
 from .conversations import Turn
 from .metadata import cleared
+from .tool_names import tool_names
 from .transform import source_of
 from .whereis import served_path, session_path, told_path
 
@@ -39,13 +40,14 @@ SENT = "runs"  # what our runner sends: the records of the cell
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a notebook file holds of us: records by cell id, the order of its cells, the source of each code cell, and which cells have a
-    record but no output."""
+    """What a notebook file holds of us: records by cell id, the order of its cells, the source of each code cell, which cells have a
+    record but no output, and the names that may be tools."""
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
     sources: Mapping[str, str] = {}
     cleared: Sequence[str] = ()
+    tools: Collection[str] = ()
 
     def said_by(self, cell: str, record: Mapping[str, Any]) -> bool:
         """Return whether a record of `cell` was made there, or at least not in another cell that still has it."""
@@ -160,6 +162,7 @@ def _parsed(notebook: Any) -> File:
         runs.setdefault(found.cell, []).append(found.record)
     cells = notebook.get("cells")
     cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
-    sources = {str(c.get("id", "")): source_of(c) for c in cells if c.get("cell_type") == "code"}
-    return File(runs, [str(c.get("id", "")) for c in cells], sources, cleared({**notebook, "cells": cells}))
+    code = [(str(c.get("id", "")), source_of(c)) for c in cells if c.get("cell_type") == "code"]
+    tools = tool_names(source for _, source in code)
+    return File(runs, [str(c.get("id", "")) for c in cells], dict(code), cleared({**notebook, "cells": cells}), tools)
 

@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from typing import Any
 
+from ..folder.trust import Offer
 from ..models import keys
 from ..redact import environment_secrets
 from ..run import Run
@@ -31,6 +32,7 @@ class Session:
         self.conversations = Conversations()
         self.library = Library(shell.user_ns)
         self.warned = False
+        self.declined: set[Offer] = set()  # of the folder, by this user, since the kernel started
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.latest: Run | None = None

@@ -55,12 +55,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_notebook(
-    path: Path, *, trust: bool = False, timeout: float | None = None, kernel: str = "", on_cell: OnCell = lambda *_: None
-) -> Report:
+    path: Path, *, trust: bool = False, trust_folder: bool = False, timeout: float | None = None, kernel: str = "",
+    on_cell: OnCell = lambda *_: None,
+) -> Report:  # fmt: skip
     """Replay the notebook at `path` strictly and report. Raises UsageError when it is no notebook or has no kernel."""
     nb = load(path)
     cells = _agent_cells(nb)
-    outcome = execute(path, rerun="replay", strict=True, trust=trust, timeout=timeout, kernel=kernel, on_cell=on_cell)
+    outcome = execute(
+        path, rerun="replay", strict=True, trust=trust, trust_folder=trust_folder, timeout=timeout, kernel=kernel, on_cell=on_cell
+    )
     ran = dict(outcome.runs)
     problems = [p for number, cell in cells.items() for p in _cell(number, cell, nb, ran.get(number))]
     if outcome.failure and not any(outcome.failure.partition(": ")[2][:60] in p for p in problems):

@@ -4,6 +4,7 @@ Rules
 - One question at a time, in the order in which the calls came to it.
 - An answer for all of a tool or for the run is kept until the run ends; an Approver is made per run.
 - A policy's allow and deny stand above what was remembered; only what would be asked is answered from memory.
+- Arguments that were edited are judged again, whoever edited them; then only a denial counts, nobody is asked twice.
 - Nobody there to ask is a denial that says how to allow.
 - Every decision about a tool that was asked about, or that a rule or mode concerned, is reported.
 """
@@ -17,28 +18,19 @@ from typing import Any
 import msgspec
 
 from ..errors import ToolError
-from . import policy
 from .base import Asker, Decision, Question, Report, Tool, ToolContext
 from .policy import Policy
 from .threads import Worker
-from .values import message_of
+from .values import message_of, plain
 
 _EVERYTHING = ""
-
-
-def approver(mode: str | None = None, ask: Asker | None = None, folder: str = ".") -> Approver:
-    """Return the gate for one run. `mode`: ask, auto, deny or the path of a policy file, relative to `folder`.
-
-    Raises UsageError for a mode that is none and for a faulty policy file.
-    """
-    return Approver(policy.load(mode or "ask", folder), ask)
 
 
 class Approver:
     """Decides about the calls of one run; `ask` puts questions to the user (None: nobody is there)."""
 
     def __init__(self, policy: Policy | None = None, ask: Asker | None = None) -> None:
-        self._policy = policy or Policy()
+        self.policy = policy or Policy()
         self.ask = ask
         self._turn = asyncio.Lock()
         self._kept: dict[str, Decision] = {}  # by tool name; "" for the whole run
@@ -49,18 +41,32 @@ class Approver:
         `Decision.args` are other arguments to use instead, not yet validated. Raises ToolError when the tool's preview finds that
         the call cannot work.
         """
-        verdict, reason = self._policy.judge(tool, args)
+        verdict, reason = self.policy.judge(tool, args)
         if verdict != "ask":
             decision = Decision(verdict == "allow", reason=reason)
             if reason:
                 settled(report, context.call_id, args, decision)
             return decision
         async with self._turn:
-            decision = self._kept.get(tool.name) or self._kept.get(_EVERYTHING) or await self._put(tool, args, context, report)
+            kept = self._kept.get(tool.name) or self._kept.get(_EVERYTHING)
+            decision = kept or self.again(tool, await self._put(tool, args, context, report, reason))
         settled(report, context.call_id, args, decision)
         return decision
 
-    async def _put(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
+    def again(self, tool: Tool, decision: Decision) -> Decision:
+        """Return the decision, or a denial where it lets the tool run with other arguments that the policy denies."""
+        if not decision.allow or decision.args is None:
+            return decision
+        try:
+            args = plain(tool.validate(decision.args))
+        except Exception:  # whoever runs the call reports it
+            return decision
+        verdict, reason = self.policy.judge(tool, args)
+        if verdict != "deny":
+            return decision
+        return Decision(False, args=decision.args, reason=f"the policy denies it with the edited arguments ({reason})")
+
+    async def _put(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str) -> Decision:
         preview = await _preview(tool, args, context)
         extra = {"extra": {"preview": preview}} if preview else {}
         report.approval(context.call_id, stage="requested", args=args, **extra)
@@ -70,7 +76,7 @@ class Approver:
         except Exception as error:  # whatever the front end raises, the call must not run unasked
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
-            return Decision(False, reason=_nobody(tool.name))
+            return Decision(False, reason=_nobody(tool.name, why if self.policy.offer is not None else ""))
         if answer.scope != "once":
             kept = msgspec.structs.replace(answer, args=None, reason=f"decided earlier for this {answer.scope}")
             self._kept[tool.name if answer.scope == "tool" else _EVERYTHING] = kept
@@ -90,11 +96,9 @@ def settled(report: Report, call_id: str, args: dict[str, Any], decision: Decisi
     )
 
 
-def _nobody(name: str) -> str:
-    return (
-        f"{name} needs approval and there is nobody to ask. Allow it with --approve auto, "
-        f"or by a rule in a policy file (--approve POLICY.yaml)"
-    )
+def _nobody(name: str, why: str) -> str:
+    how = why or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml)"
+    return f"{name} needs approval and there is nobody to ask. {how}"
 
 
 async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:

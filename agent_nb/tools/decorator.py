@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from ..errors import UsageError
+from ..folder.imports import theirs
 from ..messages import ToolSpec
 from .base import Effect, Tool, ToolContext
 
@@ -157,6 +158,7 @@ def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]
         return function
 
     @functools.wraps(function)
+    @theirs
     def call(**values: Any) -> Any:
         args, rest = arguments.split(values)
         return function(*args, **rest)

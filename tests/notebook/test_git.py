@@ -72,6 +72,15 @@ def repository(tmp_path):
     return made
 
 
+def test_the_drivers_import_nothing_of_the_repository(repository):
+    repository.commit(cell("a", record("r1")))
+    for name in ("agent_nb", "typing", "json", "argparse"):
+        (repository.folder / f"{name}.py").write_text("open('executed', 'w').close()")
+    write(repository.notebook, cell("a", record("r2", answer="Other.")))
+    assert "Other." in repository.git("diff").stdout
+    assert not (repository.folder / "executed").exists()
+
+
 def test_setting_up_twice_changes_nothing(repository, capsys):
     before = (repository.folder / ".gitattributes").read_text()
     assert main(["git-setup", str(repository.folder)]) == 0

@@ -124,6 +124,48 @@ def test_an_agent_is_asked_answers_over_http_and_curl_shows_it_live(serve):
     assert "token: in token" in said
 
 
+def finished(http, run):
+    """Return the events of a run at its end."""
+    text = http.get(f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}).text
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("edited", ["a", "secret"])
+def test_arguments_edited_over_http_are_judged_by_the_policy_and_only_a_denial_counts(serve, tmp_path, edited):
+    (tmp_path / "p.yaml").write_text("rules: [{deny: touch, args: {name: 'secret*'}, reason: never}, {ask: touch}]")
+    server = serve("--model", "scripted/ask.yaml", "--tools", "tools.py", "--token-file", "token", "--approve", "p.yaml")
+    with server.client(TOKEN) as http:
+        run = http.post("/runs", json={"message": "Touch a."}).json()["run"]
+        with http.stream("GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}) as events:
+            asked = next(e for line in events.iter_lines() if line.strip() and (e := json.loads(line))["type"] == "approval")
+        answer = {"decision": "allow", "args": {"name": edited}}
+        assert http.post(f"/runs/{run}/approvals/{asked['call_id']}", json=answer).status_code == 200
+        events = finished(http, run)
+    result = next(e for e in events if e["type"] == "result")
+    if edited == "a":
+        assert (result.get("status", "ok"), result["content"]) == ("ok", "touched a")
+    else:
+        said = "Not run: the policy denies it with the edited arguments (never; p.yaml, line 1)."
+        assert (result["status"], result["content"]) == ("denied", said)
+    assert [e.get("stage", "requested") for e in events if e["type"] == "approval"] == ["requested", "decided"]
+
+
+def test_a_policy_named_on_the_command_line_is_the_users_word(serve, tmp_path):
+    (tmp_path / "p.yaml").write_text("rules: [{allow: touch}]")
+    server = serve("--model", "scripted/ask.yaml", "--tools", "tools.py", "--token-file", "token", "--approve", "p.yaml")
+    with server.client(TOKEN) as http:
+        run = http.post("/runs", json={"message": "Touch a."}).json()["run"]
+        assert [e["content"] for e in finished(http, run) if e["type"] == "result"] == ["touched a"]
+
+
+def test_a_policy_that_names_no_tool_is_refused_before_the_server_starts(serve, tmp_path):
+    (tmp_path / "p.yaml").write_text("rules: [{deny: tuch}]")
+    server = serve("--model", "scripted/ask.yaml", "--tools", "tools.py", "--token-file", "token", "--approve", "p.yaml")
+    code, said = server.failed()
+    assert code == 2
+    assert "p.yaml, line 1: there is no tool 'tuch', so this rule restricts nothing. Did you mean 'touch'?" in said
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_runs_and_streams_properly(number, serve):
     server = serve("--model", "scripted/slow.yaml", "--token-file", "token")

@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 from agent_nb.errors import ToolError, UsageError
-from agent_nb.tools.approval import Approver, approver
+from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Decision, Question, ToolContext
 from agent_nb.tools.decorator import tool
-from agent_nb.tools.policy import parse
+from agent_nb.tools.policy import load, parse
 from agent_nb.tools.runner import Job, ToolRunner
 from agent_nb.tools.toolset import resolve
 
@@ -37,6 +37,11 @@ def change() -> str:
 
 
 TOOLS = [look, send, change]
+
+
+def approver(mode: str, ask: Any = None, folder: str = ".") -> Approver:
+    """Make the gate of a run."""
+    return Approver(load(mode, folder), ask)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +229,33 @@ def test_a_policys_denial_stands_above_an_answer_for_the_run(run: Run, asker: An
     assert [o.status for o in outcomes] == ["ok", "denied", "ok"]
 
 
+EDITED = 'rules: [{deny: send, args: {text: "secret*"}, reason: never}, {ask: send, args: {text: "?*"}}]'
+
+
+@pytest.mark.parametrize("by", ["click", "remote"])
+def test_edited_arguments_are_judged_again_and_a_denial_is_told_to_the_model(run: Run, asker: Any, by: str) -> None:
+    ask = asker(Decision(True, args={"text": "secret 1"}, by=by))
+    outcomes, record = run(TOOLS, ("send", {"text": "x"}), approver=Approver(parse(EDITED, "p.yaml"), ask))
+    assert outcomes[0].status == "denied"
+    assert outcomes[0].content == "Not run: the policy denies it with the edited arguments (never; p.yaml, line 1)."
+    decided = record.of("decided")[0]
+    assert (decided["decision"], decided["by"], decided["args"]) == ("deny", "policy", {"text": "secret 1"})
+    assert record.of("started") == []
+
+
+def test_edited_arguments_are_judged_as_the_tool_gets_them(run: Run, asker: Any) -> None:
+    rules = parse('rules: [{deny: send, args: {times: "3"}}]')
+    ask = asker(Decision(True, args={"text": "x", "times": " 3 "}, by="click"))
+    assert run(TOOLS, ("send", {"text": "x"}), approver=Approver(rules, ask))[0][0].status == "denied"
+
+
+def test_edited_arguments_that_would_be_asked_about_are_not_asked_about_again(run: Run, asker: Any) -> None:
+    ask = asker(Decision(True, args={"text": "better"}, by="click"))
+    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), approver=Approver(parse(EDITED), ask))
+    assert outcomes[0].content == "sent better 1"
+    assert len(ask.questions) == 1
+
+
 def test_a_rule_can_ask_about_a_tool_without_effects(run: Run, asker: Any) -> None:
     ask = asker(Decision(True, by="click"))
     run(TOOLS, ("look", {}), approver=Approver(parse("rules: [{ask: look}]"), ask))
@@ -232,7 +264,7 @@ def test_a_rule_can_ask_about_a_tool_without_effects(run: Run, asker: Any) -> No
 
 def test_a_policy_file_is_found_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("default: deny\n")
-    assert isinstance(approver("p.yaml", None, str(tmp_path)), Approver)
+    assert approver("p.yaml", None, str(tmp_path)).policy.default == "deny"
     with pytest.raises(UsageError, match="choose ask, auto or deny"):
         approver("sometimes")
     with pytest.raises(UsageError, match="cannot be read: No such file"):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent_nb.errors import UsageError
+from agent_nb.folder import trust
+from agent_nb.tools.decorator import as_tool
 from agent_nb.tools.policy import Policy, load, parse
 from agent_nb.tools.toolset import resolve
 
@@ -50,6 +53,14 @@ rules:
         ("write", {"file": "a", "content": "x"}, "ask"),
         ("shell", {"command": "git status"}, "allow"),
         ("shell", {"command": "git status; rm -rf ."}, "ask"),
+        ("shell", {"command": "  git \t status "}, "allow"),
+        ("shell", {"command": "\ngit  status\n"}, "allow"),
+        ("shell", {"command": "git status && git diff x; git status"}, "allow"),
+        ("shell", {"command": "git status\ngit diff"}, "allow"),
+        ("shell", {"command": "git status & rm x"}, "ask"),
+        ("shell", {"command": "git diff # \\\nrm x"}, "ask"),  # a comment does not go on in the next line
+        ("shell", {"command": "git diff \"; rm x\""}, "ask"),
+        ("shell", {"command": "git status && (git status)"}, "ask"),
         ("shell", {"command": "git diff HEAD~1"}, "allow"),
         ("shell", {"command": "git diff; rm x"}, "ask"),
         ("shell", {"command": "git diff && rm x"}, "ask"),
@@ -68,6 +79,139 @@ rules:
 )
 def test_the_first_rule_that_fits_decides(name: str, args: dict[str, Any], verdict: str) -> None:
     assert parse(POLICY).judge(TOOLS[name], args)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf x",
+        "  rm -rf x",
+        "rm\t-rf x",
+        "RM -rf x",
+        "ls; rm -rf x",
+        "ls;rm -rf x",
+        "ls && rm -rf x",
+        "ls || rm -rf x",
+        "ls | rm -rf x",
+        "ls |& rm -rf x",
+        "ls & rm -rf x",
+        "ls\nrm -rf x",
+        "echo $(rm -rf x)",
+        "echo `rm -rf x`",
+        "(rm -rf x)",
+        "{ rm -rf x; }",
+        "cat <(rm -rf x)",
+        "if true; then rm -rf x; fi",
+        "for f in *; do rm -rf $f; done",
+        "! rm -rf x",
+        "A=1 B=2 rm -rf x",
+        "'rm' -rf x",
+        "r\\m -rf x",
+        "r\\\nm -rf x",
+        "f() { rm -rf x; }; f",
+    ],
+)
+def test_a_denied_command_is_found_in_every_part_of_a_command_line(command: str) -> None:
+    policy = parse('default: allow\nrules: [{deny: shell, args: {command: "rm *"}}]')
+    assert policy.judge(TOOLS["shell"], {"command": command})[0] == "deny"
+
+
+@pytest.mark.parametrize("command", ["ls", "rmdir x", "echo rm", "npm rm x"])
+def test_other_commands_are_not_taken_for_the_denied_one(command: str) -> None:
+    policy = parse('default: allow\nrules: [{deny: shell, args: {command: "rm *"}}]')
+    assert policy.judge(TOOLS["shell"], {"command": command})[0] == "allow"
+
+
+def test_each_part_is_decided_by_the_first_rule_that_fits_it_and_the_strictest_counts() -> None:
+    rules = 'rules: [{allow: shell, args: {command: "git *"}}, {ask: shell, args: {command: "ls*"}}, {deny: shell, args: {command: "*x*"}}]'
+    cases = {"git x": "allow", "git x; git y": "allow", "git x && ls": "ask", "ls; rm x": "deny", "git y; pwd": "ask", "git a|b x": "deny"}
+    assert {command: parse(rules).judge(TOOLS["shell"], {"command": command})[0] for command in cases} == cases
+
+
+def test_a_long_command_line_is_judged_in_linear_time() -> None:
+    policy = parse('rules: [{allow: shell, args: {command: "a*"}}, {deny: shell, args: {command: "rm *"}}]')
+    line = ";".join(f"b{n} (c; ' d \\ e' A=1" for n in range(20_000))
+    assert policy.judge(TOOLS["shell"], {"command": line})[0] == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "verdict"),
+    [
+        ("deny: Shell", "shell", "deny"),
+        ("deny: SHELL", "shell", "deny"),
+        ("deny: my-tool", "my_tool", "deny"),
+        ("deny: My Tool", "my_tool", "deny"),
+        ("deny: löschen", "loschen", "deny"),
+        ("deny: 'SH*'", "shell", "deny"),
+        ("ask: Loschen", "loschen", "ask"),
+        ("allow: shell", "shell", "allow"),
+        ("allow: löschen", "loschen", "allow"),
+        ("allow: Shell", "shell", "deny"),  # when in doubt an allowing rule does not fit
+        ("allow: my-tool", "my_tool", "deny"),
+    ],
+)
+def test_names_compare_as_tools_are_named(rule: str, tool: str, verdict: str) -> None:
+    def function() -> None: ...
+
+    made = as_tool(function, tool)
+    policy = parse(f"default: deny\nrules: [{{{rule}}}]") if "allow" in rule else parse(f"rules: [{{{rule}}}]")
+    assert policy.judge(msgspec.structs.replace(made, effect="outside"), {})[0] == verdict
+
+
+ALLOWING = "default: allow\nrules: [{allow: [shell, read]}, {deny: write, args: {file: 'x*'}}, {ask: list}]"
+
+
+def judged(policy: Policy) -> list[str]:
+    """Return the verdicts on five calls."""
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("shell", {"command": "x"}), ("python", {"code": "1"}), ("write", {"file": "x"}), ("read", {"file": "x"}), ("list", {}),
+    ]  # fmt: skip
+    return [policy.judge(TOOLS[name], args)[0] for name, args in calls]
+
+
+def test_a_policy_of_the_folder_restricts_and_allows_nothing_until_it_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(ALLOWING)
+    policy = load("p.yaml", str(tmp_path))
+    assert judged(policy) == ["ask", "ask", "deny", "allow", "ask"]
+    assert policy.offer is not None
+    assert policy.offer.does == "allows shell, read, everything that no rule names"
+    assert policy.remarks == (policy.offer.refusal,)
+    why = policy.judge(TOOLS["shell"], {"command": "x"})[1]
+    assert why.startswith(f"p.yaml, line 2 would allow it, but p.yaml in {tmp_path} allows shell, read, everything")
+    assert "%agent trust-folder" in why
+    trust.allow([policy.offer])
+    assert judged(load("p.yaml", str(tmp_path))) == ["allow", "allow", "deny", "allow", "ask"]
+    (tmp_path / "p.yaml").write_text(ALLOWING + "\n")
+    assert judged(load("p.yaml", str(tmp_path))) == ["ask", "ask", "deny", "allow", "ask"]
+
+
+def test_a_policy_of_the_folder_that_only_restricts_needs_no_yes(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("default: deny\nrules: [{ask: shell}]")
+    policy = load("p.yaml", str(tmp_path))
+    assert (policy.offer, policy.remarks) == (None, ())
+
+
+@pytest.mark.parametrize("how", ["absolute", "home", "variable", "named"])
+def test_a_policy_that_the_user_gives_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    (tmp_path / "p.yaml").write_text(ALLOWING)
+    notebooks = tmp_path / "notebooks"
+    notebooks.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    if how == "variable":
+        monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
+    elif how == "named":
+        monkeypatch.setattr(trust, "_named", {str(tmp_path / "p.yaml")})
+    mode, folder = {"absolute": (str(tmp_path / "p.yaml"), notebooks), "home": ("~/p.yaml", notebooks)}.get(how, ("p.yaml", tmp_path))
+    assert judged(load(mode, str(folder)))[0] == "allow"
+
+
+@pytest.mark.parametrize("given", ["../p.yaml", "{0}/notebooks/p.yaml", "p.yaml"])
+def test_a_policy_by_a_relative_path_or_inside_the_folder_is_the_folders_word(tmp_path: Path, given: str) -> None:
+    (tmp_path / "notebooks").mkdir()
+    for place in (tmp_path, tmp_path / "notebooks"):
+        (place / "p.yaml").write_text(ALLOWING)
+    assert judged(load(given.format(tmp_path), str(tmp_path / "notebooks")))[0] == "ask"
 
 
 def test_the_reason_names_the_rule() -> None:

@@ -47,6 +47,7 @@ COMMANDS: dict[str, Command] = {
     "tools": setup.tools,
     "config": setup.config,
     "key": setup.key,
+    "trust-folder": setup.trust_folder,
     "reset": runs.reset,
     "show": runs.show,
     "attach": runs.attach,

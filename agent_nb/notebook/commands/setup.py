@@ -1,4 +1,4 @@
-"""What there is to work with: `%agent models`, `tools`, `config`, `key` and `doctor`.
+"""What there is to work with: `%agent models`, `tools`, `config`, `key`, `trust-folder` and `doctor`.
 
 Rule: no key is ever shown.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import AgentError, UsageError
+from ...folder.trust import allowed
 from ...portable import tilde
 from ..asking import printable
 from .shared import elsewhere, say, table
@@ -46,12 +47,14 @@ def tools(magics: AgentMagics, _: list[str]) -> None:
 
 
 def config(magics: AgentMagics, _: list[str]) -> None:
-    """the defaults of the options, and the configuration file"""
+    """the defaults of the options, the configuration file, and what folders may do"""
     from ...models import config as file
+    from ..trusting import listing
 
     rows = [(f"AgentMagics.{name}", repr(value)) for name, value in sorted(magics.defaults().items())]
     exists = "" if file.path().exists() else " (there is none)"
-    say(f"{table(rows)}\nSet one with: %config AgentMagics.model = 'provider/name'\nFile: {tilde(file.path())}{exists}")
+    set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
+    say(f"{table(rows)}\n{set_}\nFile: {tilde(file.path())}{exists}\nFolders: {listing()}")
 
 
 def key(magics: AgentMagics, arguments: list[str]) -> None:
@@ -60,6 +63,8 @@ def key(magics: AgentMagics, arguments: list[str]) -> None:
 
     if not arguments:
         say(table((provider, source or f"none: set {variable}") for provider, variable, source in keys.describe()))
+        if (offer := keys.offered()) is not None and not allowed(offer):
+            say(f"{offer.refusal}.")
         return
     provider, *rest = arguments
     if rest not in ([], ["--keyring"]):
@@ -74,6 +79,14 @@ def key(magics: AgentMagics, arguments: list[str]) -> None:
         variable = keys.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
         raise UsageError(f"There is no keyboard here to enter a key. Set the variable {variable}.") from None
     say(f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}.")
+
+
+def trust_folder(magics: AgentMagics, arguments: list[str]) -> None:
+    """[FOLDER|FILE …] [--list|--revoke]: let this folder give keys (.env) and be obeyed in its policies, as they are now"""
+    from .. import trusting
+
+    magics.session.declined.clear()
+    say(trusting.trust_folder(arguments))
 
 
 def doctor(magics: AgentMagics, _: list[str]) -> None:

@@ -14,6 +14,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": ("The model wrote its own results", "wait", "They were not taken for results."),
     "incomplete": ("Stopped inside a call", "wait", ""),
+    "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
 

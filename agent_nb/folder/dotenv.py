@@ -1,0 +1,53 @@
+"""The `.env` of a folder: variables that its owner keeps for programs that are started there.
+
+Rules: it is found in the folder or one above it, up to the repository or the user's home; one that cannot be read, or is larger than 1 MB,
+is as if it were not there. Reading it sets nothing; what may count of it is decided elsewhere (`trust`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+NAME = ".env"
+_LARGEST = 1 << 20  # bytes
+
+
+def file(folder: Path | None = None) -> Path | None:
+    """Return the `.env` that counts in a folder (None: the current one), if there is one."""
+    try:
+        here, home = (folder or Path.cwd()).resolve(), Path.home()
+    except (OSError, RuntimeError):
+        return None
+    for place in (here, *here.parents):
+        if (place / NAME).is_file():
+            return place / NAME
+        if (place / ".git").exists() or place == home:
+            return None
+    return None
+
+
+def values(folder: Path | None = None) -> dict[str, str]:
+    """Return the variables of the `.env` that counts in a folder (None: the current one)."""
+    path = file(folder)
+    try:
+        if path is None or path.stat().st_size > _LARGEST:
+            return {}
+        return parse(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        return {}
+
+
+def parse(text: str) -> dict[str, str]:
+    """Return the variables of a `.env` file: `NAME=value` or `export NAME="value"`; `#` begins a comment."""
+    found = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        name, value = name.strip(), value.strip()
+        if not equals or not name.isidentifier():
+            continue
+        if value[:1] in ("'", '"') and value.count(value[0]) > 1:
+            value = value[1:].split(value[0], 1)[0]
+        else:
+            value = value.split(" #", 1)[0].rstrip()
+        found[name] = value
+    return found

@@ -1,0 +1,173 @@
+"""What the notebook's folder may do, remembered for this user.
+
+Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide where prompts go and what runs unasked.
+Found in a folder they are the word of whoever made the folder; they count after the user has said yes.
+
+Rules
+- What a folder offers is an `Offer`. Keys are allowed for the folder, other files for exactly their content: a changed file asks again.
+- A yes is kept in one file of the user's state folder, which only the user can read; `AGENT_NB_TRUST_FOLDER` is a yes for one process.
+- What a user names on a command line is the user's own word (`named`).
+- An offer says what it would do, by names; it never holds a value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ..errors import UsageError
+from ..portable import tilde
+from . import dotenv
+
+VARIABLE = "AGENT_NB_TRUST_FOLDER"
+OPTION = "--trust-folder"
+HOW = f"allow it with %agent trust-folder, or jupyter agent-nb trust-folder in a terminal; for one run: {OPTION} or {VARIABLE}=1"
+What = Literal["keys", "policy", "configuration"]
+_VERSION = 1
+_SHOWN = 200  # characters of what a file does that messages hold
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """What a file would do if it were allowed: `does`, in words. `file` is absolute; `digest` is empty where the content does not count."""
+
+    what: What
+    file: str
+    does: str
+    digest: str = ""
+
+    @classmethod
+    def of(cls, what: What, path: Path, does: str, content: bytes | None = None) -> Offer:
+        """Return the offer of a file, for its `content` or (None) whatever it holds."""
+        return cls(what, os.path.abspath(path), does, hashlib.sha256(content).hexdigest() if content is not None else "")
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file."""
+        return os.path.dirname(self.file)
+
+    def __str__(self) -> str:
+        does = self.does if len(self.does) <= _SHOWN else f"{self.does[:_SHOWN]}…"
+        return f"{os.path.basename(self.file)} in {tilde(Path(self.folder))} {does}"
+
+    @property
+    def refusal(self) -> str:
+        """Why it does not count, and what to do."""
+        return f"{self}. It counts only when you allow it: {HOW}"
+
+
+class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a folder may do: give keys, and be obeyed in `files` (name: SHA-256 of the content)."""
+
+    keys: bool = False
+    files: dict[str, str] = {}
+
+
+class _Kept(msgspec.Struct):
+    version: int = _VERSION
+    folders: dict[str, Folder] = {}
+
+
+_here: set[tuple[str, str]] = set()  # (file, digest) that were allowed in this process
+_named: set[str] = set()
+
+
+def path() -> Path:
+    """Return the file in which yeses are kept (it may not exist)."""
+    from platformdirs import user_state_dir
+
+    return Path(user_state_dir("agent_nb", appauthor=False)) / "folders.json"
+
+
+def everywhere() -> bool:
+    """Return whether every folder is allowed everything in this process.
+
+    A value that the folder's own `.env` has does not count: some front ends set its variables.
+    """
+    said = os.environ.get(VARIABLE, "")
+    return said not in ("", "0", dotenv.values().get(VARIABLE))
+
+
+def allowed(offer: Offer) -> bool:
+    """Return whether the user has allowed an offer."""
+    if everywhere() or (offer.file, offer.digest) in _here or offer.file in _named:
+        return True
+    kept = _load().folders.get(os.path.realpath(offer.folder), Folder())
+    return kept.keys if offer.what == "keys" else bool(offer.digest) and kept.files.get(os.path.basename(offer.file)) == offer.digest
+
+
+def allow(offers: Iterable[Offer]) -> bool:
+    """Remember a yes to each offer; return False when it cannot be written and holds for this process only."""
+    kept = _load()
+    for offer in offers:
+        _here.add((offer.file, offer.digest))
+        place = os.path.realpath(offer.folder)
+        before = kept.folders.get(place, Folder())
+        files = before.files if offer.what == "keys" else {**before.files, os.path.basename(offer.file): offer.digest}
+        kept.folders[place] = Folder(keys=before.keys or offer.what == "keys", files=files)
+    return _save(kept)
+
+
+def revoke(folder: str) -> bool:
+    """Forget every yes to a folder; return whether there was one. Raises UsageError when that cannot be written."""
+    place = os.path.realpath(folder)
+    here = {(file, digest) for file, digest in _here if os.path.realpath(os.path.dirname(file)) == place}
+    _here.difference_update(here)
+    kept = _load()
+    if kept.folders.pop(place, None) is None:
+        return bool(here)
+    if not _save(kept):
+        raise UsageError(f"{tilde(path())} cannot be written; the folder stays allowed. Delete the file.")
+    return True
+
+
+def listed() -> Iterator[tuple[str, str]]:
+    """Yield (folder, what it may do) for every folder that was allowed."""
+    for place, kept in sorted(_load().folders.items()):
+        may = [*(["give keys (.env)"] if kept.keys else []), *(f"be obeyed in {name}" for name in sorted(kept.files))]
+        yield tilde(Path(place)), ", ".join(may)
+
+
+def named(file: str | os.PathLike[str]) -> None:
+    """Let a file count in this process: the user named it on a command line."""
+    _named.add(os.path.abspath(file))
+
+
+def found_in(file: Path, folder: str | os.PathLike[str], *, given: str) -> bool:
+    """Return whether `file`, written as `given`, is the word of `folder`: named by a relative path, or inside it."""
+    if not os.path.isabs(os.path.expanduser(given)):
+        return True
+    inside = Path(os.path.realpath(folder))
+    return any(inside in Path(p).parents for p in (os.path.abspath(file), os.path.realpath(file)))
+
+
+def _load() -> _Kept:
+    try:
+        return msgspec.json.decode(path().read_bytes(), type=_Kept)
+    except (OSError, msgspec.DecodeError):  # no file, or one that says nothing: nothing is allowed
+        return _Kept(folders={})
+
+
+def _save(kept: _Kept) -> bool:
+    target = path()
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError:
+        return False
+    return True
+
