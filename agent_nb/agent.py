@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import events, plugins
-from .batch import Redaction
 from .errors import AgentError, UsageError
 from .events import Event
 from .folder.imports import verify
@@ -29,9 +28,10 @@ from .limits import Limits, limits_from
 from .log import EventLog
 from .loop import Loop
 from .memory import STRATEGIES
+from .outgoing import check
 from .plan import Plan
 from .published import Questions
-from .redact import Redactor, environment_secrets, redact_value
+from .redact import Redaction, redact_value
 from .replay import Player, Resume
 from .run import Run
 from .stream import Replay, Stream
@@ -56,11 +56,11 @@ class Agent:
     `model`: a `Model`, a name such as `openai/gpt-5`, or None to choose by configuration. `tools`: functions, `Tool`s or names of
     built-ins. `approve`: `ask`, `auto`, `deny` or the path of a policy file. `limits`: any of `turns tool_calls failures tokens cost
     seconds`. `settings`: sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where file tools
-    may look. `secrets`: values by name that must not appear anywhere (default: those of the environment). `late`: the model is looked up
-    when it is first needed, so that a replay needs neither the model nor a key; what is wrong with its name is then said only there.
-    `memory`: what becomes of a conversation too long for the model, `window` or `summary`. `thought_tags`: further names of tags
-    that hold thoughts, beside think and thinking. `namespace`: where names are looked up (of functions, models and policies; the latter
-    in `__main__` by default); `mentioned` gives names of tools that a policy may speak of besides.
+    may look. `secrets`: values by name that must not appear anywhere (default: those that are known when a run starts). `late`: the
+    model is looked up when it is first needed, so that a replay needs neither the model nor a key; what is wrong with its name is then
+    said only there. `memory`: what becomes of a conversation too long for the model, `window` or `summary`. `thought_tags`: further
+    names of tags that hold thoughts, beside think and thinking. `namespace`: where names are looked up (of functions, models and
+    policies; the latter in `__main__` by default); `mentioned` gives names of tools that a policy may speak of besides.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Agent:
         self.host = host
         self.ask = ask
         self.trace_id = trace_id
-        self.secrets = dict(_secrets() if secrets is None else secrets)
+        self.secrets = secrets
 
     @property
     def model(self) -> Model:
@@ -146,16 +146,16 @@ class Agent:
             raise UsageError("The prompt is empty. Write what the agent should do.")
         log = EventLog()
         redaction = self._redaction()
-        user = events.User(content=redaction.value(prompt), attachments=_images(attachments), origin="user")
+        said, pictures = redaction.value(prompt), _images(attachments)
+        user = events.User(content=said, attachments=_without_text(pictures), origin="user")
         questions = Questions()
-        plan = self._plan(log, redaction, user, notes, history, ask=questions.beside(self.ask))
+        plan = self._plan(log, redaction, self._inputs(redaction, said, pictures, history), notes, ask=questions.beside(self.ask))
         return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume), questions, view=view)
 
     def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
         """Return the digests of what decides a run, by which its record is found (`replay.match`). The model is not needed for it."""
         redaction = self._redaction()
-        user = events.User(content=redaction.value(prompt), attachments=_images(attachments))
-        return self._inputs(redaction, user, history)
+        return self._inputs(redaction, redaction.value(prompt), _images(attachments), history)
 
     def replay(self, tape: Tape) -> Replay:
         """Return the stream of a recorded run; it ends with `end`, or early where `tape.live` and something drifted.
@@ -164,7 +164,7 @@ class Agent:
         """
         log = EventLog(tape.run)
         redaction = self._redaction()
-        runner = self._runner(TapeApprover(tape, self.policy(), self.ask), log)
+        runner = self._runner(TapeApprover(tape, self.policy(), self.ask), log, redaction)
         return Replay(log, lambda scope: Player(tape, log, runner, redaction, scope))
 
     def policy(self) -> Policy:
@@ -185,7 +185,9 @@ class Agent:
         return filtered
 
     def _redaction(self) -> Redaction:
-        return Redaction(partial(Redactor, self.secrets), partial(redact_value, secrets=self.secrets))
+        from .models import keys
+
+        return Redaction(keys.secrets() if self.secrets is None else self.secrets)
 
     def run_sync(self, prompt: str, **options: Any) -> Run:
         """Run to the end and return the run; for scripts. Raises UsageError inside a running event loop: `await agent(prompt)` there."""
@@ -210,39 +212,45 @@ class Agent:
         return await self(prompt, **options)
 
     def _plan(
-        self, log: EventLog, redaction: Redaction, user: events.User, notes: Sequence[str | events.State],
-        history: Sequence[Sequence[Event]], *, ask: Asker,
+        self, log: EventLog, redaction: Redaction, inputs: dict[str, str], notes: Sequence[str | events.State], *, ask: Asker
     ) -> Plan:  # fmt: skip
         from .models.retry import delays
         from .tools.approval import Approver
 
+        check(self.model.name, self.tools.specs, self.settings, redaction)
         start, policy = getattr(self.model, "start", None), self.policy()
         return Plan(
             model=start() if start else self.model,
             dialect=self._thinking(self.dialect), fallback=self._thinking(plugins.load("dialects", FALLBACK)),
-            tools=self.tools.specs, runner=self._runner(Approver(policy, ask), log), limits=self.limits,
+            tools=self.tools.specs, runner=self._runner(Approver(policy, ask), log, redaction), limits=self.limits,
             redaction=redaction, retry_delay=delays, system=self.system, memory=self.memory, settings=self.settings,
-            start=self._start(redaction, user, history), notes=tuple(notes), warnings=redaction.value(policy.remarks),
+            start=self._start(redaction, inputs), notes=tuple(notes), warnings=redaction.value(policy.remarks),
         )  # fmt: skip
 
-    def _runner(self, approver: Approver, log: EventLog) -> ToolRunner:
+    def _runner(self, approver: Approver, log: EventLog, redaction: Redaction) -> ToolRunner:
+        from .tools.capture import filtered
         from .tools.runner import ToolRunner
 
-        return ToolRunner(self.tools, approver=approver, host=self.host, folder=self.folder, trace_id=self.trace_id or log.run)
+        return ToolRunner(
+            self.tools, approver=approver, host=self.host, folder=self.folder, trace_id=self.trace_id or log.run,
+            quiet=partial(filtered, redaction.stream, redaction.value),
+        )  # fmt: skip
 
-    def _start(self, redaction: Redaction, user: events.User, history: Sequence[Sequence[Event]]) -> dict[str, Any]:
+    def _start(self, redaction: Redaction, inputs: dict[str, str]) -> dict[str, Any]:
         """Return the fields of `run_start`: the values that decide the outcome, and their hash."""
         settings: dict[str, Any] = redaction.value(
             {"system": self.system, "sampling": self.settings, "approve": self.approve, "limits": msgspec.to_builtins(self.limits)}
         )
-        inputs = self._inputs(redaction, user, history)
-        settings |= {"inputs": inputs, "hash": inputs_hash(inputs), "source": self.source}
-        return {"agent": self.name, "model": self.model.name, "dialect": self.dialect.name, "tools": self.tools.names, "settings": settings}
+        settings |= {"inputs": inputs, "hash": inputs_hash(inputs), "source": redaction.value(self.source)}
+        said = redaction.value({"agent": self.name, "model": self.model.name, "dialect": self.dialect.name})
+        return {**said, "tools": self.tools.names, "settings": settings}
 
-    def _inputs(self, redaction: Redaction, user: events.User, history: Sequence[Sequence[Event]]) -> dict[str, str]:
+    def _inputs(
+        self, redaction: Redaction, said: str, pictures: Sequence[dict[str, Any]], history: Sequence[Sequence[Event]]
+    ) -> dict[str, str]:
         settings = redaction.value({"system": self.system, "sampling": self.settings, "dialect": self._dialect})
         return inputs_of(
-            user.content, attachments=user.attachments, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history
+            said, attachments=pictures, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history
         )
 
     def _asked_for(self) -> str:
@@ -261,18 +269,16 @@ def _asked(model: Model | str | None, namespace: Mapping[str, Any]) -> str:
 
 def _model(model: Model | str | None, namespace: Mapping[str, Any], folder: str) -> tuple[Model, str]:
     """Return the model and where the choice came from; a name may also be that of a model object in the namespace."""
+    from .models import keys
     from .models.choose import resolve
 
     if isinstance(model, str) and hasattr(namespace.get(model), "stream"):
         return namespace[model], f"the variable {model}"
-    return resolve(model, folder=folder)
-
-
-def _secrets() -> dict[str, str]:
-    """Return what must not be seen: secret variables of the environment, and the keys known from elsewhere, by name."""
-    from .models import keys
-
-    return environment_secrets(os.environ) | {f"key {number}": value for number, value in enumerate(sorted(keys.secrets()), 1)}
+    try:
+        return resolve(model, folder=folder)
+    except AgentError as fault:  # it repeats the name, which may be a key in the wrong place
+        fault.args = tuple(redact_value(fault.args, keys.secrets()))
+        raise
 
 
 def _images(attachments: Sequence[Any]) -> tuple[dict[str, Any], ...]:
@@ -282,3 +288,10 @@ def _images(attachments: Sequence[Any]) -> tuple[dict[str, Any], ...]:
 
     blocks = [image_block(a) for a in attachments]
     return tuple({"media_type": b.media_type, "data": b.data} for b in blocks)
+
+
+def _without_text(pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return pictures as they are recorded and sent; as inputs they count by what was given, so that old records are found."""
+    from .wire.media import base64_without_text
+
+    return tuple({**picture, "data": base64_without_text(picture["data"])} for picture in pictures)

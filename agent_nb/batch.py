@@ -16,7 +16,7 @@ from typing import Any
 
 from . import events
 from .log import EventLog
-from .pipeline import Filter
+from .redact import Redaction, Redactor
 from .tools.base import Outcome, Update
 from .turn import clean, clean_value
 
@@ -24,18 +24,10 @@ RATE = 20
 LARGEST = 1 << 20  # characters of one progress event; more text is split
 
 
-class Redaction:
-    """What the batch needs of the secret filter: one for a stream, one for a value."""
-
-    def __init__(self, stream: Callable[[], Filter], value: Callable[[Any], Any]) -> None:
-        self.stream = stream
-        self.value = value
-
-
 class _Voice:
     """What one call has said and what of it is not logged yet."""
 
-    def __init__(self, filter_: Filter) -> None:
+    def __init__(self, filter_: Redactor) -> None:
         self.filter = filter_
         self.text: list[str] = []
         self.fraction: float | None = None

@@ -24,11 +24,11 @@ from .codecs.losses import Losses
 from .codecs.plain import plain
 from .codecs.settle import Settler
 from .errors import UsageError
-from .event_json import encode_event, event_from, to_builtins
-from .events import Delta, End, Error, Event, Interrupt, RunStart, User
+from .event_json import event_from, to_builtins
+from .events import RESEND, Delta, End, Error, Event, Interrupt, RunStart, User
 from .items import Piece, Pieces, adapter_of
 from .log import EventLog, new_run_id
-from .redact import Redactor, redact_text, redact_value
+from .redact import Redaction, Redactor
 
 CUT = "The source ended before the run did."
 STOPPED = "The viewer stopped following."
@@ -65,7 +65,7 @@ class Imported:
         self._decoder: Decoder | None = None
         self._settler: Settler | None = None
         self._prompt, self._live, self._on_run, self._clock = prompt, live, on_run, clock
-        self._secrets = secrets
+        self._redaction = None if secrets is None else Redaction(secrets)
         self._unnamed = new_run_id()
         self._runs: dict[str, _Run] = {}
 
@@ -158,7 +158,8 @@ class Imported:
 
     def _open(self, run_id: str) -> _Run:
         said = self._prompt if not self.logs else ""
-        run = self._runs[run_id] = _Run(run_id, said, self._clock if self._live else None, self._secrets)
+        name = run_id if self._redaction is None else self._redaction.value(run_id)
+        run = self._runs[run_id] = _Run(name, said, self._clock if self._live else None, self._redaction)
         self.logs.append(run.log)
         self._on_run(run.log)
         return run
@@ -179,12 +180,12 @@ class Imported:
 class _Run:
     """One run on its way into its log."""
 
-    def __init__(self, run_id: str, prompt: str, clock: Callable[[], float] | None, secrets: Mapping[str, str] | None) -> None:
+    def __init__(self, run_id: str, prompt: str, clock: Callable[[], float] | None, redaction: Redaction | None) -> None:
         self._at = 0.0
         self._told = False  # the stream tells times
         self._clock = clock
         self._prompt = prompt
-        self._secrets = secrets
+        self._redaction = redaction
         self._filters: dict[str, Redactor] = {}
         self.log = EventLog(run_id, clock=lambda: self._at)
 
@@ -203,10 +204,14 @@ class _Run:
         return [*out, self._append(msgspec.structs.replace(self._clean(event), origin="imported"))]
 
     def _delta(self, event: Delta) -> list[Event]:
-        if self._secrets is None or not event.block:
+        if self._redaction is None:
             return [self._append(msgspec.structs.replace(event, origin="imported"))]
-        text = self._filters.setdefault(event.block, Redactor(self._secrets)).feed(event.text)
-        return [self._append(msgspec.structs.replace(event, text=text, origin="imported"))] if text or not event.text else []
+        if not event.block:
+            return [self._append(msgspec.structs.replace(self._clean(event), origin="imported"))]
+        if event.block not in self._filters:
+            self._filters[event.block] = self._redaction.stream()
+        text, name = self._filters[event.block].feed(event.text), self._redaction.value(event.name)
+        return [self._append(msgspec.structs.replace(event, text=text, name=name, origin="imported"))] if text or not event.text else []
 
     def _append(self, event: Event) -> Event:
         self._told = self._told or event.ts > 0
@@ -216,12 +221,11 @@ class _Run:
 
     def _clean(self, event: Event) -> Event:
         """Return the event without secrets; where its text changes, its old pieces no longer fit."""
-        if self._secrets is None:
+        if self._redaction is None:
             return event
-        written = encode_event(event).decode()
-        if redact_text(written, self._secrets) == written:
-            return event
-        return event_from({k: v for k, v in redact_value(to_builtins(event), self._secrets).items() if k != "chunks"})
+        said = to_builtins(event)
+        clean = self._redaction.fields(said, ("payload", "opaque") if said.get("name") == RESEND else ("opaque",))
+        return event if clean == said else event_from({name: held for name, held in clean.items() if name != "chunks"})
 
 
 def _where(event: Event) -> dict[str, Any]:

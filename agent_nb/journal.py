@@ -6,8 +6,8 @@ per run, NDJSON in the user's state folder: a header line, then every event as i
 Rules
 - A `Journal` is a subscriber of an `EventLog`. Each event is handed to the operating system before the call returns, so a kernel that
   is killed loses nothing that was logged; there is no buffer and no thread.
-- A folder that cannot be written disables the journal and says so in `warning`; a full disk later is the log's to report (it detaches
-  subscribers that raise).
+- A folder that cannot be written, or a disk that is full later, ends the journal and never the run; `warning` says what is lost then
+  and what to do.
 - The writer holds a lock on its file: a file without one belongs to no living process. Where locks do not exist, age decides.
 - Only the user can read journals. Old ones go by age and by total size, never one that is being written.
 - Reading tolerates anything: a torn last line, foreign lines, other versions.
@@ -28,7 +28,7 @@ from .chunks import encode_chunks
 from .event_json import decode_event, encode_event
 from .events import Call, Delta, Event, Respond, Think
 from .log import EventLog
-from .portable import Home
+from .portable import Home, tilde
 from .record import closed
 
 FORMAT = 1
@@ -61,13 +61,15 @@ def folder() -> Path:
 
 
 class Journal:
-    """Writes one run's events; give it to `EventLog.subscribe`."""
+    """Writes one run's events; give it to `EventLog.subscribe`. `warn` gets the warning, should there be one, when it is true."""
 
     def __init__(
-        self, run: str, *, cell: str = "", notebook: str = "", conversation: str = "", where: Path | None = None, clean: bool = True
-    ) -> None:
+        self, run: str, *, cell: str = "", notebook: str = "", conversation: str = "", where: Path | None = None, clean: bool = True,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         self.path: Path | None = None
         self.warning = ""
+        self._warn = warn
         self._file = -1
         started = time.time()
         home = Home(os.path.expanduser("~"))
@@ -77,8 +79,8 @@ class Journal:
         try:
             self._open((where or folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
         except OSError as fault:
-            self.close()
-            self.warning = f"No journal of this run is kept: {fault.strerror or fault}. If the kernel dies, what is not saved is lost."
+            todo = f"Make {tilde(where or folder())} writable, or set XDG_STATE_HOME."
+            self._end(f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}")
             return
         if clean:
             tidy(where)
@@ -92,9 +94,20 @@ class Journal:
         self._write(msgspec.json.encode(header) + b"\n")
 
     def __call__(self, event: Event) -> None:
-        """Write one event. Raises OSError when the disk is full or gone."""
-        if self._file >= 0:
+        """Write one event."""
+        if self._file < 0:
+            return
+        try:
             self._write(encode_event(event) + b"\n")
+        except OSError as fault:
+            where = tilde(self.path.parent) if self.path is not None else "its folder"
+            lost = "If the kernel dies before the notebook is saved, the run is lost from here on."
+            self._end(f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}.")
+
+    def _end(self, warning: str) -> None:
+        self.close()
+        self.warning = warning
+        self._warn(warning)
 
     def _write(self, line: bytes) -> None:
         rest = memoryview(line)

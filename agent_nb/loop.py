@@ -194,7 +194,7 @@ class Loop:
         data = {"attempt": attempt, "messages": len(request.messages), "digest": digest(request), "internal": True}
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()
-        pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction.stream)
+        pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction)
         result = "cancelled"
         more: Again | None = None
         try:

@@ -4,7 +4,7 @@ Two strategies: `window` leaves the oldest runs out and says so; `summary` has t
 travel in the system message. Within one run, the oldest tool results are shortened before anything else is lost.
 
 Rules
-- Pure functions, but for `summarise`, which asks the model once and raises its ModelError.
+- Pure functions, but for `summary`, which asks the model once and raises its ModelError.
 - What was left out or shortened is marked in what the model reads; the log keeps everything.
 """
 
@@ -56,13 +56,17 @@ def _line(event: Event) -> list[str]:
     return []
 
 
-async def summarise(model: Model, runs: Sequence[Sequence[Event]], room: int = MOST) -> str:
-    """Ask `model` for a summary of `runs`, of which it is shown `room` characters at most. Raises ModelError."""
+def request(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
+    """Return what asks a model for a summary of `runs`, of which it shows `room` characters at most."""
     shown = transcript(runs, min(room, MOST))
-    request = Request(messages=(text_message("system", TASK), text_message("user", shown)), settings={"max_tokens": 400})
+    return Request(messages=(text_message("system", TASK), text_message("user", shown)), settings={"max_tokens": 400})
+
+
+async def summary(model: Model, asked: Request) -> str:
+    """Return what `model` answers to `asked` (see `request`). Raises ModelError."""
     said: list[str] = []
     size = 0
-    async with aclosing(model.stream(request)) as stream:
+    async with aclosing(model.stream(asked)) as stream:
         async for batch in stream:
             said += [p.text for p in batch if isinstance(p, Text)]
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))

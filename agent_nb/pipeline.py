@@ -3,7 +3,8 @@
 Why one object: the loop, `parse`, the tape and the benchmarks take exactly the same way.
 
 Rules
-- Text goes through the filter and then the dialect; reasoning and call arguments through the filter only.
+- Text goes through the secret filter and then the dialect; reasoning, call arguments and everything else that a provider says through
+  the filter only.
 - What a filter holds back is released before a part of another kind passes, so order is kept.
 - Call fragments are assembled here; a call is complete when the model says so or the response ends.
 - When the dialect has stopped (a batch is complete, the end is reached) later parts are dropped, usage aside.
@@ -13,8 +14,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -22,31 +22,22 @@ from . import parts
 from .dialects.base import Dialect, Parser
 from .dialects.native import CallAssembler
 from .events import Event
+from .redact import Redaction, Redactor
 from .turn import Turn
 
 LARGEST = 64_000_000
 
 
-class Filter(Protocol):
-    """A streaming text filter, such as `redact.Redactor`."""
-
-    def feed(self, text: str) -> str:
-        """Return the text that may pass now."""
-
-    def close(self) -> str:
-        """Return what was held back."""
-
-
 class Pipeline:
     """Reads one model turn."""
 
-    def __init__(self, dialect: Dialect, turn: Turn, new_filter: Callable[[], Filter] | None = None) -> None:
+    def __init__(self, dialect: Dialect, turn: Turn, redaction: Redaction | None = None) -> None:
         self.turn = turn
         self.native = dialect.native
         self._parser: Parser = dialect.parser()
         self._calls = CallAssembler()
-        self._new_filter = new_filter
-        self._filters: dict[tuple[type[parts.Part], str | int], Filter] = {}
+        self._redaction = redaction
+        self._filters: dict[tuple[type[parts.Part], str | int], Redactor] = {}
         self._passing: tuple[type[parts.Part], str | int] | None = None
         self._sample: parts.Part = parts.Text("")
         self.size = 0  # characters of text, reasoning and arguments so far
@@ -65,7 +56,7 @@ class Pipeline:
                 if not self.stopped:
                     self._sized(part, out)
             elif isinstance(part, parts.Usage | parts.Finish | parts.Head | parts.Continued):
-                out.append(part)
+                out.append(self._clean(part))
             elif not self.stopped:
                 self._release(out)
                 self._other(part, out)
@@ -97,7 +88,7 @@ class Pipeline:
             out.append(parts.Fault("size", words))
 
     def _filtered(self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]) -> None:
-        if self._new_filter is None:
+        if self._redaction is None:
             self._plain(part, out)
             return
         key = (type(part), part.index if isinstance(part, parts.CallDelta) else part.block)
@@ -107,12 +98,13 @@ class Pipeline:
         self._sample = part
         found = self._filters.get(key)
         if found is None:
-            found = self._filters[key] = self._new_filter()
+            found = self._filters[key] = self._redaction.stream()
         text = found.feed(part.text)
-        if text == part.text:
+        kept = self._clean(part) if _says_more(part) else part
+        if kept is part and text == part.text:
             self._plain(part, out)
         else:
-            self._plain(msgspec.structs.replace(part, text=text), out)
+            self._plain(msgspec.structs.replace(kept, text=text), out)
 
     def _release(self, out: list[parts.Part]) -> None:
         """Let the text pass that the filter in use holds back."""
@@ -137,7 +129,21 @@ class Pipeline:
     def _other(self, part: parts.Part, out: list[parts.Part]) -> None:
         if isinstance(part, parts.Call):
             self._calls.drop(part.index)
-        out.append(part)
+        out.append(self._clean(part))
+
+    def _clean(self, part: parts.Part) -> parts.Part:
+        """Return a part that is no delta without secrets; what a provider wants back as it was keeps its signatures."""
+        if self._redaction is None:
+            return part
+        said = {name: getattr(part, name) for name in part.__struct_fields__}
+        clean = self._redaction.fields(said, ("payload", "opaque") if isinstance(part, parts.Resend) else ("opaque",))
+        return part if clean == said else msgspec.structs.replace(part, **clean)
+
+
+def _says_more(part: parts.Text | parts.Thought | parts.CallDelta) -> bool:
+    if isinstance(part, parts.CallDelta):
+        return bool(part.name or part.call_id)
+    return isinstance(part, parts.Thought) and not (part.attributes is None and part.opaque is None)
 
 
 def _cut(closing: Sequence[parts.Part]) -> Iterable[parts.Part]:

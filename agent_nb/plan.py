@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from .batch import Redaction
 from .dialects.base import Dialect
 from .errors import ModelError
 from .events import State
 from .limits import Limits
 from .messages import ToolSpec
 from .models.base import Model
+from .redact import Redaction
 from .tools.runner import ToolRunner
 
 

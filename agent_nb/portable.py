@@ -30,6 +30,7 @@ LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
 DEEPEST = 200
 BUDGET = 1 << 28  # bytes that the payloads of one record may add up to, counted at each use
 SAFE = 2**53 - 1
+EXACT = "2:"  # before a hash: every character of the text counts. Hashes without it are those of older records
 SIGN = "⌂"
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
@@ -48,22 +49,26 @@ def tilde(path: Path) -> str:
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
-def sha256(text: str) -> str:
-    """Return the SHA-256 of a text as 64 hexadecimal digits; lone surrogates count as U+FFFD."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+def sha256(text: str, like: str = EXACT) -> str:
+    """Return the SHA-256 of a text: `EXACT` and 64 hexadecimal digits, or these alone if the hash `like` has no such mark.
+
+    With the mark no two texts have one hash; without it half a character (a lone surrogate) counts as a question mark.
+    """
+    mark, half = (EXACT, "surrogatepass") if like.startswith(EXACT) else ("", "replace")
+    return mark + hashlib.sha256(text.encode("utf-8", half)).hexdigest()
 
 
-def payload_key(packed: Any) -> str:
-    """Return the key of a packed payload ("" when it is no JSON)."""
+def payload_key(packed: Any, like: str = EXACT) -> str:
+    """Return the key of a packed payload ("" when it is no JSON), made as the key `like` was."""
     try:
-        return sha256(canonical(packed))
+        return sha256(canonical(packed), like)
     except (ValueError, RecursionError):
         return ""
 
 
 def digest(value: Any, length: int = 16) -> str:
     """Return the first `length` hexadecimal digits of the SHA-256 of a value's canonical text."""
-    return sha256(canonical(value))[:length]
+    return sha256(canonical(value)).removeprefix(EXACT)[:length]
 
 
 def _numbers(value: Any, depth: int) -> Any:
@@ -210,7 +215,7 @@ class Unpacker:
 
     def _sound(self, key: str, packed: Any) -> bool:
         if key not in self._checked:
-            self._checked[key] = payload_key(packed) == key
+            self._checked[key] = payload_key(packed, key) == key
         return self._checked[key]
 
     def integer(self, value: Any, _: int) -> Any:

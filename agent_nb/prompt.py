@@ -5,6 +5,7 @@ Why beside the loop: what is sent depends on the conversation, the dialect and t
 Rules
 - Every request is made anew from the history and the log; nothing is kept between turns but the dialect and a summary.
 - What the window leaves out is said before the request that lacks it: the first, or the one after a refusal as too long.
+- Nothing goes out but through `outgoing`, a request for a summary included; instructions and grammar are made of tools without keys.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .errors import ModelError
 from .events import Event
 from .log import EventLog
 from .messages import Message, Request, text_message
+from .outgoing import outgoing, tool
 from .plan import Plan
 
 RESERVE = 1024  # tokens of the context kept free for the answer
@@ -36,6 +38,7 @@ class Prompt:
         self._history = history
         self._summary = ""
         self._size = plan.model.context  # tokens, 0: unknown
+        self._tools = [tool(spec, plan.redaction) for spec in plan.tools]
 
     def request(self, *, last: bool) -> Request:
         """Return the request of the coming turn; in the `last` one that the limits allow the model is told so."""
@@ -47,11 +50,12 @@ class Prompt:
         sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
         if last:
             sent.append(text_message("user", LAST_TURN))
-        return Request(
-            messages=tuple(sent), tools=tuple(plan.tools), native_tools=dialect.native and bool(plan.tools),
+        made = Request(
+            messages=tuple(sent), tools=tuple(self._tools), native_tools=dialect.native and bool(self._tools),
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
             settings=dict(plan.settings),
         )  # fmt: skip
+        return outgoing(made, plan.redaction)
 
     def shrink(self, most: int) -> bool:
         """Make room after a request that the model refused as too long; return whether the next one is smaller.
@@ -76,7 +80,8 @@ class Prompt:
         if self._plan.memory == "summary":
             try:
                 room = self._budget([]) * context.CHARS_PER_TOKEN
-                self._summary = redacted(await memory.summarise(self._plan.model, kept.left_out, room))
+                asked = outgoing(memory.request(kept.left_out, room), self._plan.redaction)
+                self._summary = redacted(await memory.summary(self._plan.model, asked))
             except ModelError as fault:
                 words = f"{fault} Going on without a summary of the earlier turns."
                 out.append(events.Error(code="summary", message=redacted(words)))
@@ -87,17 +92,17 @@ class Prompt:
         """Return what stands before the conversation: instructions, the user's system text, a summary, example turns."""
         plan, dialect = self._plan, self.dialect
         before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
-        texts = (dialect.instructions(plan.tools, small=plan.model.shots), plan.system, before)
+        texts = (dialect.instructions(self._tools, small=plan.model.shots), plan.system, before)
         system = "\n\n".join(t for t in texts if t)
         head = [text_message("system", system)] if system else []
-        return [*head, *dialect.shots(plan.tools)] if plan.model.shots and not dialect.native else head
+        return [*head, *dialect.shots(self._tools)] if plan.model.shots and not dialect.native else head
 
     def _budget(self, head: Sequence[Message]) -> int:
         """Return the tokens that the conversation may take (0: the context is unknown)."""
         return max(self._size - RESERVE - context.estimate_tokens(head), 1) if self._size else 0
 
     def _grammar(self) -> str:
-        return self.dialect.grammar(self._plan.tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))
+        return self.dialect.grammar(self._tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))
 
 
 def digest(request: Request) -> str:

@@ -7,7 +7,8 @@ In a cell's output a record carries its own `payloads`; `lift` moves them beside
 Rules
 - What the position of an event says is not stored (`seq`, `run`); arguments that are exactly what `raw_args` says are `{"$raw": true}`;
   long `chunks` are packed; all values are packed as `portable` says. `events_of` undoes all of it.
-- `hash` covers everything but `hash`, `signature` and the bodies of payloads, which their keys name by SHA-256.
+- `hash` covers everything but `hash`, `signature` and the bodies of payloads, which their keys name by SHA-256. A hash is compared as it
+  was made (`portable.sha256`), so that older records keep theirs.
 - A record is never changed after it was made; a record of another version is read as far as it can be, and nothing in it raises.
 - A record in an output counts only where our publisher put it (`published`).
 - A run without `end` is closed as interrupted when it is read: every call has one result, `end` is the last event.
@@ -28,7 +29,7 @@ from .cut import CAP, Cut, shorten
 from .event_json import event_from, to_builtins
 from .events import Call, Event, Respond, Think
 from .log import EventLog, block_text
-from .portable import Home, Packer, Unpacker, canonical, payload_key, references, sha256
+from .portable import EXACT, Home, Packer, Unpacker, canonical, payload_key, references, sha256
 
 FORMAT = 1
 VERSION = 1  # of nb.metadata["agent_nb"]
@@ -37,6 +38,7 @@ LIVE = "live"  # under KEY in the metadata of an output: the id of the run that 
 MIME = "application/vnd.agent-nb.run+json"
 WORTH = 64  # characters from which on arguments and chunks are packed
 OUTSIDE = ("hash", "signature", "payloads")
+SCHEME = "sha256:"
 LOST = "The recording stops here: the kernel or the page ended before the run did."
 
 
@@ -92,9 +94,11 @@ def run_record(
 
 
 def record_hash(record: Mapping[str, Any]) -> str:
-    """Return the content hash of a record ("" when it is no JSON)."""
+    """Return the content hash of a record ("" when it is no JSON), made as the one that it names, if it names one."""
+    named = record.get("hash")
+    like = named.removeprefix(SCHEME) if isinstance(named, str) and named else EXACT
     try:
-        return "sha256:" + sha256(canonical({k: v for k, v in record.items() if k not in OUTSIDE}))
+        return SCHEME + sha256(canonical({k: v for k, v in record.items() if k not in OUTSIDE}), like)
     except (ValueError, RecursionError):
         return ""
 
@@ -281,7 +285,7 @@ def payload_faults(record: Mapping[str, Any], payloads: Mapping[str, Any] | None
     for key in sorted(payload_keys(record, payloads)):
         if key not in known:
             faults.append(f"the payload {key[:12]}… is missing")
-        elif payload_key(known[key]) != key:
+        elif payload_key(known[key], key) != key:
             faults.append(f"the payload {key[:12]}… was changed")
     return faults
 

@@ -4,77 +4,41 @@ Why a stream filter before everything else: model, tools, view, log and record m
 deltas is still a key.
 
 Rules
-- Secret are the values (`SHORTEST` characters or more) of environment variables whose last word says so (`…_KEY`, `…_TOKEN`,
-  `…_PASSWORD`), also as they look inside a JSON string, and whatever has the form of a provider's key (`PATTERNS`).
+- Secret are the values that are given, also as they look in HTML, in Python's `repr`, in a JSON string and in JSON within one, and
+  whatever has the form of a provider's key (`wire.key_forms`).
 - A key becomes `[redacted NAME]`; nothing of it stays. Of two that begin at the same place the longer one counts.
 - A form begins where no letter or digit stands before it, and reaches as far as the characters that such a key may have.
 - Only what may be the start of a key is held back. What looks like a key for more than `LONGEST` characters is redacted as it comes.
 - The result does not depend on the chunking: a text fed in pieces gives what `redact_text` gives of the whole.
+- Media, signatures and encrypted reasoning must stay as they are to the byte: media wherever they are a text of their own, the others
+  in the objects that a provider wants back (`OPAQUE`), not in what a model or a tool calls so.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-SHORTEST = 12
+from .wire.key_forms import PATTERNS, SHORTEST, Pattern, written
+
 LONGEST = 4096
-WORDS = frozenset(
-    {"KEY", "KEYS", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "APIKEY", "PAT"}
+# Members of a provider's own objects that are signed or encrypted.
+OPAQUE = frozenset(
+    {"signature", "thought_signature", "thoughtSignature", "encrypted_content", "encrypted_index", "encrypted_stdout", "data"}
 )
-
-
-class Pattern(msgspec.Struct, frozen=True):
-    """The form of a key: `starts`, then at least `least` of `chars`; `mixed`: not all small letters, or twice as many."""
-
-    name: str
-    starts: tuple[str, ...]
-    least: int
-    chars: str = r"A-Za-z0-9_\-"
-    mixed: bool = False
-    kept: bool = False  # the start is no part of the secret
-
-
-_ALNUM = "A-Za-z0-9"
-PATTERNS = (
-    Pattern("API key", ("sk-ant-", "sk-proj-", "sk-or-"), 10),
-    Pattern("API key", ("sk-",), 16, mixed=True),
-    Pattern("API key", ("gsk_", "xai-", "pplx-", "nvapi-", "csk-", "r8_", "tgp_v1_", "lsv2_"), 16),
-    Pattern("API key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "dop_v1_", "shpat_", "lin_api_"), 16),
-    Pattern("Google key", ("AIza",), 30),
-    Pattern("Google token", ("ya29.",), 20, r"A-Za-z0-9_\-."),
-    Pattern("Hugging Face token", ("hf_",), 16, _ALNUM),
-    Pattern("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"), 16, "A-Za-z0-9_"),
-    Pattern("GitLab token", ("glpat-",), 16),
-    Pattern("Slack token", ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-"), 10),
-    Pattern("AWS key", ("AKIA", "ASIA"), 16, "A-Z0-9"),
-    Pattern("package token", ("pypi-", "npm_"), 30),
-    Pattern("SendGrid key", ("SG.",), 20, r"A-Za-z0-9_\-."),
-    Pattern("token", ("Bearer ", "bearer ", "Basic "), 16, r"A-Za-z0-9_\-.~+/=", mixed=True, kept=True),
-)
+# Base64 of pictures, sound and PDF.
+_media = re.compile(
+    r"(?:data:[\w.+-]+/[\w.+-]+;base64,)?(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|SUQz|JVBERi0)[A-Za-z0-9+/\s]{40,}+={0,2}\s*"
+).fullmatch
 # Before a key in JSON: the letter or digit that ends an escape is no part of a word.
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
 _CONTEXT = 6  # characters of the longest escape
 _CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
 _cut_escape = re.compile(_CUT_ESCAPE).match
-
-
-def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of `env` whose name ends with a word of `WORDS` and whose value is long enough, by name."""
-    return {name: value for name, value in env.items() if len(value) >= SHORTEST and _is_secret(name, value)}
-
-
-def _is_secret(name: str, value: str) -> bool:
-    words = [w for w in re.split(r"[^A-Z0-9]+", name.upper()) if w and not w.isdigit()]
-    if not words or words[-1] not in WORDS:
-        return False
-    # GOOGLE_APPLICATION_CREDENTIALS and its like name a file
-    return not (words[-1].startswith("CREDENTIAL") and value.startswith(("/", "~", ".")))
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -95,8 +59,7 @@ class _Rules:
         values: dict[str, str] = {}
         for name, value in secrets:
             if len(value) >= SHORTEST:
-                written = (value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1])
-                values |= dict.fromkeys(written, name)
+                values |= dict.fromkeys(written(value), name)
         self._values = sorted(values.items(), key=lambda item: -len(item[0]))
         starts = {start for pattern in PATTERNS for start in pattern.starts}
         self._forms: dict[str, list[tuple[str, Pattern, Callable[[str, int], Any]]]] = {}
@@ -212,7 +175,7 @@ def _rules_for(secrets: Mapping[str, str] | None) -> _Rules:
 
 
 class Redactor:
-    """Filters one stream of text. `secrets` are values by name (see `environment_secrets`)."""
+    """Filters one stream of text. `secrets` are values by name (see `models.keys.secrets`)."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self._rules = _rules_for(secrets)
@@ -279,15 +242,18 @@ def redact_text(text: str, secrets: Mapping[str, str] | None = None) -> str:
     return redactor.feed(text) + redactor.close()
 
 
-def redact_value(value: Any, secrets: Mapping[str, str] | None = None) -> Any:
-    """Return a JSON value with every key replaced in its texts and in the names of its members. Nesting may be of any depth."""
+def redact_value(value: Any, secrets: Mapping[str, str] | None = None, *, opaque: Container[str] = ()) -> Any:
+    """Return a JSON value with every key replaced in its texts and in the names of its members. Nesting may be of any depth.
+
+    Texts that are the base64 of media, and those that are members of a name in `opaque`, stay as they are.
+    """
     root: list[Any] = [value]
     todo: list[tuple[Any, Any]] = [(root, 0)]
     while todo:
         holder, key = todo.pop()
         held = holder[key]
         if isinstance(held, str):
-            holder[key] = redact_text(held, secrets)
+            holder[key] = held if key in opaque or _media(held) else redact_text(held, secrets)
         elif isinstance(held, dict):
             copy = holder[key] = {redact_text(k, secrets) if isinstance(k, str) else k: v for k, v in held.items()}
             todo.extend((copy, k) for k in copy)
@@ -295,3 +261,26 @@ def redact_value(value: Any, secrets: Mapping[str, str] | None = None) -> Any:
             items = holder[key] = list(held)
             todo.extend((items, n) for n in range(len(items)))
     return root[0]
+
+
+class Redaction:
+    """The filter of one run, for all that it meets: streams of text, values, and the own objects of providers."""
+
+    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
+        self._secrets = secrets
+
+    def stream(self) -> Redactor:
+        """Return a filter for one stream of text."""
+        return Redactor(self._secrets)
+
+    def value(self, value: Any) -> Any:
+        """Return `value` as `redact_value` does."""
+        return redact_value(value, self._secrets)
+
+    def payload(self, value: Any) -> Any:
+        """Return a provider's own object: what in it is signed or encrypted stays as it is, for it goes back to be checked."""
+        return redact_value(value, self._secrets, opaque=OPAQUE)
+
+    def fields(self, said: Mapping[str, Any], payloads: Container[str]) -> dict[str, Any]:
+        """Return the fields of a part or an event; those in `payloads` are a provider's own."""
+        return {name: (self.payload if name in payloads else self.value)(value) for name, value in said.items()}

@@ -22,7 +22,6 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from .batch import Redaction
 from .errors import Cancelled
 from .event_json import encode_event
 from .events import Approval, Call, Delta, Event, Execute, Progress, Result
@@ -30,6 +29,7 @@ from .log import EventLog
 from .normal import normal
 from .portable import canonical
 from .record import closed
+from .redact import Redaction
 from .tape import Tape, lives
 from .tools.base import Outcome, Report, Update
 from .tools.reads import reads

@@ -7,7 +7,8 @@ Rules
 - HMAC-SHA256 over a prefix of our own and the content hash; comparing takes constant time.
 - An empty key signs nothing and verifies nothing.
 - Whose a record is, is asked in one place (`mine`), of whole records (see `record.attach`).
-- Only `user_key` touches the disk; it makes the secret when there is none, as Jupyter does, and returns b"" when it cannot.
+- Only `user_key` and `key_problem` touch the disk; they make the secret when there is none, as Jupyter does. Where that cannot be
+  `user_key` returns b"".
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .portable import tilde
 from .record import payload_faults, record_hash
 
 SCHEME = "hmac-sha256:"
@@ -67,20 +69,30 @@ def _signature(content: str, key: bytes) -> str:
 def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
     """Return the secret that Jupyter signs notebooks with (`notebook_secret` in its data folder, or in `folder`)."""
     with suppress(OSError):
-        path = Path(folder if folder is not None else _data_folder()) / "notebook_secret"
-        if path.exists():
-            return path.read_bytes()
-        return _made(path)
+        return _secret(_place(folder))
     return b""
 
 
-def _data_folder() -> str:
+def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
+    """Return why `user_key` finds nothing to sign with and what to do, "" when it does."""
+    path = _place(folder)
+    try:
+        return "" if _secret(path) else f"{tilde(path)} is empty; remove it, and the next run makes a new one"
+    except OSError as fault:
+        there = os.path.exists(path)
+        done, todo = ("read", f"make {tilde(path)} readable") if there else ("made", f"make {tilde(path.parent)} writable")
+        return f"{tilde(path)} cannot be {done} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
+
+
+def _place(folder: str | os.PathLike[str] | None) -> Path:
     from jupyter_core.paths import jupyter_data_dir
 
-    return str(jupyter_data_dir())
+    return Path(folder if folder is not None else jupyter_data_dir()) / "notebook_secret"
 
 
-def _made(path: Path) -> bytes:
+def _secret(path: Path) -> bytes:
+    if path.exists():
+        return path.read_bytes()
     path.parent.mkdir(parents=True, exist_ok=True)
     secret = encodebytes(os.urandom(1024))
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -16,7 +16,6 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -27,7 +26,7 @@ from .events import Event
 from .imported import Imported
 from .log import EventLog
 from .models import keys
-from .redact import environment_secrets, redact_text
+from .redact import redact_text
 from .run import Run
 from .sources import is_live, items_of, name_of
 
@@ -48,8 +47,8 @@ class Watch:
         self.live = is_live(source, follow)
         self._source, self._follow, self._show = source, follow, show
         self.on_run: Callable[[EventLog], None] = lambda _: None
-        hidden = own_secrets() if secrets is None else secrets
-        self._imported = Imported(codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=hidden)
+        self._secrets = keys.secrets() if secrets is None else secrets
+        self._imported = Imported(codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=self._secrets)
         self._seen: list[Event] = []
         self._queues: list[asyncio.Queue[Event | None]] = []
         self._task: asyncio.Task[None] | None = None
@@ -158,7 +157,8 @@ class Watch:
                 raise
         except Exception as error:
             self.fault = error
-            fault = redact_text(str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}")
+            words = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+            fault = redact_text(words, self._secrets)
         finally:
             self._finish(fault)
 
@@ -229,14 +229,9 @@ def watch(
     `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async or not, of bytes, lines, dicts, objects
     or events. `codec`: the name of its format (None: detected); `prompt`: what the user asked, for formats that do not tell; `follow`:
     read on in a file that is being written, until its run has ended; `show`: show the cards when awaited (None: in a notebook);
-    `secrets`: values to hide, by name (None: those of the environment). Raises UsageError on an unknown codec.
+    `secrets`: values to hide, by name (None: those that are known here). Raises UsageError on an unknown codec.
     """
     return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)
-
-
-def own_secrets() -> dict[str, str]:
-    """Return what must not be seen: secret variables of the environment and the keys this process knows, by name."""
-    return environment_secrets(os.environ) | {f"key {number}": value for number, value in enumerate(sorted(keys.secrets()), 1)}
 
 
 def _screen(followed: Watch, show: bool | None) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from agent_nb import Agent, Scripted, parts, tool
 from agent_nb.errors import UsageError
 from agent_nb.limits import Meter, limits_from
-from agent_nb.memory import summarise
+from agent_nb.memory import request, summary
 from agent_nb.parts import Text
 
 CALL = '<execute>[{"name": "echo", "args": {"x": "1"}}]</execute>'
@@ -304,7 +304,7 @@ def test_continued_requests_still_count_when_a_run_goes_on():
 
 
 def test_an_endless_summary_is_cut_off():
-    assert anyio.run(summarise, Endless(ENDLESS["text"]), []).startswith("word")
+    assert anyio.run(summary, Endless(ENDLESS["text"]), request([])).startswith("word")
 
 
 def test_an_unknown_limit_is_refused():

@@ -6,14 +6,14 @@ from agent_nb import parts as p
 from agent_nb import pipeline as module
 from agent_nb import plugins
 from agent_nb.pipeline import Pipeline
-from agent_nb.redact import Redactor
+from agent_nb.redact import Redaction
 from agent_nb.turn import Turn
 
 KEY = "value-of-a-secret-key"
 
 
 def pipe(dialect="native", filtered=False):
-    return Pipeline(plugins.load("dialects", dialect), Turn(1), (lambda: Redactor({"MY_KEY": KEY})) if filtered else None)
+    return Pipeline(plugins.load("dialects", dialect), Turn(1), Redaction({"MY_KEY": KEY}) if filtered else None)
 
 
 def stored(pipeline, *batches, **close):
@@ -40,6 +40,35 @@ def test_a_key_split_over_two_parts_is_filtered(make, at):
     got = stored(pipe(filtered=True), *(make(t) for t in raw))
     assert KEY not in str(got)
     assert "[redacted MY_KEY]" in str(got)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        p.Call(KEY, {"signature": KEY, KEY: 1}, f'{{"signature": "{KEY}"}}', call_id=KEY, fault=KEY),
+        p.CallDelta("{}", 0, KEY, KEY),
+        p.Fault("provider", KEY, raw=KEY),
+        p.Extra("openai", KEY, {"data": [KEY]}),
+        p.Resend("openai", {"summary": KEY}),
+        p.Thought("hm", attributes={"by": KEY}, opaque={"provider": "x", "note": KEY}),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_a_key_in_whatever_a_provider_says_is_filtered(part):
+    assert KEY not in str(stored(pipe(filtered=True), part))
+
+
+def test_the_names_that_a_provider_gives_are_filtered():
+    pipeline = pipe(filtered=True)
+    stored(pipeline, p.Head(200, KEY, KEY), p.Usage(raw={KEY: KEY}), p.Finish(KEY))
+    assert (pipeline.turn.head.model, pipeline.turn.finish) == ("[redacted MY_KEY]", "[redacted MY_KEY]")
+    assert KEY not in str(pipeline.turn.usage)
+
+
+def test_what_a_provider_wants_back_keeps_its_signatures():
+    payload = {"encrypted_content": KEY, "nested": [{"signature": KEY}]}
+    resent, thought = stored(pipe(filtered=True), p.Resend("x", payload), p.Thought("hm", opaque={"signature": KEY}))
+    assert (resent.payload, thought.opaque) == (payload, {"signature": KEY})
 
 
 def test_what_the_filter_holds_back_keeps_its_place():

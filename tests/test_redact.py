@@ -1,14 +1,18 @@
 """The secret filter: nothing of a key passes, however it is cut; everything else passes as it is, at once."""
 
+import base64
+import html
 import json
 import string
+import textwrap
 from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_nb.redact import LONGEST, Redactor, environment_secrets, redact_text, redact_value
+from agent_nb.redact import LONGEST, Redaction, Redactor, redact_text, redact_value
+from agent_nb.wire.key_forms import environment_secrets
 
 ENV = {
     "OPENAI_API_KEY": "sk-proj-Abc123_def456-Ghi789jkl012",
@@ -152,6 +156,48 @@ def test_a_value_is_cleaned_in_all_its_texts_and_names():
     assert not leaks(json.dumps(clean), key)
     assert clean["a"][1:3] == [1, None]
     assert value["a"][0] == key
+
+
+@pytest.mark.parametrize("key", ENV.values())
+@pytest.mark.parametrize(
+    "write",
+    [
+        repr,
+        lambda key: repr(f"it's {key}"),
+        lambda key: repr(f"it's \"{key}\""),
+        html.escape,
+        lambda key: html.escape(key, quote=False),
+        lambda key: json.dumps({"inner": json.dumps({"key": key})}),
+        lambda key: json.dumps({"inner": json.dumps({"key": key}, ensure_ascii=False)}),
+        lambda key: json.dumps(f"KeyError: {key!r}"),
+        lambda key: json.dumps(f"<b>{html.escape(key)}</b>"),
+    ],
+)
+def test_a_value_is_found_as_other_languages_write_it(key, write):
+    clean = redact_text(write(key), ENV)
+    assert not leaks(clean, key)
+    assert feed(write(key), range(len(write(key)))) == clean
+
+
+PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256))).decode()
+
+
+@pytest.mark.parametrize("text", [PICTURE, f"data:image/png;base64,{PICTURE}", "\n".join(textwrap.wrap(PICTURE, 76))])
+def test_media_stay_as_they_are(text):
+    secrets = {"A_KEY": PICTURE[40:60]}
+    assert redact_value({"image/png": text}, secrets) == {"image/png": text}
+
+
+@pytest.mark.parametrize("text", [f"{PICTURE} {KEYS[0]}", f"data:text/plain;base64,{KEYS[11]}", f"/9j/{KEYS[0]}"])
+def test_a_key_beside_media_is_found(text):
+    assert "[redacted" in redact_value([text])[0]
+
+
+def test_a_provider_gets_its_own_back_and_a_tool_may_not_call_a_key_a_signature():
+    redaction = Redaction(ENV)
+    value = {"signature": KEYS[0], "text": KEYS[0], "nested": {"encrypted_content": KEYS[0]}}
+    assert redaction.payload(value) == {**value, "text": "[redacted API key]"}
+    assert KEYS[0] not in str(redaction.value(value))
 
 
 def test_a_value_of_any_depth_is_cleaned():

@@ -20,8 +20,11 @@ Command = Callable[[Arguments], int]
 
 
 def complain(text: str) -> None:
-    """Write a line to stderr."""
-    print(f"jupyter agent-nb: {text}", file=sys.stderr)
+    """Write a line to stderr, without keys."""
+    from ..models.keys import secrets
+    from ..redact import redact_text
+
+    print(f"jupyter agent-nb: {redact_text(text, secrets())}", file=sys.stderr)
 
 
 def files(given: Sequence[str]) -> list[Path]:

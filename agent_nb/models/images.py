@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import UsageError
 from ..messages import ImageBlock
+from ..wire.media import media_type
 
 LARGEST = 20 * 1024 * 1024
-_SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 
 
 def image_block(source: Any) -> ImageBlock:
@@ -30,13 +30,6 @@ def image_block(source: Any) -> ImageBlock:
     if not kind:
         raise UsageError(f"{_name(source)} is no PNG, JPEG, GIF or WebP image.")
     return ImageBlock(kind, base64.b64encode(data).decode("ascii"))
-
-
-def media_type(data: bytes) -> str:
-    """Return the media type of image bytes, or "" if they are none that can be sent."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
 
 
 def _bytes(source: Any) -> bytes:

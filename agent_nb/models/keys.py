@@ -21,6 +21,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..folder import dotenv, trust
 from ..folder.imports import library, strange, without_project
+from ..wire.key_forms import environment_secrets
 
 SERVICE = "agent_nb"
 VARIABLES: dict[str, tuple[str, ...]] = {
@@ -163,12 +164,33 @@ def describe() -> list[tuple[str, str, str]]:
     return rows
 
 
-def secrets() -> set[str]:
-    """Return the values of all keys that are known here, for the secret filter: session, environment, `.env`, Colab."""
-    names = {name for group in VARIABLES.values() for name in group}
+def secrets() -> dict[str, str]:
+    """Return what must not be seen, by name: secret variables of the environment and of `.env`, whichever program they are for, and the
+    keys, tokens and headers that are known here."""
     beside = dotenv.values()
+    names = {name for group in VARIABLES.values() for name in group}
     found = {*_hidden, *_memory.values(), *_colab.values(), *(os.environ.get(n, "") for n in names), *(beside.get(n, "") for n in names)}
-    return {value.strip() for value in found if value.strip()}
+    numbered = sorted({value.strip() for value in found if value.strip()})
+    return {
+        **environment_secrets(os.environ),
+        **{f"{name} in .env": value for name, value in environment_secrets(beside).items()},
+        **_configured({**beside, **os.environ}),
+        **{f"key {number}": value for number, value in enumerate(numbered, 1)},
+    }
+
+
+def _configured(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what is secret of the configured endpoints: the values of their variables, and headers that carry a key."""
+    from . import config
+
+    try:
+        endpoints = config.load().endpoints
+    except UsageError:  # said where the configuration is used
+        return {}
+    keys = {found.key: variables[found.key].strip() for found in endpoints.values() if found.key in variables}
+    headers = {f"{label} {name}": value.strip() for label, found in endpoints.items() for name, value in found.headers.items()}
+    whole = {name: value.split()[-1] for name, value in headers.items() if value and name.lower().endswith((" authorization", " cookie"))}
+    return {**keys, **environment_secrets(headers), **whole}
 
 
 def _from_keyring(provider: str) -> str:

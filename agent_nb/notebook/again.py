@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any
@@ -25,6 +24,7 @@ from ..errors import AgentStopped
 from .failure import AgentCellError
 from .frontend import hears_beside_cells
 from .kernel_interrupts import abort_queue
+from .notices import warn
 from .whereis import SESSION
 
 
@@ -51,7 +51,7 @@ class RunLive:
         if self.going:
             return
         if why := self._busy():
-            sys.stderr.write(f"agent_nb: {why}\n")
+            warn(why)
             self.refused()
             return
         self._task = self._loop.create_task(self._run(), context=self._context)

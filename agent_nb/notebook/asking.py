@@ -3,8 +3,8 @@
 Why two: buttons are better where clicks arrive while the cell runs; the keyboard works in every front end that has one.
 
 Rules
-- Everything that a model or tool wrote is shown on the keyboard's side as plain printable text: no control sequence, nothing
-  that reorders the line.
+- Everything that a model or tool wrote is shown on the keyboard's side as plain printable text: no key, no control sequence,
+  nothing that reorders the line.
 - Whatever is not clearly a yes is a no; the end of input, an interrupt and three unclear answers are a no.
 - Nobody to ask is None, and the approval gate says how to allow.
 """
@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from ..tools.base import Asker, Decision, Host, Question
+from .notices import printable
 
 LONGEST = 2000  # characters of an argument or preview
 PATIENCE = 1.0  # s for the front end to make ready for clicks after the first widgets of a kernel, or for the view to show the question
@@ -131,11 +132,6 @@ def wording(question: Question) -> str:
         lines.append(_clip(printable(question.preview)))
     always = "" if question.exact else f", [a]lways {printable(question.name)} in this run"
     return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
-
-
-def printable(text: str) -> str:
-    """Return `text` with everything that is not printable, line ends and tabs aside, as escapes."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def _shown(value: Any) -> str:

@@ -21,11 +21,9 @@ import msgspec
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..log import EventLog
 from ..record import log_of
-from ..redact import redact_value
 from ..run import Run
 from ..server import tokens
 from ..server.client import Attached, attach
-from .asking import printable
 from .awaited import actions, leave
 from .cell import Cell
 from .driver import Driver
@@ -36,7 +34,7 @@ from .kernel_interrupts import cell_interrupts
 from .options import THOUGHTS, VIEWS, Options
 from .rerun import mode
 from .screen import OURS, Screen
-from .session import Session, secrets
+from .session import Session
 
 if TYPE_CHECKING:
     from .magic import AgentMagics
@@ -181,4 +179,4 @@ async def follow(magics: AgentMagics, arguments: list[str]) -> Run | None:
     try:
         return await AttachRun(session, cell, read(arguments, magics.shell.user_ns)).go()
     except AgentError as fault:
-        raise AgentCellError(printable(redact_value(str(fault), secrets=secrets()))) from None
+        raise AgentCellError(str(fault)) from None

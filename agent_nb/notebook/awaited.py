@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from ..log import EventLog
-from .asking import printable
 from .cell import Cells
 from .frontend import can_click
 from .kernel_interrupts import Waiting, waiting
 from .library import Library
+from .notices import printable
 from .options import Options
 from .rerun import mode
 from .screen import Screen, same, same_but_for_times

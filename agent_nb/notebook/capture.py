@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..tools.capture import captured
-from ..tools.display import bundle
+from ..tools.display import bundle, without_hidden
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar("agent_nb_capture", default=None)
@@ -131,7 +131,7 @@ def _telling(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Calla
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
         if capture is not None and isinstance(data, dict):
-            data = clean(data)
+            data = clean(without_hidden(data))
             if not options.get("update"):
                 capture.on_text(f"{data.get('text/plain', '[shown in the cell]')}\n")
         return original(data, *args, **options)

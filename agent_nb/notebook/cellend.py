@@ -5,7 +5,6 @@ Rules: see `cellrun`; whatever happened, the log ends with `end` and the output 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -16,26 +15,27 @@ from .. import events
 from ..errors import AgentError, Cancelled, UsageError
 from ..journal import Journal
 from ..log import EventLog
+from ..models.keys import secrets
 from ..published import Announced
 from ..record import KEY, MIME, closed, run_record
 from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
-from ..signing import sign, user_key
 from ..stream import Replay, Stream
 from ..tape import Match
 from ..view.bundle import bundle
 from ..view.live import LiveView
 from .again import RunLive, until_next_cell
-from .asking import Clicks, printable
+from .asking import Clicks
 from .cell import Cell, content_hash
 from .conversations import Conversation, Turn
 from .driver import Driver
 from .frontend import view_kind
+from .notices import warn
 from .options import Options
 from .publish import publish
 from .rerun import Choice
-from .session import Session, secrets
+from .session import Session
 from .streams import Place, Work
 from .summary import summary
 
@@ -92,7 +92,7 @@ class CellEnd:
             if run.status == "error" and not run.answer:
                 self._conversation.forget(self.cell.key)
         for _, fault in run.log.faults:
-            sys.stderr.write(f"agent_nb: something that followed the run was detached: {type(fault).__name__}: {fault}\n")
+            warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
 
     def _refuse(self, fault: AgentError) -> str:
         """Show a run that could not start; return the message."""
@@ -108,7 +108,8 @@ class CellEnd:
         left = self._place.driver is not None and self._place.driver.abandoned
         log = self._stream.log if self._stream is not None and not len(self._stream.log) and not left else EventLog()
         said = redact_value(self.cell.body.strip(), secrets=secrets())
-        for event in (events.RunStart(model=self.options.model or ""), events.User(content=said, origin="user"), *ending):
+        model = redact_value(self.options.model or "", secrets=secrets())
+        for event in (events.RunStart(model=model), events.User(content=said, origin="user"), *ending):
             log.append(event)
         run = Run(log)
         self.session.keep(self.cell, run, self.options.output)
@@ -157,7 +158,7 @@ class CellEnd:
             conversation=self.options.conversation,
             fresh=self.options.new,
         )
-        signed = sign(record, user_key())
+        signed = self.session.sign(record)
         self.session.library.keep(self.cell.key, signed)
         return signed
 
@@ -168,7 +169,7 @@ class CellEnd:
         drift = self._stream.played.drift if isinstance(self._stream, Replay) else None
         if drift is None:
             return {"replayed": True}
-        sys.stderr.write(f"agent_nb: the replay drifted: {printable(redact_value(str(drift), secrets=secrets()))}\n")
+        warn(f"the replay drifted: {drift}")
         told = {k: v[:DRIFT] if isinstance(v, str) else v for k, v in msgspec.to_builtins(drift).items()}
         return {"replayed": True, "drift": redact_value(told, secrets=secrets())}
 

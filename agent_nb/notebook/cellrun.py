@@ -18,7 +18,6 @@ Rules
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -29,6 +28,7 @@ from ..agent import Agent
 from ..errors import AgentError, AgentStopped, Cancelled
 from ..journal import Journal
 from ..log import EventLog
+from ..models.keys import secrets
 from ..published import announce
 from ..redact import redact_value
 from ..replay import Resume
@@ -49,11 +49,11 @@ from .frontend import can_click, headless, may_click, view_kind
 from .interpolate import interpolate
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
+from .notices import warn
 from .options import Options
 from .publish import publish
 from .relay import send
 from .rerun import Choice, as_sent, choose, mode, only_replays, trusted, vouched
-from .session import secrets
 from .streams import UntilDrift, Work
 
 __all__ = ["DRIFT", "UNSEEN", "CellRun"]
@@ -116,7 +116,7 @@ class CellRun(CellEnd):
         self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
 
         if choice.found.status == "tampered":
-            sys.stderr.write(f"agent_nb: {choice.found.problem}. It is not played; the cell runs live.\n")
+            warn(f"{choice.found.problem}. It is not played; the cell runs live.")
 
         def start(driver: Driver, resume: Resume | None) -> Work:
             told: list[str | events.State] = [*notes, *vouched(foreign, trust=trusted(self.cell), can_ask=can_ask)]
@@ -195,13 +195,11 @@ class CellRun(CellEnd):
         if not self.options.record:
             return
         path = self.session.library.path(self.cell.sent)
-        journal = Journal(log.run, cell=self.cell.key, notebook=str(path or ""), conversation=self.options.conversation)
+        name = self.options.conversation
+        journal = Journal(log.run, cell=self.cell.key, notebook=str(path or ""), conversation=name, warn=self.session.warn)
         log.subscribe(journal)
         self._journal = journal
         self._held.callback(journal.close)
-        if journal.warning and not self.session.warned:
-            self.session.warned = True
-            sys.stderr.write(f"agent_nb: {journal.warning}\n")
 
     def _asker(self, driver: Driver) -> Asker:
         typed = stdin_asker(driver.host, self.cell.stdin, lambda: self._place.view is None or self._place.view.caught_up)

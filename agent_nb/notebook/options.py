@@ -16,6 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import UsageError
+from ..models.keys import secrets
+from ..redact import redact_text
 
 DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")
@@ -152,6 +154,8 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
     if not given.get("source") and (given.get("codec") or given.get("follow")):
         raise UsageError("--codec and --follow belong to --from FILE|URL.")
     values = {k: given[k] for k in SAME if k in given}
+    if "conversation" in values:  # the name stands in records, journals and lists
+        values["conversation"] = redact_text(values["conversation"], secrets())
     return Options(
         **values, model_source=model_source, output=output, tools=names(given.get("tools", ())), approve=given.get("approve"),
         record=not given.get("no_record", False), limits={to: given[k] for k, to in LIMITS.items() if k in given},

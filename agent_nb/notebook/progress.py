@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TextIO
 
-from .asking import printable
+from .notices import printable
 
 WIDTH = 20
 LONGEST = 50  # characters of a cell's first line

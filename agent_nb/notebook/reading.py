@@ -23,9 +23,10 @@ from ..compare import Diff, diff
 from ..convert import decode, encode
 from ..errors import UsageError
 from ..log import EventLog
+from ..models.keys import secrets
 from ..ranking import ranked
 from ..record import log_of
-from ..redact import environment_secrets, redact_text
+from ..redact import redact_text
 from ..run import Run
 from ..signing import signed_by, user_key
 from ..view.bundle import bundle
@@ -155,7 +156,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """
     problems: list[str] = []
     remarks: list[str] = []
-    key, hidden = user_key(), environment_secrets(os.environ)
+    key, hidden = user_key(), secrets()
     for item in records(load(path)):
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
         found = [*check(item.record), *(f"a secret in {s}" for s in secrets_in(item.record, None, lambda text: _secrets(text, hidden)))]

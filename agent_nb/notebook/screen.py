@@ -9,7 +9,6 @@ Rules
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
@@ -27,6 +26,7 @@ from ..view.live import LiveView, open_view
 from .cell import Cell, content_hash
 from .cellrun import DRIFT
 from .frontend import view_kind
+from .notices import warn
 from .options import Options
 from .publish import publish
 from .relay import send
@@ -77,7 +77,7 @@ class Screen:
                 publish({MIME: final[MIME]}, numbers, {}, False)  # the text is there already; alone the record shows nothing
             runs.append(run)
         if self.more:
-            sys.stderr.write(f"agent_nb: {self.more} more runs are not shown; agent_nb.watch(…).runs has them all\n")
+            warn(f"{self.more} more runs are not shown; agent_nb.watch(…).runs has them all")
         return runs
 
     def final(self, run: Run, title: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -7,18 +7,18 @@ Rules
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from ..folder.trust import Offer
-from ..models import keys
-from ..redact import environment_secrets
 from ..run import Run
+from ..signing import key_problem, sign, user_key
 from ..view.live import LiveView
 from .cell import Cell, Cells
 from .conversations import Conversation, Conversations
 from .library import Library
+from .notices import warn
 
 KEPT = 3
 
@@ -31,8 +31,8 @@ class Session:
         self.cells = Cells()
         self.conversations = Conversations()
         self.library = Library(shell.user_ns)
-        self.warned = False
         self.declined: set[Offer] = set()  # of the folder, by this user, since the kernel started
+        self._warned: set[str] = set()
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.latest: Run | None = None
@@ -43,6 +43,19 @@ class Session:
         self.latest = run
         self.runs[cell.key] = [run, *self.runs[cell.key]][:KEPT]
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
+
+    def warn(self, message: str) -> None:
+        """Warn of a state of this machine: once, not at each cell."""
+        if message not in self._warned:
+            self._warned.add(message)
+            warn(message)
+
+    def sign(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record signed by this user; warns when it cannot be."""
+        key = user_key()
+        if not key:
+            self.warn(f"Records stay unsigned: {key_problem()}. A replay will ask before it runs their code again.")
+        return sign(record, key)
 
     def put_away(self, key: str) -> None:
         """Close the widgets that stayed of a cell which runs again."""
@@ -58,8 +71,3 @@ class Session:
         for turn in turns:
             conversation.commit(turn, live=False)
         return len(turns)
-
-
-def secrets() -> dict[str, str]:
-    """Return what must not be seen: secret variables of the environment and the keys this session knows, by name."""
-    return environment_secrets(os.environ) | {f"key {number}": value for number, value in enumerate(sorted(keys.secrets()), 1)}

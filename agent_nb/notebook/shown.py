@@ -38,6 +38,7 @@ from .cell import Cell, Cells, content_hash
 from .frontend import can_click, headless, may_click, view_kind
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
+from .notices import warn
 from .publish import guard, publish
 from .relay import send
 from .summary import summary
@@ -111,14 +112,15 @@ class Awaited(Waiting):
     def _leave(self) -> None:
         log = _ended(self._stream.log)
         run = Run(log, cell=self._cell.id)
-        record = sign(run_record(log, cell=self._cell.id, source=content_hash("", run.prompt), conversation=NONE), user_key())
+        made = run_record(log, cell=self._cell.id, source=content_hash("", run.prompt), conversation=NONE)
+        record = self._session.sign(made) if self._session is not None else sign(made, user_key())
         numbers = {KEY: summary(run)}
         self._view.close({**bundle(log), MIME: record}, numbers)
         if self._kind == "text" and self._cell.kernel:
             publish({MIME: record}, numbers, {}, False)  # the text is there already; alone the record shows nothing
         self._keep(record, self._stream.run if log is self._stream.log else run)
         for _, fault in log.faults:
-            sys.stderr.write(f"agent_nb: something that followed the run was detached: {type(fault).__name__}: {fault}\n")
+            warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
 
     def _keep(self, record: dict[str, Any], run: Run) -> None:
         shell, count = self._shell, self._shell.execution_count

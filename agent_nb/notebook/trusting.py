@@ -20,7 +20,8 @@ from ..folder.trust import Offer
 from ..models import config, keys
 from ..portable import tilde
 from ..tools import policy
-from .asking import ATTEMPTS, LONGEST, printable
+from .asking import ATTEMPTS, LONGEST
+from .notices import printable
 
 YES, NO = ("y", "yes"), ("n", "no", "")
 NOT_KEPT = "It could not be written down and holds until this process ends."

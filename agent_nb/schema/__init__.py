@@ -69,7 +69,7 @@ def build() -> dict[str, Any]:
         "properties": {
             "version": {"const": VERSION},
             "runs": {"type": "object", "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/record"}}},
-            "payloads": {"type": "object", "propertyNames": {"pattern": "^[0-9a-f]{64}$"}},
+            "payloads": {"type": "object", "propertyNames": {"pattern": "^(2:)?[0-9a-f]{64}$"}},
         },
         "$defs": {
             "record": {**_struct(Record), "required": ["format", "id", "events", "hash"]},

@@ -4,7 +4,8 @@ Why: DataFrames, arrays, figures and images are what tools of a notebook return;
 
 Rules
 - Everything goes by the methods an object's type has, as in IPython; an object that answers to any name is not asked.
-- Only static kinds pass (no widgets, no scripts of their own kind), each at most `LARGEST` characters.
+- Only static kinds pass (no widgets, no scripts of their own kind), each at most `LARGEST` characters, without what nobody sees: the
+  texts in a PNG, and the comments in HTML, which may stand in the middle of a key.
 - What a foreign method raises means that it has nothing to show.
 """
 
@@ -12,9 +13,12 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from ..wire.media import base64_without_text, media_type
 from .values import clean, plain, short_repr
 
 LARGEST = 4_000_000
@@ -29,7 +33,8 @@ _METHODS = {
     "image/svg+xml": "_repr_svg_",
 }
 _KINDS = {*_METHODS, "text/plain", "image/gif", "image/webp", "application/json"}
-_MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+# What a browser takes for a comment: it is not shown, and what stands around it is read as one word.
+_COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*(?:>|\Z)", re.DOTALL)
 
 
 def rich(value: Any) -> dict[str, Any] | None:
@@ -49,7 +54,7 @@ def rich(value: Any) -> dict[str, Any] | None:
 def bundle(given: Any) -> dict[str, Any]:
     """Return the part of a mime bundle that may be kept: static kinds, text or JSON, not too large."""
     items = given.items() if isinstance(given, Mapping) else ()
-    kept = {mime: _kept(content) for mime, content in items if mime in _KINDS}
+    kept = without_hidden({mime: _kept(content) for mime, content in items if mime in _KINDS})
     return {mime: content for mime, content in kept.items() if content is not None}
 
 
@@ -62,6 +67,14 @@ def _kept(content: Any) -> Any:
     if isinstance(content, str):
         return clean(content) if len(content) <= LARGEST else None
     return plain(content)
+
+
+def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mime bundle without what a page does not show: the texts in a PNG, the comments in HTML."""
+    return {mime: _HIDE[mime](held) if mime in _HIDE and isinstance(held, str) else held for mime, held in bundle.items()}
+
+
+_HIDE: dict[str, Callable[[str], str]] = {"image/png": base64_without_text, "text/html": partial(_COMMENT.sub, "")}
 
 
 def tabular(value: Any) -> bool:
@@ -85,11 +98,7 @@ def text(value: Any) -> str:
 
 def image_type(value: Any) -> str:
     """Return the media type of bytes that are an image, else an empty string."""
-    if not isinstance(value, bytes):
-        return ""
-    if value[:4] == b"RIFF" and value[8:12] == b"WEBP":
-        return "image/webp"
-    return next((mime for magic, mime in _MAGIC.items() if value.startswith(magic)), "")
+    return media_type(value) if isinstance(value, bytes) else ""
 
 
 def _rows(value: Any) -> str:

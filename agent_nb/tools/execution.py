@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from functools import partial
 from typing import Any
 
@@ -26,27 +26,32 @@ from .decorator import is_async
 from .threads import Caught, Worker, catch
 from .values import LIMIT
 
+Quiet = Callable[[], AbstractContextManager[None]]
 _CHEAP = (str, int, float, bool, type(None), Outcome)
 
 
-async def perform(tool: Tool, values: dict[str, Any], context: ToolContext, limit: int = LIMIT) -> Outcome:
+async def perform(
+    tool: Tool, values: dict[str, Any], context: ToolContext, limit: int = LIMIT, quiet: Quiet = nullcontext
+) -> Outcome:
     """Call `tool` with validated `values` and return how it ended (its duration not yet set).
 
-    `limit` bounds what the model reads of the result, in characters. Cancelling this coroutine leaves a thread behind that may
-    still run; `context.cancel()` asks it to stop.
+    `limit` bounds what the model reads of the result, in characters; what the tool prints passes `quiet`. Cancelling this coroutine
+    leaves a thread behind that may still run; `context.cancel()` asks it to stop.
     """
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
     finish = partial(results.success, limit=limit, render=tool.render)
     try:
         if tool.thread == "loop" or is_async(tool.invoke):
-            return await _resolve(call(), context, finish)
-        caught = await _elsewhere(tool, partial(_drive, call, context, finish), context)
+            with quiet():
+                return await _resolve(call(), context, finish)
+        caught = await _elsewhere(tool, partial(_quietly, quiet, partial(_drive, call, context, finish)), context)
         if caught.error is not None:
             return results.failure(caught.error)
         if isinstance(caught.value, Outcome):
             return caught.value
-        return await _resolve(caught.value, context, finish)
+        with quiet():
+            return await _resolve(caught.value, context, finish)
     except BaseException as error:  # a KeyboardInterrupt that leaves a task would end the event loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
             raise
@@ -69,6 +74,11 @@ async def _work(function: Callable[[], Any], name: str) -> Caught:
     except asyncio.CancelledError:
         worker.stop()
         raise
+
+
+def _quietly(quiet: Quiet, function: Callable[[], Any]) -> Any:
+    with quiet():
+        return function()
 
 
 @theirs

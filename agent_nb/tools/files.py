@@ -2,7 +2,8 @@
 
 Rules
 - Only what `paths.locate` lets through; hidden files and secrets are counted, not named.
-- What is shown is bounded and says how to go on; what is no text is refused with what it is.
+- What is shown is bounded and says how to go on; what is no text is refused with what it is. `read` looks at the first `_SCANNED`
+  characters of a file, however long its lines are, and stops when it is told to.
 - `write` replaces a file in one step, so that a stopped call leaves the old or the new file and nothing between.
 """
 
@@ -20,15 +21,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..errors import ToolError
+from ..errors import Cancelled, ToolError
 from .base import ToolContext
 from .decorator import as_tool, tool
-from .paths import Place, is_private, locate, opened, parent
+from .paths import Place, check_new, is_private, locate, opened, parent
 from .values import clean
 
 _ENTRIES = 200
 _CHARACTERS = 16_000
 _LINE = 2_000
+_SCANNED = 64_000_000  # characters
 _SNIFF = 8_192
 _LARGEST_DIFF = 1_000_000  # bytes of a file that is compared
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -73,11 +75,12 @@ def read(
     place = locate(context.folder, file)
     with os.fdopen(_open(place), "rb") as raw:
         text = io.TextIOWrapper(raw, encoding=_encoding(raw, place), errors="replace")
-        return _excerpt(_lines(text, context), offset, limit)
+        return _excerpt(_Lines(text, context), offset, limit)
 
 
 def _preview(args: dict[str, Any], context: ToolContext) -> str:
     place = locate(context.folder, args["file"])
+    check_new(place)
     old, name = _old_text(place), args["file"]
     if old is None:
         return f"{name}: replaces a file that is not text or too large to compare"
@@ -177,18 +180,36 @@ def _encoding(raw: Any, place: Place) -> str:
     return bom or "utf-8"
 
 
-def _lines(text: io.TextIOWrapper, context: ToolContext) -> Iterator[str]:
-    """Yield the lines of a file, over-long ones cut with a mark, in bounded memory."""
-    while line := text.readline(_LINE):
-        dropped = 0
-        while not line.endswith("\n") and len(line) == _LINE and (more := text.readline(_LINE)):
-            dropped += len(more)
-            if more.endswith("\n") or context.cancelled:
-                break
-        yield f"{line} [… {dropped:,} more characters in this line]\n" if dropped > 1 else line
+class _Lines:
+    """The lines of a file, over-long ones cut with a mark, in bounded memory and time. `over`: the file goes on behind what is read."""
+
+    def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
+        self.over = False
+        self._text = text
+        self._context = context
+        self._left = _SCANNED
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._piece():
+            dropped = 0
+            while not line.endswith("\n") and len(line) == _LINE and (more := self._piece()):
+                dropped += len(more)
+                if more.endswith("\n"):
+                    break
+            least = "at least " if self.over else ""
+            yield f"{line} [… {least}{dropped:,} more characters in this line]\n" if dropped > 1 else line
+
+    def _piece(self) -> str:
+        """Return a line, or as much of it as is read at once; "" at the end. Raises Cancelled once the call is to stop."""
+        if self._context.cancelled:
+            raise Cancelled
+        self.over = self._left <= 0
+        piece = "" if self.over else self._text.readline(_LINE)
+        self._left -= len(piece)
+        return piece
 
 
-def _excerpt(lines: Iterator[str], offset: int, limit: int) -> str:
+def _excerpt(lines: _Lines, offset: int, limit: int) -> str:
     shown: list[str] = []
     room = _CHARACTERS
     more = False
@@ -200,10 +221,13 @@ def _excerpt(lines: Iterator[str], offset: int, limit: int) -> str:
         if more:
             break
         shown.append(line)
+    if not shown and lines.over:
+        raise ToolError(f"Line {offset + 1} is behind the first {_SCANNED:,} characters of the file; no more of it is read.")
     if not shown:
         return f"(the file has no line {offset + 1})" if offset else "(the file is empty)"
     end = offset + len(shown)
     mark = f"[lines {offset + 1}-{end} of a longer file; read on with offset={end}]" if more else ""
+    mark = mark or (f"[only the first {_SCANNED:,} characters of the file are read]" if lines.over else "")
     body = "".join(shown)
     return f"{body}{'' if body.endswith(chr(10)) or not mark else chr(10)}{mark}"
 

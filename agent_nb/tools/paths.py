@@ -5,7 +5,8 @@ Why: the file tools act on names that a model wrote, perhaps told to by a text i
 Rules
 - Relative names only; no `..`, no link that leads out, nothing hidden, no files in which secrets usually live. Names are judged
   as written, in their compatibility form (full-width dots and slashes), in any case, and again after links were followed.
-- Opening walks from the folder part by part and follows no link, so that nothing can be swapped in after the check.
+- Opening walks from the folder part by part and follows no link, so that nothing can be swapped in after the check. Writing makes
+  `NEW` missing folders at most.
 - Messages name what was asked for, never where the folder is.
 """
 
@@ -31,6 +32,8 @@ _SECRETS = (
     "id_dsa*", "id_ecdsa*", "id_ed25519*", "*credentials", "*credentials.*", "secret.*", "secrets.*", "*.secret", "*.secrets",
     "service-account*.json", "service_account*.json", "token", "token.*", "*.token",
 )  # fmt: skip
+NEW = 8  # folders that one write may make
+DEEPEST = 32  # parts of a name
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
@@ -71,8 +74,11 @@ def is_private(part: str) -> bool:
 def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str]]:
     """Yield the open folder of `place` and the name to use in it, as `dir_fd` and path of the functions of `os`.
 
-    With `create`, missing folders are made. Raises OSError when a part is no folder, is not there, or became a link.
+    With `create`, missing folders are made. Raises OSError when a part is no folder, is not there, or became a link; ToolError when too
+    many would have to be made.
     """
+    if create:
+        check_new(place)
     if not _WALKS:
         if create:
             os.makedirs(os.path.dirname(place.path), exist_ok=True)
@@ -85,6 +91,14 @@ def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str
         yield current, place.parts[-1] if place.parts else os.curdir
     finally:
         os.close(current)
+
+
+def check_new(place: Place) -> None:
+    """Raise ToolError if a file at `place` needs more than `NEW` folders that are not there."""
+    above = (os.path.join(place.root, *place.parts[:n]) for n in range(1, len(place.parts)))
+    missing = sum(not os.path.lexists(path) for path in above)
+    if missing > NEW:
+        raise ToolError(f"{place.name!r} would need {missing} new folders; at most {NEW} are made at once. Use a shorter path.")
 
 
 def opened(place: Place, folder: bool = False) -> int:
@@ -122,6 +136,10 @@ def _step(current: int, part: str, create: bool) -> int:
 def _check_written(name: str) -> None:
     if "\0" in name or not name.strip():
         raise ToolError("The name is empty or not a file name.")
+    if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
+        raise ToolError(f"{name!r} holds half of a character (a lone surrogate), which no file name can have.")
+    if len(_SEPARATORS.split(name)) > DEEPEST:
+        raise ToolError(f"{_short(name)} goes more than {DEEPEST} folders deep. Use a shorter path.")
     for form in (name, unicodedata.normalize("NFKC", name)):
         if _ABSOLUTE.match(form):
             raise ToolError(f"{name!r} is an absolute path. Give a name relative to the notebook's folder.")
@@ -130,6 +148,10 @@ def _check_written(name: str) -> None:
                 raise ToolError(f"{name!r} contains {part!r}. Only files in the notebook's folder can be used.")
             if part not in ("", "."):
                 _check_part(part, name)
+
+
+def _short(name: str) -> str:
+    return repr(name) if len(name) <= 100 else f"{name[:100]!r}…"
 
 
 def _check_part(part: str, name: str) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled, ToolError
+from ..wire.media import without_text
 from . import display
 from .base import Outcome, Update, update
 from .values import LIMIT, clean, clip, encoded, message_of, plain, short_repr
@@ -69,7 +70,7 @@ def _described(value: Any, limit: int) -> tuple[Any, dict[str, Any] | None]:
     image = display.image_type(value)
     if image:
         text = f"({image}, {len(value):,} bytes)"
-        return text, {"text/plain": text, image: base64.b64encode(value).decode()}
+        return text, {"text/plain": text, image: base64.b64encode(without_text(value)).decode()}
     rich = display.rich(value)
     if rich is not None or display.tabular(value):
         text = clip(clean(_compact(value)), limit)

@@ -19,7 +19,8 @@ from . import look, nodes, safe
 from .nodes import Node
 from .text import Text
 
-IGNORE = 'class="agent-nb mathjax_ignore tex2jax_ignore"'
+NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
+IGNORE = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
 GAP = "\u2003"  # between the two sides of a row, also where no style keeps them apart
 DEPTH, ENTRIES = 6, 60
@@ -269,10 +270,12 @@ def _diff_line(line: str) -> str:
 
 
 def html(node: nodes.Html) -> str:
-    """Return what a tool brought, after the sanitiser."""
+    """Return what a tool brought, after the sanitiser; what that took out may have stood in the middle of a key."""
+    from ..models.keys import secrets
+    from ..redact import redact_text
     from .clean import clean
 
-    inner = clean(node.html) or (f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else "")
+    inner = redact_text(clean(node.html), secrets()) or (f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else "")
     return f"<div{style('overflow:auto', 'max-height:30em', 'margin:4px 0', look.SMALL_TEXT)} tabindex=\"0\">{inner}</div>"
 
 

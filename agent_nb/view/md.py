@@ -4,16 +4,17 @@ Why care: `text/markdown` may be rendered with raw HTML on, in a trusted page. S
 tag, a link or an image is disarmed in a way that holds in every markdown parser, whatever it takes for code.
 
 Rules: no HTML is written; code stands in fences longer than any run of backticks in it; links of an answer survive if they are http,
-https or mailto, images never load from elsewhere.
+https or mailto, images never load from elsewhere; TeX that would not stay in its box (`tex`) becomes code.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
-from . import nodes, plain, safe
+from . import nodes, plain, safe, tex
 from .nodes import Node
 
 ZERO = "\u200b"
@@ -22,6 +23,11 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
+_MATH = re.compile(r"\$|\\[(\[]|\\begin")
+_FORMULA = re.compile(
+    rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,300}}?(?<!\s)\$(?!\d)"
+    r"|\\\((?s:.){1,1000}?\\\)|\\\[(?s:.){1,1000}?\\\]|\\begin\{(?P<env>\w{1,12}\*?)\}(?s:.){1,2000}?\\end\{(?P=env)\})"
+)
 _RASTER = re.compile(r"!\[(?=[^\]\n]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))")
 
 
@@ -145,16 +151,21 @@ def _safe_reference(label: str, href: str) -> bool:
 
 
 def disarmed(text: str) -> str:
-    """Return markdown in which nothing begins a tag, a link to elsewhere than the web, or an image from elsewhere."""
+    """Return markdown in which nothing begins a tag, a link to elsewhere than the web, an image from elsewhere, or TeX that paints."""
     out, at = [], 0
+    maths = _MATH.search(text) is not None
+    text = _FORMULA.sub(lambda m: m[0] if m["tex"] is None or tex.harmless(m["tex"]) else span(m["tex"]), text) if maths else text
     for match in _SPAN.finditer(text):
-        out.append(_outside(text[at : match.start()]))
+        out.append(_outside(text[at : match.start()], maths=maths))
         out.append(_TAG.sub(f"<{ZERO}", match.group()).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:"))
         at = match.end()
-    return "".join([*out, _outside(text[at:])])
+    return "".join([*out, _outside(text[at:], maths=maths)])
 
 
-def _outside(text: str) -> str:
+def _outside(text: str, *, maths: bool) -> str:
+    if maths:  # front ends differ in what they take for a formula: a command that may be in one is broken up
+        cuts = [0, *(place + 1 for place in tex.refused(text)), len(text)]
+        text = ZERO.join(text[a:b] for a, b in pairwise(cuts))
     kept = _AUTOLINK.findall(text)
     parts = [_TAG.sub("&lt;", part) for part in _AUTOLINK.split(text)]
     joined = "".join(part + link for part, link in zip(parts, [*kept, ""], strict=True))

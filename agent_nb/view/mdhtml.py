@@ -2,8 +2,9 @@
 
 Rules
 - Styles are inline (`look`), because a saved notebook has no style sheet of ours; code is coloured by `highlight`.
-- `$…$`, `$$…$$`, `\\(…\\)` and `\\[…\\]` go through as they were written, for the front end to typeset; a dollar that is no math is
-  wrapped, so that no front end takes two prices for a formula.
+- `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on lines of their own, `\\begin{…}…\\end{…}` go through as they were written, each in a tag of
+  its own, for the front end to typeset; what would not stay in its box (`tex`) is shown as code.
+- Whatever else could begin a formula is divided by a tag: no front end takes two prices for one.
 - Images only from `data:`; a remote one becomes a link, since looking at an answer must not call anybody.
 - Whatever comes out goes through `clean` before it is shown.
 """
@@ -21,7 +22,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from . import look
+from . import look, tex
 from .highlight import highlight
 
 _SPACE = "0 0 8px"
@@ -39,7 +40,9 @@ SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
 CODE_INLINE = "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em;" + look.FAMILY
 PRE = f"background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto;{look.FAMILY}"
 _DOLLARS = re.compile(r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)")
-_FENCES = {"$$": "$$", "\\[": "\\]"}
+_OPENS = re.compile(r"(\$\$|\\\[)|\\begin\{([a-zA-Z]{1,12}\*?)\}")
+_CLOSES = {"$$": "$$", "\\[": "\\]"}
+_DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
 ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
@@ -128,15 +131,16 @@ def language_of(info: str) -> str:
 
 
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A line that begins with `$$` or `\\[` up to the line that ends it.
+    """A line that begins with `$$`, `\\[` or `\\begin{…}` up to the line that ends it.
 
     A blank line or the end before that means it is no math; while the end is open it may become some, and counts as one block. It
     never interrupts a paragraph.
     """
     begin = state.bMarks[start] + state.tShift[start]
-    close = _FENCES.get(state.src[begin : begin + 2])
-    if close is None or state.is_code_block(start) or state.sCount[start] < state.blkIndent:
+    opening = _OPENS.match(state.src, begin, state.eMarks[start])
+    if opening is None or state.is_code_block(start) or state.sCount[start] < state.blkIndent:
         return False
+    close = _CLOSES.get(opening[1]) or f"\\end{{{opening[2]}}}"
     line, found = start, False
     while line < end and not found and state.sCount[line] >= state.blkIndent:
         text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].rstrip()
@@ -163,7 +167,7 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
     if not end and here == "\\":
         return False
     if not silent:
-        token = state.push("math_inline" if end else "dollar", "", 0)
+        token = state.push("math_inline" if end else "text", "", 0)
         token.content = state.src[state.pos : end or state.pos + 1]
     state.pos = end or state.pos + 1
     return True
@@ -189,20 +193,27 @@ def _code_inline(self: Any, tokens: Sequence[Token], index: int, options: Any, e
 
 
 def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    text = escape(tokens[index].content.strip())
-    return f'<p style="margin:{_SPACE}">{text}</p>\n' if tokens[index].type == "math_block" else text
+    formula, block = tokens[index].content.strip(), tokens[index].type == "math_block"
+    if not tex.harmless(formula):
+        return pre(formula, "latex") if block else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
+    return f'<p style="margin:{_SPACE}">{escape(formula)}</p>\n' if block else f"<span>{escape(formula)}</span>"
 
 
-def _dollar(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return "<span>$</span>"
+def _text(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return _no_formula(tokens[index].content)
+
+
+def _no_formula(text: str) -> str:
+    """Return HTML of a text in which nothing begins a formula."""
+    return _DELIMITER.sub(r"<span>\g<0></span>", escape(text))
 
 
 def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
-    source, alt = str(token.attrGet("src") or ""), escape(token.content)
+    source = str(token.attrGet("src") or "")
     if source.startswith("data:"):
-        return f'<img src="{escape(source)}" alt="{alt}" style="{look.IMAGE}">'
-    return f'<a href="{escape(source)}" style="{look.link()}">{alt or "image"}</a>'
+        return f'<img src="{escape(source)}" alt="{escape(token.content)}" style="{look.IMAGE}">'
+    return f'<a href="{escape(source)}" style="{look.link()}">{_no_formula(token.content) or "image"}</a>'
 
 
 _RULES: dict[str, Any] = {
@@ -211,6 +222,6 @@ _RULES: dict[str, Any] = {
     "code_inline": _code_inline,
     "math_block": _math,
     "math_inline": _math,
-    "dollar": _dollar,
+    "text": _text,
     "image": _image,
 }

@@ -13,14 +13,13 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from functools import partial
 
 from agent_nb import plugins
 from agent_nb.events import RunStart
 from agent_nb.log import EventLog
 from agent_nb.models.chat import ChatDecoder
 from agent_nb.pipeline import Pipeline
-from agent_nb.redact import Redactor
+from agent_nb.redact import Redaction
 from agent_nb.turn import Turn
 from agent_nb.view.state import RunView
 
@@ -45,7 +44,7 @@ def ours(frames: list[bytes]) -> None:
     log.subscribe(view.apply)
     log.append(RunStart(model="m"))
     dialect = plugins.load("dialects", "thinking").over(plugins.load("dialects", "native"))
-    pipeline = Pipeline(dialect, Turn(1), partial(Redactor, {"SOME_KEY": "a-secret-value-of-thirty-chars"}))
+    pipeline = Pipeline(dialect, Turn(1), Redaction({"SOME_KEY": "a-secret-value-of-thirty-chars"}))
     for frame in frames:
         for event in pipeline.feed(decoder.feed(frame)):
             log.append(event)

@@ -36,7 +36,13 @@ CHECK = """([selector, live]) => {
             const href = node.getAttribute('href');
             if (href !== null && !/^(https?:|mailto:|#)/i.test(href)) bad.push('href ' + href);
             if (node.currentSrc && !/^data:image\\/(png|jpeg|gif|webp);/.test(node.currentSrc)) bad.push('src ' + node.currentSrc);
-            if (math) continue;
+            if (math) {  // formulas: what is drawn of them stays in the run
+                const box = node.getBoundingClientRect(), drawn = box.width && box.height && !node.closest('mjx-assistive-mml');
+                const high = box.top > edge.top - 4 && box.bottom < edge.bottom + 4;
+                const wide = box.left > edge.left - 4 && box.right < edge.right + 4;
+                if (drawn && !(high && wide)) bad.push('paints outside: ' + math.innerText.slice(0, 100));
+                continue;
+            }
             if (['fixed', 'sticky', ...(live ? [] : ['absolute'])].includes(style.position)) bad.push(node.outerHTML.slice(0, 200));
             const box = node.getBoundingClientRect();
             if (box.width && (box.top < edge.top - 2 || box.left < edge.left - 30)) bad.push('outside: ' + node.outerHTML.slice(0, 200));

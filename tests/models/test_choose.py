@@ -506,10 +506,26 @@ def test_white_space_around_a_key_is_dropped():
 
 def test_the_secret_filter_is_told_all_keys(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".env").write_text("XAI_API_KEY=dot-0123456789\nOTHER=plain")
+    (tmp_path / ".env").write_text("XAI_API_KEY=dot-0123456789\nOTHER=plain\nSHOP_DB_PASSWORD=shop-0123456789")
     monkeypatch.setenv("GROQ_API_KEY", "env-0123456789")
     keys.remember("lab", "mem-0123456789")
-    assert keys.secrets() == {"dot-0123456789", "env-0123456789", "mem-0123456789"}
+    assert set(keys.secrets().values()) == {"dot-0123456789", "shop-0123456789", "env-0123456789", "mem-0123456789"}
+
+
+def test_the_secret_filter_is_told_the_keys_of_configured_endpoints(monkeypatch, tmp_path):
+    config = tmp_path / "config.toml"
+    headers = '{ "x-team" = "the blue team of all", "api-key" = "azure-0123456789", Authorization = "Basic dXNlcjpwYXNz" }'
+    config.write_text(f'[endpoints.lab]\nbase_url = "http://lab/v1"\nkey = "LAB_PASSPORT"\nheaders = {headers}\n')
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(config))
+    monkeypatch.setenv("LAB_PASSPORT", "passport-0123456789")
+    assert set(keys.secrets().values()) == {"passport-0123456789", "azure-0123456789", "dXNlcjpwYXNz"}
+
+
+def test_two_values_of_one_name_are_both_secret(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("GROQ_API_KEY=dot-0123456789")
+    monkeypatch.setenv("GROQ_API_KEY", "env-0123456789")
+    assert set(keys.secrets().values()) == {"env-0123456789", "dot-0123456789"}
 
 
 def test_the_description_says_where_each_key_comes_from(monkeypatch):

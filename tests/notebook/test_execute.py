@@ -194,6 +194,35 @@ def test_plain_nbclient_works_and_keeps_the_record_in_the_output(notebook):
     assert [log_of(r[0])[-1].status for r in records(nb).values()] == ["ok"]
 
 
+def test_what_a_tool_prints_is_saved_without_keys(notebook, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", SECRET)
+    tool = """import logging, os, sys, threading
+from agent_nb import tool
+logging.basicConfig(stream=sys.stderr, force=True)
+def look():
+    key = os.environ["SOME_API_KEY"]
+    print("printed", key)
+    print(*key, sep="", file=sys.stderr)
+    thread = threading.Thread(target=print, args=["in a thread", key])
+    thread.start()
+    thread.join()
+    logging.warning("logged %s", key)
+    return "done"
+@tool(thread="main")
+def main():
+    print("on the main thread", os.environ["SOME_API_KEY"])
+"""
+    batch = [{"name": "look", "args": {}}, {"name": "main", "args": {}}]
+    script = [f"<execute>{json.dumps(batch)}</execute>", "Done."]
+    path = notebook(tool, "%%agent -m scripted/script.json -t look,main --approve auto\ngo", script=script)
+    assert main(["run", str(path)]) == 0
+    text = path.with_name("n.run.ipynb").read_text(encoding="utf-8")
+    assert SECRET not in text
+    assert SECRET[:12] not in text
+    for place in ("printed", "logged", "on the main thread"):
+        assert f"{place} [redacted SOME_API_KEY]" in text
+
+
 def test_a_key_is_nowhere_in_the_saved_notebook(notebook, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", SECRET)
     code = "import os\nfrom IPython.display import display, HTML\nkey = os.environ['SOME_API_KEY']\nprint(key)\ndisplay(HTML(key))\nkey"

@@ -47,7 +47,9 @@ def test_a_disk_that_is_full_later_ends_the_journal_and_not_the_run(agent, monke
     monkeypatch.setattr(journal.os, "write", full)
     run = agent(model=MODEL)
     assert (run.status, run.answer) == ("ok", ("word " * 20).strip())
-    assert "No space left on device" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "The journal of this run stopped (No space left on device)" in said
+    assert "Make room" in said
 
 
 def test_a_run_clears_journals_away_that_are_too_old(agent, old):
@@ -63,3 +65,14 @@ def test_a_run_clears_the_oldest_away_when_all_take_too_much(agent, old):
     assert not oldest.exists()
     assert newer.exists()
     assert len(journal.journals()) == 2
+
+
+def test_records_that_stay_unsigned_are_warned_of_once_with_what_it_means(agent, clean_environment, monkeypatch, capsys):
+    (clean_environment / "file").write_text("")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(clean_environment / "file" / "data"))
+    for _ in range(2):
+        assert agent(model=MODEL).status == "ok"
+    said = capsys.readouterr().err
+    assert said.count("Records stay unsigned") == 1
+    assert "A replay will ask before it runs their code again" in said
+    assert "JUPYTER_DATA_DIR" in said

@@ -1,5 +1,6 @@
 """The journal: nothing that was logged is lost, whatever kills the process."""
 
+import errno
 import json
 import os
 import stat
@@ -204,7 +205,30 @@ def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
     writer = Journal("r", where=tmp_path / "file")
     writer(e.User(seq=1))
     assert "No journal" in writer.warning
+    assert "XDG_STATE_HOME" in writer.warning
     assert recoverable(where=tmp_path / "file") == []
+
+
+def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_do(tmp_path, monkeypatch):
+    said = []
+    writer = Journal("r", where=tmp_path, warn=said.append)
+    log = EventLog("r")
+    log.subscribe(writer)
+    log.append(e.User(content="kept"))
+
+    def full(file, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal.os, "write", full)
+    for n in range(3):
+        log.append(e.Respond(content=f"lost {n}", block=str(n)))
+    assert said == [writer.warning]
+    assert "stopped (No space left on device)" in said[0]
+    assert f"Make room at {tmp_path}" in said[0]
+    assert not log.faults
+    monkeypatch.undo()
+    log.append(e.Respond(content="still not written", block="9"))
+    assert [event.type for event in recover(journal.journals(tmp_path)[0])] == ["user", "interrupt", "end"]
 
 
 def test_a_discarded_journal_is_gone(tmp_path):

@@ -1,8 +1,10 @@
 """A run goes into its record and comes back."""
 
+import hashlib
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,13 +14,17 @@ from hypothesis import strategies as st
 from agent_nb import decode, encode
 from agent_nb import events as e
 from agent_nb.check import check, check_metadata, secrets_in
+from agent_nb.collect import records
 from agent_nb.event_json import decode_event, event_from, to_builtins
+from agent_nb.inputs import inputs_of
 from agent_nb.log import EventLog
-from agent_nb.portable import LARGE
+from agent_nb.portable import LARGE, canonical
 from agent_nb.record import attach, closed, detach, events_of, log_of, payload_keys, record_hash, run_record
 from agent_nb.schema import COUNT, FILL, PATH, build, load
+from agent_nb.signing import intact, sign, signed_by
 from agent_nb.view.state import RunView
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = st.text(max_size=20)
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda v: st.lists(v, max_size=3) | st.dictionaries(TEXT, v))
 FIELDS = st.dictionaries(st.sampled_from(["content", "args", "chunks", "turn", "note", "raw_args", "display"]), JSON, max_size=4)
@@ -338,3 +344,61 @@ def test_the_record_is_small(new_log):
 def test_decoding_one_stored_event_needs_no_record(log):
     stored = run_record(log)["events"][3]
     assert decode_event(msgspec.json.encode(stored)).content == log[3].content
+
+
+def older(record):
+    """Return a record as releases before the exact hash made it: names without a mark, half characters hashed as question marks."""
+
+    def name(packed):
+        return hashlib.sha256(canonical(packed).encode("utf-8", "replace")).hexdigest()
+
+    text = json.dumps(record)
+    for key, packed in record.get("payloads", {}).items():
+        text = text.replace(key, name(packed))
+    made = json.loads(text)
+    unsigned = {k: v for k, v in made.items() if k not in ("hash", "signature", "payloads")}
+    return {**made, "hash": f"sha256:{name(unsigned)}"}
+
+
+def run_of(prompt):
+    where = {"ts": 1.0, "run": "r"}
+    return EventLog.of_events([e.RunStart(seq=1, **where), e.User(seq=2, content=prompt, **where), e.End(seq=3, **where)])
+
+
+@pytest.mark.parametrize("size", [1, LARGE], ids=["in the record", "as a payload"])
+@pytest.mark.parametrize(
+    "pair", [("a\ud800", "a?"), ("a\ud800", "a\udc00"), ("\ud83d\ude00", "\U0001f600"), ("é", "e\u0301"), ("a\u2028b", "a\nb")]
+)
+def test_no_two_texts_have_one_hash(pair, size):
+    one, other = (run_record(run_of(text * size)) for text in pair)
+    assert one["hash"] != other["hash"]
+    assert intact(one)
+    assert intact(other)
+    assert not intact({**one, "events": other["events"], "payloads": other.get("payloads", {})})
+    assert len({inputs_of(text)["prompt"] for text in pair}) == 2
+
+
+@pytest.mark.parametrize("prompt", ["hello", "half \ud800", "x" * LARGE, "half \ud800" * LARGE], ids=["text", "half", "long", "long half"])
+def test_records_from_before_the_exact_hash_still_verify_and_read(prompt):
+    new = run_record(run_of(prompt))
+    old = older(new)
+    assert old["hash"] != new["hash"]
+    assert intact(old)
+    signed = sign(old, b"key")
+    assert signed["hash"] == old["hash"]
+    assert signed_by(signed, b"key")
+    assert [event.content for event in events_of(old) if event.type == "user"] == [prompt]
+    assert not intact({**old, "conversation": "other"})
+
+
+def test_a_record_cannot_be_passed_off_as_an_older_one():
+    signed = sign(run_record(run_of("rm a?")), b"key")
+    forged = older(json.loads(json.dumps(signed).replace("rm a?", "rm a\\ud800")))
+    assert not signed_by(forged, b"key")
+    assert not signed_by({k: v for k, v in signed.items() if k != "hash"} | {"hash": "sha256:"}, b"key")
+
+
+def test_the_records_of_the_examples_verify_as_they_were_made():
+    found = [item.record for path in EXAMPLES.glob("*.ipynb") for item in records(json.loads(path.read_text(encoding="utf-8")))]
+    assert found
+    assert all(intact(record) for record in found)

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from agent_nb.record import run_record
-from agent_nb.signing import intact, sign, signed_by, user_key
+from agent_nb.signing import intact, key_problem, sign, signed_by, user_key
 
 KEY = b"one user's secret"
 
@@ -60,3 +60,17 @@ def test_a_missing_secret_is_made_once_and_readable_by_its_user_only(tmp_path):
 def test_a_folder_that_cannot_be_written_gives_no_key(tmp_path):
     (tmp_path / "file").write_text("")
     assert user_key(tmp_path / "file") == b""
+
+
+def test_why_there_is_no_key_is_said_with_what_to_do(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert key_problem(tmp_path) == ""
+    cannot = key_problem(tmp_path / "file" / "below")
+    assert "notebook_secret cannot be made (" in cannot
+    assert "writable, or set JUPYTER_DATA_DIR" in cannot
+    (tmp_path / "notebook_secret").unlink()
+    (tmp_path / "notebook_secret").mkdir()
+    assert "cannot be read (Is a directory)" in key_problem(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "notebook_secret").touch()
+    assert "is empty" in key_problem(tmp_path / "empty")

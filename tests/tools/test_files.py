@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent_nb.errors import ToolError
-from agent_nb.tools import paths
+from agent_nb import Agent, Scripted
+from agent_nb.errors import Cancelled, ToolError
+from agent_nb.tools import files, paths
 from agent_nb.tools.base import ToolContext
 from agent_nb.tools.files import list_, read, write
 from agent_nb.tools.toolset import resolve
@@ -253,6 +254,83 @@ def test_a_pipe_is_refused_without_waiting_for_it(folder: Path, context: ToolCon
         read("pipe", context=context)
     with pytest.raises(ToolError, match="not a file"):
         write("pipe", "x", context=context)
+
+
+def test_an_endless_line_is_read_up_to_a_bound(folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_SCANNED", 100_000)
+    with (folder / "endless.txt").open("wb") as file:
+        file.write(b"x" * 9000)  # longer than what is looked at to see whether it is text
+        file.truncate(1 << 40)  # a terabyte that takes no room
+    shown = read("endless.txt", context=context)
+    assert shown.startswith("x" * 2000 + " [… at least ")
+    assert shown.endswith("[only the first 100,000 characters of the file are read]")
+    assert len(shown) < 3000
+
+
+def test_a_line_behind_the_bound_is_refused_with_the_reason(folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_SCANNED", 1000)
+    (folder / "long.txt").write_text("line\n" * 1000)
+    assert read("long.txt", 100, 1, context=context).startswith("line\n")
+    with pytest.raises(ToolError, match="behind the first 1,000 characters"):
+        read("long.txt", 900, context=context)
+
+
+def test_reading_stops_when_the_call_is_to_stop(folder: Path, context: ToolContext) -> None:
+    with (folder / "endless.txt").open("wb") as file:
+        file.write(b"x" * 9000)
+        file.truncate(1 << 40)
+    context.cancel()
+    with pytest.raises(Cancelled):
+        read("endless.txt", context=context)
+    with pytest.raises(Cancelled):
+        read("notes.txt", 10**9, context=context)
+
+
+def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_SCANNED", 1 << 60)
+    with (folder / "endless.txt").open("wb") as file:
+        file.write(b"x" * 9000)
+        file.truncate(1 << 40)
+    call = '<execute>[{"name":"read","args":{"file":"endless.txt"}}]</execute>'
+    run = Agent(Scripted([call]), ["read"], folder=folder, limits={"seconds": 0.3}).run_sync("go")
+    assert run.log.of("result")[0].status in ("cancelled", "timeout")
+
+
+def test_write_makes_a_few_folders_and_not_a_thousand(folder: Path, context: ToolContext) -> None:
+    few = "/".join(["new"] * paths.NEW)
+    write(f"{few}/a.txt", "x", context=context)
+    write(f"{few}/{few}/a.txt", "x", context=context)  # most of it is there
+    deep = "/".join(f"d{n}" for n in range(paths.NEW + 1))
+    preview = files._preview
+    for attempt in (lambda: write(f"{deep}/a", "", context=context), lambda: preview({"file": f"{deep}/a", "content": ""}, context)):
+        with pytest.raises(ToolError, match=f"{paths.NEW + 1} new folders; at most {paths.NEW}"):
+            attempt()
+    assert not (folder / "d0").exists()
+
+
+def test_a_name_of_endless_depth_is_refused(context: ToolContext) -> None:
+    with pytest.raises(ToolError, match="folders deep"):
+        write("d/" * 1000 + "a.txt", "x", context=context)
+
+
+@pytest.mark.parametrize("name", ["a\ud800.txt", "\udcff/a.txt", "\ude00"])
+def test_half_a_character_in_a_name_is_a_clear_error(context: ToolContext, name: str) -> None:
+    for attempt in (
+        lambda: read(name, context=context),
+        lambda: write(name, "x", context=context),
+        lambda: list_(name, context=context),
+        lambda: files._preview({"file": name, "content": "x"}, context),
+    ):
+        with pytest.raises(ToolError, match="lone surrogate"):
+            attempt()
+
+
+def test_a_file_whose_name_is_no_text_is_listed(folder: Path, context: ToolContext) -> None:
+    try:
+        Path(os.fsdecode(os.fsencode(folder) + b"/data/\xff.txt")).touch()
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    assert "\\xdcff.txt  0 B" in list_("data", context=context)
 
 
 def test_write_makes_folders_and_says_what_it_did(folder: Path, context: ToolContext) -> None:

@@ -161,7 +161,7 @@ ATTRIBUTES = (
     "style title href rel target src alt role open scope start class colspan rowspan align width height "
     "tabindex aria-label aria-live aria-valuemin aria-valuemax aria-valuenow"
 )
-CLASSES = {"agent-nb mathjax_ignore tex2jax_ignore", "mathjax_process tex2jax_process"}
+CLASSES = {"agent-nb mathjax_ignore tex2jax_ignore", "mathjax_ignore tex2jax_ignore", "mathjax_process tex2jax_process"}
 FORBIDDEN = re.compile(
     r"(?<!list-style-)position|z-index|url\(|expression|behavior|@import|float|transform|opacity|(?<![a-z-])content\s*:|-moz-binding"
     r"|margin[a-z-]*:[^;]*-\d",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
+import pytest
 from markdown_it import MarkdownIt
 
-from agent_nb.view import look
+from agent_nb.view import html, look, nodes
 from agent_nb.view.bundle import bundle
 from agent_nb.view.clean import clean
 from agent_nb.view.markdown import MarkdownStream
@@ -64,6 +66,16 @@ def test_prose_keeps_direction_marks_but_no_overrides():
 
 def test_terminal_output_loses_its_escapes_and_shows_overwritten_lines_as_left():
     assert output("\x1b[31mred\x1b[0m\n10%\r55%\r100%\r\n") == "red\n100%\n"
+
+
+@pytest.mark.parametrize("between", ["<!-- -->", "<x>", "</p>", "<script>1</script>", "<custom-tag a='b'></custom-tag>", "&#x2d;"])
+@pytest.mark.parametrize("key", ["sk-proj-AbCdEfGhIjKlMn0123", 'my "own" key & no other'])
+def test_a_key_that_the_sanitiser_puts_together_is_not_shown(between, key, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", key)
+    middle = key.index("-", 4) if between.startswith("&") and "-" in key else len(key) // 2
+    cut = key[:middle] + between + key[middle + between.startswith("&") :]
+    drawn = html.draw(nodes.Html(cut.replace('"', "&quot;").replace(" & ", " &amp; ")))
+    assert key not in unescape(drawn)
 
 
 def test_what_a_table_needs_passes_the_sanitiser():

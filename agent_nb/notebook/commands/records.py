@@ -44,11 +44,10 @@ def _cleared(magics: AgentMagics) -> list[str]:
 def _agent(magics: AgentMagics, options: Options) -> Agent:
     """Return the agent that a cell with these options would have, for its inputs."""
     from ...agent import Agent
-    from ..session import secrets
 
     return Agent(
         options.model, options.tools, system=options.system, dialect=options.dialect, settings=options.settings,
-        namespace=magics.shell.user_ns, secrets=secrets(), late=True,
+        namespace=magics.shell.user_ns, late=True,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...errors import AgentError, UsageError
 from ...folder.trust import allowed
 from ...portable import tilde
-from ..asking import printable
+from ..notices import printable
 from .shared import elsewhere, say, table
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ..asking import printable
+from ..notices import printable
 
 if TYPE_CHECKING:
     from ...run import Run

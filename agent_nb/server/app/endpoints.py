@@ -23,6 +23,8 @@ from ...codecs.detect import named
 from ...codecs.framing import MEDIA, Framing
 from ...errors import AgentError, UsageError
 from ...log import EventLog
+from ...models.keys import secrets
+from ...redact import redact_text
 from ..access import COOKIE, Access
 from ..channel import START, Channel, Gap
 from ..filters import Filter
@@ -47,7 +49,8 @@ Start = Callable[[str, str], Launched | Awaitable[Launched]]  # (message, conver
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a server. `keepalive` seconds, `body` bytes of a request, `streams` at once, `active` runs at once."""
+    """Limits of a server. `keepalive` seconds, `body` bytes of a request, `streams` at once, `active` runs at once; `head`: seconds that
+    the head of a request may take, and its body; `connections` at once."""
 
     keepalive: float = 30.0
     body: int = 1 << 20
@@ -55,6 +58,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     active: int = 16
     message: int = 200_000
     grace: float = 5.0
+    head: float = 15.0
+    connections: int = 600
 
 
 class NewRun(msgspec.Struct, forbid_unknown_fields=False):
@@ -115,7 +120,7 @@ class Endpoints:
             raise HTTPException(413, f"The message is longer than {self.settings.message} characters.")
         if sum(1 for info in self.hub.runs() if info.status == "running") >= self.settings.active:
             raise HTTPException(429, "Too many runs are going on. Try again when one has ended.", headers={"Retry-After": "5"})
-        channel = await self._launch(body.message, (body.conversation or body.contextId)[:200])
+        channel = await self._launch(body.message, redact_text((body.conversation or body.contextId)[:200], secrets()))
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self._stream(request, channel, "")
         at = f"/runs/{channel.run}"
@@ -169,10 +174,15 @@ class Endpoints:
 
     async def _body(self, request: Request, kind: type[Any]) -> Any:
         data = b""
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > self.settings.body:
-                raise HTTPException(413, f"The request is larger than {self.settings.body} bytes.")
+        try:
+            with anyio.fail_after(self.settings.head):
+                async for chunk in request.stream():
+                    data += chunk
+                    if len(data) > self.settings.body:
+                        raise HTTPException(413, f"The request is larger than {self.settings.body} bytes.")
+        except TimeoutError:
+            words = f"The body took longer than {self.settings.head:g} seconds."
+            raise HTTPException(408, words, headers={"Connection": "close"}) from None
         try:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.DecodeError, RecursionError) as fault:

@@ -22,6 +22,7 @@ from ...errors import UsageError
 from ..access import Access
 from ..hub import Hub
 from .build import create_app
+from .connections import protocol
 from .endpoints import Settings, Start
 
 SHORTEST = 8  # characters of a token
@@ -79,6 +80,7 @@ class Server:
         config = uvicorn.Config(
             create_app(self.hub, start, access=access, settings=settings), host=host, port=port, log_level="warning", access_log=False,
             log_config=None, lifespan="off", timeout_graceful_shutdown=int(settings.grace) + 5, server_header=False, ws="none",
+            http=protocol(settings),
         )  # fmt: skip
         self._server = _Uvicorn(config, self.hub, closing, settings.grace)
         self._thread: threading.Thread | None = None

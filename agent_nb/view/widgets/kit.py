@@ -19,7 +19,7 @@ from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 from ..nodes import Button, Node
 
 Press = Callable[[Button], None]
-_FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\[(\[]")
+_FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\(?:[(\[]|begin)")
 
 
 class Kit:
@@ -35,10 +35,10 @@ class Kit:
         self.editors: dict[str, Any] = {}
         self._retired: list[Any] = []
 
-    def html(self, value: str, *classes: str, grows: bool = False) -> Any:
-        """Return a new HTML widget; its formulas are typeset where the front end can, unless it `grows`: that would be at every change."""
+    def html(self, value: str, *classes: str, typeset: bool = False) -> Any:
+        """Return a new HTML widget; `typeset`: the front end typesets its formulas, at every change."""
         self.sent += 1
-        if not grows and has_formula(value):
+        if typeset:
             return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
         return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
 
@@ -75,5 +75,5 @@ class Kit:
 
 
 def has_formula(value: str) -> bool:
-    """Return whether HTML of ours may hold TeX."""
+    """Return whether rendered markdown may hold TeX."""
     return bool(_FORMULA.search(value))

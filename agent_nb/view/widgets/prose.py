@@ -74,7 +74,7 @@ class Prose(Slot):
 
     def _begin(self, node: nodes.Prose) -> None:
         self._css = look.THOUGHT + ";" + look.ink("muted") if node.dim else look.ANSWER.replace("8px 0 2px", "0")
-        self._end = self.kit.html("", grows=True)
+        self._end = self.kit.html("")
         self.widgets = [self.kit.box([self._end], "agent-nb-prose")]
 
     def _wrapped(self, inner: str) -> str:
@@ -87,11 +87,11 @@ class Prose(Slot):
         self._formulas += len(recent) if typeset else 0
         count = self._add(Part(recent, -1 if typeset else 0))
         value = self._wrapped(self._parts[-1].html)
-        self._end = self.kit.html(self._wrapped(tail), grows=True)
+        self._end = self.kit.html(self._wrapped(tail))
         before = box.children[: len(self._parts) - 1]
         if typeset or count:
             gone = box.children[len(before) :]
-            self.kit.set(box, "children", (*before, self.kit.html(value, *MERGED), self._end))
+            self.kit.set(box, "children", (*before, self.kit.html(value, *MERGED, typeset=typeset), self._end))
             self.kit.retire(list(gone))
         else:
             self.kit.set(box, "children", (*before, done, self._end))
@@ -109,6 +109,6 @@ class Prose(Slot):
     def _again(self, whole: str) -> None:
         """Show a text anew in one widget: a link was defined below a part that refers to it, or the text itself is another."""
         old = list(self.widgets[0].children)
-        self._end = self.kit.html(self._wrapped(whole))
+        self._end = self.kit.html(self._wrapped(whole), typeset=has_formula(whole))
         self.kit.set(self.widgets[0], "children", (self._end,))
         self.kit.retire(old)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import html, nodes
 from ..nodes import Node
-from .kit import Kit
+from .kit import Kit, has_formula
 
 
 class Slot:
@@ -51,11 +51,11 @@ class Still(Slot):
         if self.widgets and self._nodes == node:
             return
         self._nodes = node
-        value = html.drawn(node)
+        value = f"<div {html.NO_MATH}>{html.drawn(node)}</div>"
         if self.widgets:
             self.kit.set(self.widgets[0], "value", value)
         else:
-            self.widgets = [self.kit.html(value)]
+            self.widgets = [self.kit.html(value, typeset=html.MATH in value and has_formula(value))]
 
 
 class Several(Slot):
