@@ -39,6 +39,7 @@ MIME = "application/vnd.agent-nb.run+json"
 WORTH = 64  # characters from which on arguments and chunks are packed
 OUTSIDE = ("hash", "signature", "payloads")
 SCHEME = "sha256:"
+ABANDONED = "abandoned: the run did not stop when it was asked to"
 LOST = "The recording stops here: the kernel or the page ended before the run did."
 
 
@@ -238,15 +239,18 @@ def _fitted(event: Think | Respond | Call) -> Event:
     return msgspec.structs.replace(event, chunks=encode_chunks(fitted))
 
 
-def closed(log: Sequence[Event]) -> list[Event]:
-    """Return the events of a run, with what is missing to a valid end: a result for every call, `interrupt` and `end`."""
+def closed(log: Sequence[Event], detail: str = LOST) -> list[Event]:
+    """Return the events of a run, with what is missing to a valid end: a result for every call, `interrupt` and `end`.
+
+    `detail` is why it did not end itself; whatever else than LOST it says was somebody's wish.
+    """
     found = list(log)
     if not found or (isinstance(found[-1], events.End) and not found[-1].span):
         return found
-    return [*found, *_ending(found)]
+    return [*found, *_ending(found, detail)]
 
 
-def _ending(found: list[Event]) -> Iterator[Event]:
+def _ending(found: list[Event], detail: str) -> Iterator[Event]:
     place: dict[str, Any] = {"ts": found[-1].ts, "run": found[0].run}
     seq = len(found)
     answered = {e.call_id for e in found if isinstance(e, events.Result)}
@@ -256,8 +260,8 @@ def _ending(found: list[Event]) -> Iterator[Event]:
             seq=seq, call_id=call.call_id, name=call.name, status="cancelled", content="Not finished: the recording stops here.",
             turn=call.turn, span=call.span, parent=call.parent, **place,
         )  # fmt: skip
-    yield events.Interrupt(seq=seq + 1, reason="user", detail=LOST, turn=found[-1].turn, **place)
-    yield events.End(seq=seq + 2, status="interrupted", finish_reason="lost", **place)
+    yield events.Interrupt(seq=seq + 1, reason="user", detail=detail, turn=found[-1].turn, **place)
+    yield events.End(seq=seq + 2, status="interrupted", finish_reason="lost" if detail == LOST else "user", **place)
 
 
 def _reachable(packed: Any, payloads: Mapping[str, Any]) -> set[str]:

@@ -28,7 +28,7 @@ from .events import Approval, Call, Delta, Event, Execute, Progress, Result
 from .log import EventLog
 from .normal import normal
 from .portable import canonical
-from .record import closed
+from .record import LOST, closed
 from .redact import Redaction
 from .tape import Tape, lives
 from .tools.base import Outcome, Report, Update
@@ -118,6 +118,7 @@ class Player:
         self._runner = runner
         self._value = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
+        self._why = ""
         self._drift: Drift | None = None
         self._resume: Resume | None = None
         self._calls = {e.call_id: e for e in tape.events if isinstance(e, Call)}
@@ -131,13 +132,14 @@ class Player:
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the replay; what was played so far is closed as interrupted."""
+        self._why = self._why or why.detail
         self._scope.cancel()
 
     async def run(self) -> None:
         """Play to the end, or to the drift; the log has ended afterwards. Raises nothing of a tool's."""
         with self._scope:
             await self._play()
-        for event in closed(list(self._log))[len(self._log) :]:
+        for event in closed(list(self._log), self._why or LOST)[len(self._log) :]:
             self._log.append(event)
 
     async def _play(self) -> None:

@@ -50,16 +50,17 @@ def intact(record: Mapping[str, Any]) -> bool:
 
 def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
     """Return whether the holder of `key` signed exactly this content."""
-    signature = record.get("signature")
-    if not key or not isinstance(signature, str):
-        return False
-    content = record_hash(record)
-    return bool(content) and hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(content, key).encode())
+    return bool(key) and isinstance(record.get("signature"), str) and _verifies(record, record_hash(record), key)
 
 
 def mine(record: Mapping[str, Any], key: bytes) -> bool:
     """Return whether this user stands for a record: the holder of `key` signed it, and nothing of it was changed since."""
-    return signed_by(record, key) and intact(record)
+    return bool(key) and isinstance(record.get("signature"), str) and intact(record) and _verifies(record, str(record["hash"]), key)
+
+
+def _verifies(record: Mapping[str, Any], content: str, key: bytes) -> bool:
+    given = str(record["signature"]).encode("utf-8", "replace")
+    return bool(content) and hmac.compare_digest(given, _signature(content, key).encode())
 
 
 def _signature(content: str, key: bytes) -> str:

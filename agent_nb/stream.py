@@ -24,7 +24,7 @@ from .events import Event
 from .log import EventLog
 from .loop import Loop
 from .published import Announced, Questions, announce
-from .record import closed
+from .record import ABANDONED, closed
 from .replay import Played, Player
 from .run import Run
 
@@ -111,7 +111,7 @@ class Stream:
             if screen is not None:
                 screen.close()
         if screen is not None and (by := screen.stopped or self._stopped):
-            raise AgentStopped(by, self.run)
+            raise AgentStopped(by, self.run if self.log.ended else Run(EventLog.of_events(closed(list(self.log), ABANDONED))))
         return self.run
 
     def _cancelled(self, by: str) -> None:

@@ -17,7 +17,7 @@ from ..journal import Journal
 from ..log import EventLog
 from ..models.keys import secrets
 from ..published import Announced
-from ..record import KEY, MIME, closed, run_record
+from ..record import ABANDONED, KEY, MIME, closed, run_record
 from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
@@ -39,7 +39,6 @@ from .session import Session
 from .streams import Place, Work
 from .summary import summary
 
-ABANDONED = "abandoned: the run did not stop when it was asked to"
 DRIFT = 2000  # characters of each side of a drift that are told
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from ..event_json import encode_event
-from ..events import Event, Interrupt
+from ..events import Event
 from ..log import EventLog
-from ..record import KEY, MIME, closed, events_of, log_of, record_hash, run_record
+from ..record import KEY, LOST, MIME, closed, events_of, log_of, record_hash, run_record
 from ..run import Run
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
@@ -96,10 +96,7 @@ def _ended(log: EventLog, detached: str = "") -> EventLog:
     """Return the log, closed if its thread was left behind, or if it goes on elsewhere (`detached` says so)."""
     if log.ended:
         return log
-    whole = closed(list(log))
-    if detached:
-        whole = [msgspec.structs.replace(e, detail=detached) if isinstance(e, Interrupt) and e.seq > len(log) else e for e in whole]
-    return EventLog.of_events(whole)
+    return EventLog.of_events(closed(list(log), detached or LOST))
 
 
 def same(recorded: Sequence[Event], now: Sequence[Event]) -> bool:

@@ -25,7 +25,7 @@ from .. import published
 from ..errors import Cancelled, UsageError
 from ..events import Event
 from ..log import EventLog
-from ..record import KEY, MIME, closed, run_record
+from ..record import ABANDONED, KEY, MIME, closed, run_record
 from ..run import Run
 from ..showing import VIEWS
 from ..signing import sign, user_key
@@ -227,4 +227,4 @@ def _at_next_cell(shell: Any, close: Callable[[], Any]) -> None:
 
 def _ended(log: EventLog) -> EventLog:
     """Return the log, closed if its run was left behind."""
-    return log if log.ended else EventLog.of_events(closed(list(log)))
+    return log if log.ended else EventLog.of_events(closed(list(log), ABANDONED))

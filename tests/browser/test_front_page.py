@@ -104,6 +104,7 @@ def front(server, browser_context, new_page):
     notebook.command("statusbar:toggle")
     notebook.start(1)
     notebook.wait(1)
+    notebook.value("__import__('agent_nb.notebook.trusting', fromlist=['']).trust_folder(['policy.yaml'])")
     yield notebook
     context.close()
     server.end_kernels()

@@ -35,6 +35,9 @@ def send(text: str) -> str:
 """
 
 
+ALLOWED = "__import__('agent_nb.notebook.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
+
+
 @pytest.fixture(scope="module", params=FRONTS)
 def front(request, opened):
     """A notebook in a Jupyter front end."""
@@ -42,6 +45,7 @@ def front(request, opened):
     (notebook.server.root / "policy.yaml").write_text(POLICY)
     notebook.start(0)
     notebook.wait(0)
+    notebook.value(ALLOWED)
     yield notebook
     notebook.close()
 

@@ -18,6 +18,19 @@ from agent_nb.notebook.publish import publish
 from agent_nb.view.bundle import bundle
 from agent_nb.view.live import open_view
 """
+FORMULAS = r"""
+log = EventLog()
+view = open_view(log, kind="widgets", can_click=True, publish=publish)
+log.append(e.RunStart(model="scripted/test"))
+log.append(e.User(content=r"What is $\smash{x}$?"))
+log.append(e.Call(call_id="k", name="look", args={"at": "$y$"}))
+log.append(e.Result(call_id="k", name="look", content="$z$ and $w$"))
+text = r"Here $e^{i\pi}$ is, it costs $5 or \$6. $\raise 60em{\rlap{Approve}}$" + "\n\n$$" + r"\frac{1}{3}" + "$$\n\nend"
+log.append(e.Delta(block="r", of="respond", text=text))
+log.append(e.Respond(block="r", content=text))
+view.renderer.stop()
+"""
+TYPESET = """index => [...window.jupyterapp.shell.currentWidget.content.widgets[index].node.querySelectorAll('mjx-container')].length"""
 ASKED = """
 log, acts, answered, loop = EventLog(), [], asyncio.Event(), asyncio.get_running_loop()
 def act(action, payload):
@@ -96,6 +109,20 @@ def test_thoughts_are_open_while_they_grow_and_closed_after(notebook):
     thought.locator(".agent-nb-prose").first.wait_for(state="hidden")
     notebook.button(cell, "■ Stop").click()
     notebook.wait(cell)
+
+
+def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
+    cell = notebook.run(FORMULAS)
+    shown = notebook.output(cell)
+    shown.get_by_text("raise 60em").wait_for()
+    notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)  # the power and the fraction
+    notebook.shot("formulas-live")
+    notebook.run("view.close(bundle(log))")
+    shown.locator("details").first.wait_for()
+    notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)
+    assert shown.locator("code", has_text="raise 60em").count() == 1
+    notebook.shot("formulas-static")
+    assert errors(notebook) == []
 
 
 def test_a_page_that_is_not_trusted_shows_the_same(opened, rich_log):

@@ -82,6 +82,13 @@ def test_the_model_that_would_be_chosen(monkeypatch, variables, state, words):
     assert words in finding.said
 
 
+def test_a_key_that_only_the_folder_has_is_said_to_be_unused_and_how_to_allow_it(surroundings, capsys):
+    (surroundings / ".env").write_text("OPENAI_API_KEY=sk-0123456789abcdef")
+    finding = found("keys of the folder")
+    assert (finding.state, finding.said) == ("missing", f".env in {surroundings} has OPENAI_API_KEY; not used")
+    assert "jupyter agent-nb trust-folder" in finding.todo
+
+
 def test_no_model_at_all_is_no_fault(monkeypatch):
     monkeypatch.setattr("agent_nb.models.choose.local_installed", lambda: False)
     finding = found("model")

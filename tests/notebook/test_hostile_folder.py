@@ -294,3 +294,16 @@ def test_a_configuration_by_a_relative_path_counts_after_a_yes(executed, yes, re
     sources = lambda marks: [("a", "%load_ext agent_nb"), ("b", "%%agent\nhello"), ("c", "%agent models")]  # noqa: E731
     found, _ = executed(f"config{yes}", plainly, sources=sources, AGENT_NB_CONFIG="agent.toml", AGENT_NB_TRUST_FOLDER=yes)
     assert ("a request" in found) is requests
+
+
+STARTING = ("fnmatch", "ipykernel", "ipykernel_launcher", "IPython", "jupyter_client", "pathlib", "runpy", "tornado", "traitlets", "zmq")
+
+
+@pytest.mark.parametrize("command", ["run", "test"])
+def test_a_kernel_that_we_start_imports_nothing_of_the_folder_on_its_way(tmp_path, command):
+    """Others start kernels with the folder first on the path; what these import before the notebook runs is not ours."""
+    path, marks = written(tmp_path, lambda marks: [("a", "import helper\nassert helper.answer == 'helped'")])
+    for name in STARTING:
+        (path.parent / f"{name}.py").write_text(MODULE.format(case=name, marks=str(marks)))
+    assert main([command, str(path)]) == 0
+    assert os.listdir(marks) == []

@@ -14,6 +14,7 @@ from agent_nb import decode, plugins
 from agent_nb.cli import main
 from agent_nb.collect import runs
 from agent_nb.notebook.metadata import load, records
+from agent_nb.record import record_hash
 
 pytest_plugins = ["pytester"]
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"
@@ -145,6 +146,21 @@ class TestReplaying:
         assert "changed after it was made" in "".join(told)
         assert "drift" not in "".join(told)
         assert main(["test", str(notebook)]) == 0
+
+    @pytest.mark.parametrize("started", [9e9, 1.5e9, "9e9", 4e9, True])
+    def test_a_forged_record_beside_the_users_changes_nothing(self, notebook, capsys, started):
+        nb = load(notebook)
+        listed = nb["metadata"]["agent_nb"]["runs"]["cell3"]
+        forged = json.loads(json.dumps({**listed[0], "id": "forged", "started": started}).replace("It is 42.", "It is 666."))
+        del forged["signature"]
+        listed.insert(0, {**forged, "hash": record_hash(forged)})
+        notebook.write_text(json.dumps(nb))
+        assert main(["test", str(notebook)]) == 0
+        assert main(["export", str(notebook), "--to", "text"]) == 0
+        assert main(["run", "--inplace", str(notebook)]) == 0
+        told = capsys.readouterr().out + json.dumps(load(notebook)["cells"])
+        assert "It is 42." in told
+        assert "666" not in told
 
     def test_a_failing_cell_without_agent_fails(self, notebook, capsys):
         edit(notebook, 1, "base = 40", "base = 40\n1 / 0")

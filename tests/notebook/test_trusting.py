@@ -3,6 +3,8 @@
 import builtins
 import json
 import re
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -289,3 +291,32 @@ def test_a_cell_asks_whether_a_policy_may_allow_and_again_when_it_has_changed(ke
     kernel.run("%agent trust-folder --revoke")
     kernel.run(cell)  # without a keyboard
     assert kernel.run(STATUSES)[1].strip() == "('denied', 'python')"
+
+
+@pytest.mark.kernel
+def test_a_replay_that_runs_nothing_again_asks_nothing(kernel):
+    (Path(kernel.mark).parent / "q.yaml").write_text("default: allow")
+    cell = "%%agent -m quiet --approve q.yaml -c replayed\nhello"
+    kernel.run("%load_ext agent_nb\nfrom agent_nb import Scripted\nquiet = Scripted(['hello'])")
+    asked(kernel, cell, "n")
+    kernel.run("get_ipython().magics_manager.registry['AgentMagics'].session.declined.clear()")
+    assert kernel.finish(kernel.send(cell, cell="asked", stdin=True), seconds=60)[0] == "ok"
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("command", ["run", "test", "pytest"])
+def test_a_runner_says_yes_for_one_run(tmp_path, monkeypatch, command, given):
+    monkeypatch.delenv("AGENT_NB_TRUST_FOLDER", raising=False)
+    source = f"import os\nopen({str(tmp_path / 'said')!r}, 'w').write(os.environ.get('AGENT_NB_TRUST_FOLDER', 'no'))"
+    cell = {"cell_type": "code", "id": "a", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    if command == "pytest":
+        flags = ["--agent-nb-trust-folder"] if given else []
+        arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--agent-nb", *flags, str(path)]
+        assert subprocess.run(arguments, cwd=tmp_path, check=False, capture_output=True, timeout=300).returncode == 0
+    else:
+        assert main([command, *(["--trust-folder"] if given else []), str(path)]) == 0
+    assert (tmp_path / "said").read_text() == ("--trust-folder" if given else "no")
+    assert not trust.path().exists()
