@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .columns import TURNS as TURNS
     from .convert import decode as decode
     from .convert import encode as encode
+    from .errors import RunFailed as RunFailed
     from .log import EventLog as EventLog
     from .models.scripted import Scripted as Scripted
     from .run import Run as Run
@@ -40,6 +41,7 @@ _WHERE = {
     "Agent": "agent",
     "Stream": "stream",
     "Run": "run",
+    "RunFailed": "errors",
     "EventLog": "log",
     "Scripted": "models.scripted",
     "ToolContext": "tools.base",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from . import events, plugins
+from . import events, outgoing, plugins
 from .errors import AgentError, UsageError
 from .events import Event
 from .folder.imports import verify
@@ -28,7 +28,6 @@ from .limits import Limits, limits_from
 from .log import EventLog
 from .loop import Loop
 from .memory import STRATEGIES
-from .outgoing import check
 from .plan import Plan
 from .published import Questions
 from .redact import Redaction, redact_value
@@ -135,12 +134,15 @@ class Agent:
         notes: Sequence[str | events.State] = (),
         resume: Resume | None = None,
         view: str | None = "auto",
+        check: bool = True,
     ) -> Stream:
         """Return the stream of a new run. Nothing happens before it is started, iterated or awaited.
 
         `history` are the events of earlier runs of the conversation, oldest first; the caller answers for them, whoever recorded them.
         `notes` are remarks on it for the log; `resume` is where a replay drifted: the run goes on from there. `view`: how a notebook cell
         that awaits it shows it (`auto`, `widgets`, `html`, `text`; None: not at all). Raises UsageError on an empty prompt.
+
+        Awaiting the stream gives the run and raises RunFailed when it ended in an error; with `check` False the run is returned then too.
         """
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")
@@ -150,22 +152,22 @@ class Agent:
         user = events.User(content=said, attachments=_without_text(pictures), origin="user")
         questions = Questions()
         plan = self._plan(log, redaction, self._inputs(redaction, said, pictures, history), notes, ask=questions.beside(self.ask))
-        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume), questions, view=view)
+        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume), questions, view=view, check=check)
 
     def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
         """Return the digests of what decides a run, by which its record is found (`replay.match`). The model is not needed for it."""
         redaction = self._redaction()
         return self._inputs(redaction, redaction.value(prompt), _images(attachments), history)
 
-    def replay(self, tape: Tape) -> Replay:
+    def replay(self, tape: Tape, *, check: bool = True) -> Replay:
         """Return the stream of a recorded run; it ends with `end`, or early where `tape.live` and something drifted.
 
-        Raises UsageError for a faulty policy file.
+        `check` as in a call of the agent. Raises UsageError for a faulty policy file.
         """
         log = EventLog(tape.run)
         redaction = self._redaction()
         runner = self._runner(TapeApprover(tape, self.policy(), self.ask), log, redaction)
-        return Replay(log, lambda scope: Player(tape, log, runner, redaction, scope))
+        return Replay(log, lambda scope: Player(tape, log, runner, redaction, scope), check=check)
 
     def policy(self) -> Policy:
         """Return the policy for the calls of a run, as its file is now. Raises UsageError for one that is faulty or names no tool."""
@@ -189,12 +191,17 @@ class Agent:
 
         return Redaction(keys.secrets() if self.secrets is None else self.secrets)
 
-    def run_sync(self, prompt: str, **options: Any) -> Run:
-        """Run to the end and return the run; for scripts. Raises UsageError inside a running event loop: `await agent(prompt)` there."""
+    def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
+        """Run to the end and return the run; for scripts.
+
+        `check`: a run that ended in an error raises RunFailed. Raises UsageError inside a running event loop: `await agent(prompt)` there.
+        """
+        __tracebackhide__ = True
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self._finish(prompt, options))
+            run = asyncio.run(self._finish(prompt, options))
+            return run.raise_for_status() if check else run
         raise UsageError("An event loop is running here (a notebook cell?): write `run = await agent(prompt)` instead of run_sync.")
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:
@@ -209,7 +216,7 @@ class Agent:
             await self._model.aclose()
 
     async def _finish(self, prompt: str, options: dict[str, Any]) -> Run:
-        return await self(prompt, **options)
+        return await self(prompt, **options, check=False)
 
     def _plan(
         self, log: EventLog, redaction: Redaction, inputs: dict[str, str], notes: Sequence[str | events.State], *, ask: Asker
@@ -217,7 +224,7 @@ class Agent:
         from .models.retry import delays
         from .tools.approval import Approver
 
-        check(self.model.name, self.tools.specs, self.settings, redaction)
+        outgoing.check(self.model.name, self.tools.specs, self.settings, redaction)
         start, policy = getattr(self.model, "start", None), self.policy()
         return Plan(
             model=start() if start else self.model,

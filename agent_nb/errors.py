@@ -1,7 +1,7 @@
 """Every error the package raises, as one hierarchy.
 
 Two fault lines: what the user can mend (`UsageError`) and what came wrong from outside
-(`WireError`, `ModelError`, `ToolError`). `Cancelled` is neither: somebody asked to stop.
+(`WireError`, `ModelError`, `ToolError`, `RunFailed`). `Cancelled` is neither: somebody asked to stop.
 `AgentStopped` ends the notebook cell whose run a person stopped; no `except Exception` may keep that cell going.
 
     AgentError
@@ -12,6 +12,7 @@ Two fault lines: what the user can mend (`UsageError`) and what came wrong from 
     ├── WireError           bytes or text that break a protocol (position and raw text kept)
     ├── ModelError          the provider refused, failed or broke off (status, retryable, retry_after)
     ├── ToolError           a tool failed in a way the model should read
+    ├── RunFailed           a run ended with status `error` (the run, with every event up to then)
     └── Cancelled           the run was stopped (reason: user, timeout or limit)
 
     KeyboardInterrupt, asyncio.CancelledError
@@ -100,6 +101,17 @@ class ModelError(AgentError):
 
 class ToolError(AgentError):
     """Raise it in a tool to give the model a message without a traceback."""
+
+
+class RunFailed(AgentError):  # noqa: N818  (it says what has failed)
+    """A run ended with status `error`. `run` is that run; None when the error was pickled: a run stays in its process."""
+
+    def __init__(self, message: str, run: Any = None) -> None:
+        super().__init__(message)
+        self.run = run
+
+    def __reduce__(self) -> tuple[type[RunFailed], tuple[str]]:
+        return type(self), (str(self),)
 
 
 class Cancelled(AgentError):  # noqa: N818  (a request that was honoured, not a fault)

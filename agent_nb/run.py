@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .events import Counts, End, Error, Metric, User
+from .errors import RunFailed
+from .events import Counts, End, Error, Interrupt, Metric, User
 from .log import EventLog
 from .text import answer_text
 
@@ -69,6 +70,19 @@ class Run:
         errors = [e.message for e in self.log if isinstance(e, Error)]
         return errors[-1] if errors and self.status == "error" else ""
 
+    @property
+    def reason(self) -> str:
+        """Why the run did not end `ok`: the error, or what stopped it; "" if nothing says."""
+        stops = [e.detail or e.reason for e in self.log if isinstance(e, Interrupt) and not e.span]
+        return self.error or (stops[-1] if stops and self.status != "ok" else "")
+
+    def raise_for_status(self) -> Run:
+        """Return the run itself. Raises RunFailed when its status is `error`; a run that was stopped or hit a limit did not fail."""
+        __tracebackhide__ = True
+        if self.status == "error":
+            raise RunFailed(f"The run failed: {self.reason or 'it ended in an error'}", self)
+        return self
+
     def to_frame(self, columns: Any = None) -> pd.DataFrame:
         """Return one row per event; see `agent_nb.frame`."""
         from .frame import to_frame
@@ -106,7 +120,10 @@ class Run:
         return target
 
     def __repr__(self) -> str:
-        return f"<Run {self.id}: {self.status}, {len(self.log)} events, {self.answer[:60]!r}>"
+        why = f" ({self.reason[:200]!r})" if self.reason else ""
+        count = f"{len(self.log)} event{'' if len(self.log) == 1 else 's'}"
+        answer = f", {self.answer[:60]!r}" if self.answer or not why else ""
+        return f"<Run {self.id}: {self.status}{why}, {count}{answer}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from .view.bundle import bundle

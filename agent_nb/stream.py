@@ -1,4 +1,4 @@
-"""The stream of one run: iterated it gives the events, awaited it gives the run.
+"""The stream of one run: iterated it gives the events, awaited it gives the run, or raises RunFailed.
 
 Why apart from the agent: an agent is what a run is made of and holds no state of one; this is the run that goes on.
 
@@ -7,6 +7,7 @@ Rules
 - A run ends properly whoever reads it: stopped or not, its log ends with `end`.
 - A stream lives in the event loop that started it.
 - A notebook cell that awaits it ends with AgentStopped when a person stops the cell or the run; code that cancels it gets the run.
+- A run that ended in an error is an exception for whoever awaits it, unless it was made with `check=False`; who iterates sees the events.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Stream:
     """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what drives it, in its cancel scope.
 
     `questions` are those that may be answered from elsewhere, by whoever follows the run (`published`); `view`: how a cell that awaits
-    it shows it (`showing`).
+    it shows it (`showing`); `check`: awaiting a run that ended in an error raises RunFailed.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Stream:
         questions: Questions | None = None,
         *,
         view: str | None = None,
+        check: bool = True,
     ) -> None:
         self.log = log
+        self._check = check
         self.run = Run(log)
         self.questions = questions or Questions()
         self._announced: Announced | None = None
@@ -101,6 +104,7 @@ class Stream:
                 self.log.append(event)
 
     async def _wait(self) -> Run:
+        __tracebackhide__ = True
         self._here()
         screen = showing.screen(self, self._view)
         try:
@@ -112,7 +116,7 @@ class Stream:
                 screen.close()
         if screen is not None and (by := screen.stopped or self._stopped):
             raise AgentStopped(by, self.run if self.log.ended else Run(EventLog.of_events(closed(list(self.log), ABANDONED))))
-        return self.run
+        return self.run.raise_for_status() if self._check else self.run
 
     def _cancelled(self, by: str) -> None:
         self.cancel("user", by or "cancelled by the code that awaited it")

@@ -68,7 +68,7 @@ def _validate(args: dict[str, Any]) -> dict[str, Any]:
 
 async def _delegate(agent: Agent, name: str, prompt: str, context: ToolContext) -> str:
     child = bounded(agent, context)
-    stream = child(prompt)
+    stream = child(prompt, check=False)
     data = {"agent": name, "run": stream.log.run, "call_id": context.call_id}
     context.relay(events.Node(name=name, phase="enter", span=context.call_id, data=data))
     status = "cancelled"
@@ -82,7 +82,7 @@ async def _delegate(agent: Agent, name: str, prompt: str, context: ToolContext) 
         await _closed(stream)
         context.relay(events.Node(name=name, phase="exit", span=context.call_id, result=status))
     if run.status != "ok":
-        raise ToolError(f"The agent {name} ended with status {run.status}: {run.error or _why(stream)}")
+        raise ToolError(f"The agent {name} ended with status {run.status}: {run.reason or 'it gave no reason'}")
     return run.answer
 
 
@@ -90,11 +90,6 @@ async def _closed(stream: Stream) -> None:
     """See the child's run to its end, also when we are being cancelled."""
     with anyio.CancelScope(shield=True):
         await stream.aclose()
-
-
-def _why(stream: Stream) -> str:
-    found = [e.detail for e in stream.log if isinstance(e, events.Interrupt)]
-    return found[-1] if found else "it gave no reason"
 
 
 def bounded(agent: Agent, context: ToolContext) -> Agent:

@@ -1,13 +1,14 @@
 """The loop: what a run does, in which order, and that it always ends properly."""
 
 import asyncio
+import pickle
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from agent_nb import Agent, Scripted, parts, tool
-from agent_nb.errors import UsageError
+from agent_nb.errors import AgentError, RunFailed, UsageError
 from agent_nb.limits import Meter, limits_from
 from agent_nb.memory import request, summary
 from agent_nb.parts import Text
@@ -34,7 +35,7 @@ def agent(turns, tools=(echo, boom), **options):
 def run(turns, prompt="go", history=(), **options):
     async def main():
         with anyio.fail_after(20):
-            return await agent(turns, **options)(prompt, history=history)
+            return await agent(turns, **options)(prompt, history=history, check=False)
 
     return anyio.run(main)
 
@@ -554,6 +555,68 @@ def test_a_subscriber_that_raises_does_not_end_the_run():
 
 def test_run_sync_runs_in_a_script():
     assert agent(["fine"]).run_sync("go").answer == "fine"
+
+
+REFUSED = [{"error": {"status": 401, "message": "bad key"}}]
+
+
+def test_awaiting_a_run_that_failed_raises_its_reason_and_has_the_run():
+    with pytest.raises(RunFailed, match="The run failed: bad key") as caught:
+        anyio.run(lambda: _await(agent(REFUSED)("go")))
+    assert isinstance(caught.value, AgentError)
+    assert (caught.value.run.status, caught.value.run.log[-1].type) == ("error", "end")
+
+
+def test_run_sync_raises_when_the_run_failed_without_frames_of_the_event_loop():
+    with pytest.raises(RunFailed, match="bad key") as caught:
+        agent(REFUSED).run_sync("go")
+    assert not [entry for entry in caught.traceback if "asyncio" in str(entry.path)]
+
+
+def test_who_does_not_check_gets_the_run_that_failed():
+    assert agent(REFUSED).run_sync("go", check=False).status == "error"
+    assert anyio.run(lambda: _await(agent(REFUSED)("go", check=False))).error
+
+
+def test_iterating_over_a_run_that_failed_gives_its_events_and_awaiting_it_then_raises():
+    async def main():
+        stream = agent(REFUSED)("go")
+        seen = [e.type async for e in stream]
+        with pytest.raises(RunFailed):
+            await stream
+        return seen, stream.run.status
+
+    seen, status = anyio.run(main)
+    assert (seen[-2:], status) == (["error", "end"], "error")
+
+
+def test_only_a_run_that_failed_raises_for_its_status():
+    limited = run([CALL] * 3, limits={"turns": 1})
+    assert limited.status == "limit"
+    assert limited.raise_for_status() is limited
+    with pytest.raises(RunFailed) as caught:
+        (failed := run(REFUSED)).raise_for_status()
+    assert caught.value.run is failed
+
+
+def test_a_run_says_in_one_line_why_it_did_not_end_well():
+    assert "bad key" in repr(run(REFUSED))
+    assert "'Stopped by the boss'" in repr(_stopped("Stopped by the boss"))
+    assert repr(done := run(["fine"])) == f"<Run {done.id}: ok, {len(done.log)} events, 'fine'>"
+
+
+def _stopped(detail):
+    async def main():
+        stream = agent(["x"])("go")
+        stream.cancel("user", detail)
+        return await stream
+
+    return anyio.run(main)
+
+
+def test_a_failed_run_in_another_process_brings_its_reason():
+    failed = pickle.loads(pickle.dumps(RunFailed("The run failed: bad key", run(REFUSED))))
+    assert (str(failed), failed.run) == ("The run failed: bad key", None)
 
 
 def test_run_sync_inside_a_loop_says_what_to_write():

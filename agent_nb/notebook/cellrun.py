@@ -88,7 +88,7 @@ class CellRun(CellEnd):
                 raise AgentCellError(self._refuse(fault)) from None
             self._finish(run)
         if run.status == "error":
-            raise AgentCellError(run.error or "the run ended in an error")
+            raise AgentCellError(run.reason or "the run ended in an error")
         return run
 
     def _make(self, driver: Driver) -> Work:
@@ -122,7 +122,7 @@ class CellRun(CellEnd):
             told: list[str | events.State] = [*notes, *vouched(foreign, trust=trusted(self.cell), can_ask=can_ask)]
             permit(partial(agent.offers, live=True))
             agent.host, agent.ask = driver.host, self._asker(driver)
-            stream = agent(prompt, attachments=attached, history=history, notes=told, resume=resume)
+            stream = agent(prompt, attachments=attached, history=history, notes=told, resume=resume, check=False)
             self._keep_journal(stream.log)
             return self._open(driver, stream, agent, taken=len(resume.events) if resume is not None else 0)
 
@@ -131,7 +131,7 @@ class CellRun(CellEnd):
             return start(driver, None)
         if choice.tape.again(agent.tools):
             permit(partial(agent.offers, live=False))
-        return self._open(driver, agent.replay(choice.tape), agent, choice.badge)
+        return self._open(driver, agent.replay(choice.tape, check=False), agent, choice.badge)
 
     def _open(self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", taken: int = 0) -> Work:
         """Show a stream that is about to start, in the view that is there or in a new one; `taken`: the events it begins with."""

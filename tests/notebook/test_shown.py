@@ -6,6 +6,7 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.record import MIME
+from agent_nb.view.safe import output
 
 SETUP = """
 %load_ext agent_nb
@@ -58,6 +59,21 @@ def test_a_run_shows_itself_as_one_line_where_its_cards_are_and_as_cards_elsewhe
     code = "run = await Agent(Scripted(['Hello.']))('hi')\nprint(sorted(run._repr_mimebundle_()))"
     assert ready.run(code)[1].strip() == "['text/plain']"
     assert "text/html" in ready.run("print(sorted(run._repr_mimebundle_()))")[1]
+
+
+@pytest.mark.kernel
+def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_the_cell_at_the_line_that_awaits(ready):
+    failing = "Agent(Scripted([{'error': {'status': 401, 'message': 'bad key'}}]))"
+    status, said, shown = ready.run(f"def ask():\n    return {failing}('hi')\nawait ask()", cell="failed")
+    said = output(said)  # without colours
+    assert status == "error"
+    assert "RunFailed: The run failed: bad key" in said
+    assert "await ask()" in said
+    assert "_wait" not in said
+    (display,) = shown.values()
+    assert "bad key" in display["data"]["text/html"]
+    assert display["data"][MIME]["status"] == "error"
+    assert ready.run("print(_agent.status, _agent.cell)")[1].split() == ["error", "failed"]
 
 
 @pytest.mark.kernel
