@@ -63,12 +63,11 @@ class Runs(Sequence[Run]):
 
     def to_frame(self, columns: Any = None) -> EventFrame:
         """Return one frame of all runs, with their cells and notebooks; by default one row per event. See `agent_nb.frame`."""
-        from .columns import BY_NAME, EVENTS
         from .frame import to_frame
 
         events = [event for run in self._runs for event in run.log]
         places = {run.id: Place(run.cell, run.notebook) for run in self._runs}
-        return to_frame(events, (BY_NAME["notebook"], *EVENTS) if columns is None else columns, places=places)
+        return to_frame(events, columns, places=places)
 
 
 def runs(path: str | os.PathLike[str]) -> Runs:

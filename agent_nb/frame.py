@@ -1,14 +1,16 @@
-"""Events as a pandas DataFrame; the only file that imports pandas.
+"""Events as a pandas DataFrame, column by column.
 
-    to_frame(events)            one row per event, typed: UTC datetimes, timedeltas, categories, nullable integers
+    to_frame(events)            one row per event, typed: categories, texts, seconds, integers
     to_frame(events, CALLS)     one row per tool call (also TURNS, RUNS); see `columns`
+    to_frame(events, "all")     every column: also UTC datetimes, timedeltas, nested values
 
 Why column by column: rows of one type are picked out once, each column then takes one attribute of all of them, which is several
 times faster than a dictionary per event.
 
 Rules
-- Missing values are missing (NaN, NaT, NA, None), not empty texts; an empty log gives the same columns and types as a full one.
-- Nested values stay objects in the frame; `to_parquet` and everything else that goes through Arrow gets them as JSON text.
+- What is missing is NaN, not an empty text: libraries trip over a second kind (NA). Only times (NaT) and nested values (None) have
+  their own. An empty log gives the same columns and types as a full one.
+- Nested values stay objects in the frame; how they travel is said in `event_frame`.
 - Times that no clock can have told (0, out of range) are NaT. Nothing about a foreign log raises.
 """
 
@@ -19,17 +21,16 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-import msgspec
 import numpy as np
 import pandas as pd
 
 from .columns import CALLS, EVENTS, RUNS, TURNS, Column, Getter, choose
+from .event_frame import TEXT, EventFrame, as_json
 from .events import Event, Unknown
 from .rows import NOWHERE, Places, call_rows, run_rows, turn_rows
 
 __all__ = ["CALLS", "EVENTS", "RUNS", "TURNS", "Column", "EventFrame", "to_frame"]
 
-TEXT: Any = "str" if int(pd.__version__.split(".")[0]) >= 3 else "string"
 ALL = slice(None)
 _LATEST = 2.0**50  # milliseconds
 _WIDEST = 2**63 - 1
@@ -39,33 +40,6 @@ _ROWS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
     "turns": turn_rows,
     "runs": run_rows,
 }
-
-
-class EventFrame(pd.DataFrame):
-    """A DataFrame whose object columns travel as JSON text where a format cannot hold them."""
-
-    @property
-    def _constructor(self) -> type[EventFrame]:
-        return EventFrame
-
-    def portable(self) -> pd.DataFrame:
-        """Return a plain DataFrame in which nested values are JSON text."""
-        plain = pd.DataFrame({name: self[name] for name in self.columns})
-        for name in plain.columns:
-            if plain[name].dtype == object:
-                plain[name] = pd.Series([_json(v) for v in plain[name]], index=plain.index, dtype=TEXT)
-        return plain
-
-    def to_parquet(self, path: Any = None, **options: Any) -> Any:
-        """Write Parquet as pandas does, nested values as JSON text."""
-        return self.portable().to_parquet(path, **options)
-
-    def to_feather(self, path: Any, **options: Any) -> None:
-        """Write Feather as pandas does, nested values as JSON text."""
-        self.portable().to_feather(path, **options)
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.portable().__arrow_c_stream__(requested_schema)
 
 
 def to_frame(
@@ -142,6 +116,15 @@ class _Build:
         """The time of each row as datetime64[ms]."""
         return _milliseconds(self.seconds, zero=False).view("M8[ms]")
 
+    @cached_property
+    def elapsed(self) -> Any:
+        """The time since the first event of the same run as timedelta64[ms]."""
+        codes, runs = self.runs
+        known = np.flatnonzero(~np.isnat(self.times))[::-1]
+        first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
+        first[codes[known]] = self.times[known]  # of several the last one stays, which is each run's first
+        return self.times - first[codes]
+
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
         """Return a categorical of `values`; those that are empty texts are missing."""
         names = ["" if v is None else str(v) for v in values]
@@ -175,23 +158,35 @@ def _category(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _text(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return pd.array(_object(build, parts), dtype=TEXT)
+    values = _object(build, parts)
+    if TEXT is object:  # None stays None there
+        values[pd.isna(values)] = np.nan
+    return pd.array(values, dtype=TEXT)
+
+
+def _json(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    return _text(build, [(where, [as_json(v) for v in values]) for where, values in parts])
 
 
 def _object(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
     return build.filled(((w, np.fromiter(v, object, len(v))) for w, v in parts), None, object)
 
 
-def _int(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    values, missing = np.zeros(len(build.rows), np.int64), np.ones(len(build.rows), np.bool_)
+def _count(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    values = np.zeros(len(build.rows), np.int64)
     for where, numbers in parts:
         try:
-            values[where], missing[where] = np.fromiter(numbers, np.int64, len(numbers)), False
-        except (TypeError, OverflowError):  # None among them, or foreign numbers beyond 64 bits
-            sound = [isinstance(n, int) and abs(n) <= _WIDEST for n in numbers]
-            values[where] = [n if ok else 0 for n, ok in zip(numbers, sound, strict=True)]
-            missing[where] = [not ok for ok in sound]
-    return pd.arrays.IntegerArray(values, missing)
+            values[where] = np.fromiter(numbers, np.int64, len(numbers))
+        except (TypeError, OverflowError):  # foreign numbers beyond 64 bits
+            values[where] = [n if isinstance(n, int) and abs(n) <= _WIDEST else 0 for n in numbers]
+    return values
+
+
+def _int(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
+    try:
+        return _float(build, parts)
+    except OverflowError:  # foreign numbers beyond a float
+        return _float(build, [(w, [n if n is not None and abs(n) <= _WIDEST else None for n in v]) for w, v in parts])
 
 
 def _float(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
@@ -224,14 +219,12 @@ def _utc(times: Any) -> Any:
     return pd.DatetimeIndex(times).tz_localize("UTC").array
 
 
-def _json(value: Any) -> str | None:
-    return None if value is None else msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
-
-
 _NAT = np.iinfo(np.int64).min
 _KINDS: dict[str, Callable[[_Build, list[tuple[Any, list[Any]]]], Any]] = {
     "category": _category,
     "text": _text,
+    "json": _json,
+    "count": _count,
     "int": _int,
     "float": _float,
     "bool": _bool,
@@ -253,13 +246,11 @@ def _type(build: _Build) -> Any:
 
 
 def _dt(build: _Build) -> Any:
-    """Return the time since the first event of the same run."""
-    codes, runs = build.runs
-    times = build.times
-    known = np.flatnonzero(~np.isnat(times))[::-1]
-    first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
-    first[codes[known]] = times[known]  # of several the last one stays, which is each run's first
-    return pd.array(times - first[codes])
+    return pd.array(build.elapsed)
+
+
+def _seconds(build: _Build) -> Any:
+    return np.where(np.isnat(build.elapsed), np.nan, build.elapsed.view(np.int64) / 1000.0)
 
 
 def _run(build: _Build) -> Any:
@@ -279,5 +270,5 @@ def _where(field: str) -> Callable[[_Build], Any]:
 
 
 _DERIVED: dict[str, Callable[[_Build], Any]] = {
-    "run": _run, "cell": _where("cell"), "notebook": _where("notebook"), "ts": _ts, "dt": _dt, "type": _type,
+    "run": _run, "cell": _where("cell"), "notebook": _where("notebook"), "ts": _ts, "dt": _dt, "seconds": _seconds, "type": _type,
 }  # fmt: skip

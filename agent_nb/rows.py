@@ -25,11 +25,17 @@ Places = Mapping[str, Place]
 NOWHERE = Place()
 
 
-class CallRow:
-    """One tool call: what was asked for, decided, and came of it. `waited` and `duration` in seconds."""
+def since(began: float, ts: float) -> float | None:
+    """Return the seconds between two times, None where one is not known."""
+    return round(ts - began, 3) if began and ts else None
 
-    def __init__(self, call: e.Call, place: Place) -> None:
-        self.run, self.cell, self.turn, self.seq, self.ts = call.run, place.cell, call.turn, call.seq, call.ts
+
+class CallRow:
+    """One tool call: what was asked for, decided, and came of it. `seconds` from the run's start, `waited` and `duration` in seconds."""
+
+    def __init__(self, call: e.Call, place: Place, began: float) -> None:
+        self.run, (self.cell, self.notebook), self.turn, self.seq, self.ts = call.run, place, call.turn, call.seq, call.ts
+        self.seconds = since(began, call.ts)
         self.call_id, self.name, self.args = call.call_id, call.name, call.args
         self.status = self.decision = self.by = ""
         self.waited: float | None = None
@@ -47,7 +53,7 @@ class CallRow:
 
     def started(self, event: e.Started) -> None:
         """Note how long the call waited to run."""
-        self.waited = event.ts - self.ts
+        self.waited = since(self.ts, event.ts)
 
     def news(self, event: e.Progress) -> None:
         """Count progress."""
@@ -63,10 +69,11 @@ _CALL = {e.Approval: CallRow.approval, e.Started: CallRow.started, e.Progress: C
 
 
 class TurnRow:
-    """One model turn; times in seconds, counts of tokens None while unknown."""
+    """One model turn; times in seconds (`seconds` from the run's start), counts of tokens None while unknown."""
 
-    def __init__(self, event: e.Event, place: Place) -> None:
-        self.run, self.cell, self.turn, self.ts, self.duration = event.run, place.cell, event.turn, event.ts, 0.0
+    def __init__(self, event: e.Event, place: Place, began: float) -> None:
+        self.run, (self.cell, self.notebook), self.turn, self.ts, self.duration = event.run, place, event.turn, event.ts, 0.0
+        self.seconds = since(began, event.ts)
         self.requests = self.calls = self.failed = 0
         self.thought = ""
         self.said = Answer()
@@ -174,9 +181,11 @@ def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:
     """Return one row per call, in the order of the calls."""
     rows: list[CallRow] = []
     by_id: dict[tuple[str, str], CallRow] = {}
+    began: dict[str, float] = {}
     for event in log:
+        start = began.setdefault(event.run, event.ts)
         if isinstance(event, e.Call):
-            rows.append(CallRow(event, places.get(event.run, NOWHERE)))
+            rows.append(CallRow(event, places.get(event.run, NOWHERE), start))
             by_id[event.run, event.call_id] = rows[-1]
             continue
         handler = _CALL.get(type(event))
@@ -189,12 +198,14 @@ def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:
 def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
     """Return one row per model turn of each run; events before the first turn belong to none."""
     rows: dict[tuple[str, int], TurnRow] = {}
+    began: dict[str, float] = {}
     for event in log:
+        start = began.setdefault(event.run, event.ts)
         if event.turn <= 0:
             continue
         row = rows.get((event.run, event.turn))
         if row is None:
-            row = rows[event.run, event.turn] = TurnRow(event, places.get(event.run, NOWHERE))
+            row = rows[event.run, event.turn] = TurnRow(event, places.get(event.run, NOWHERE), start)
         row.duration = max(row.duration, event.ts - row.ts)
         row.said.add(event)
         handler = _TURN.get(type(event))

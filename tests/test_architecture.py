@@ -155,7 +155,7 @@ HOMES = {
     "nbclient": {"notebook.execute"},
     "nbformat": {"notebook.execute", "notebook.metadata"},
     "jupyter_server": {"notebook.presave"},
-    "pandas": {"frame"},
+    "pandas": {"frame", "event_frame"},
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},

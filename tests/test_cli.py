@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -126,7 +127,18 @@ def test_events_as_a_table(notebook, capsys):
     assert main(["events", str(notebook)]) == 0
     out = capsys.readouterr().out
     assert "run run1" in out
+    assert out.splitlines()[1].split()[:4] == ["turn", "type", "text", "seconds"]  # what is empty in every row is left out
     assert "respond" in out
+
+
+def test_a_table_of_runs_has_times_to_the_second_and_whole_counts(tmp_path, capsys):
+    counts = {"input": 10, "output": 5}
+    events = [{"type": "user", "content": "go"}, {"type": "metric", "step": counts, "total": counts}, {"type": "end", "status": "ok"}]
+    path = tmp_path / "run.ndjson"
+    path.write_text("".join(json.dumps({"run": "r", "seq": n, "ts": 1.5e9 + n / 8, **e}) + "\n" for n, e in enumerate(events)))
+    assert main(["events", str(path), "--columns", "runs"]) == 0
+    row = capsys.readouterr().out.splitlines()[1]
+    assert re.search(r"2017-07-14 02:40:00\+00:00 +0\.250 .* 10 +5", row)
 
 
 def test_an_event_is_one_line_of_the_table_and_no_code_for_the_terminal(tmp_path, capsys):
@@ -136,7 +148,7 @@ def test_an_event_is_one_line_of_the_table_and_no_code_for_the_terminal(tmp_path
     assert main(["events", str(path)]) == 0
     out = capsys.readouterr().out
     assert not {"\x1b", "\x07"} & set(out)
-    assert [line.split()[2:] for line in out.splitlines() if " user " in line] == [["0.000", "user", "a", "b", "red⟨U+0007⟩"]]
+    assert [line.split()[1:] for line in out.splitlines() if " user " in line] == [["user", "a", "b", "red⟨U+0007⟩", "0.000", "1"]]
 
 
 def test_several_notebooks_cannot_go_into_one_file(notebook, tmp_path, capsys):

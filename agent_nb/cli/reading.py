@@ -8,7 +8,7 @@ import json
 from ..errors import UsageError
 from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, target
 
-TABLE = "turn,seq,dt,type,span,name,status,text,tokens_in,tokens_out,duration"  # what fits a terminal
+TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"  # what fits a terminal
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -36,7 +36,7 @@ def events_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `events`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
     sub.add_argument("--all", action="store_true", help="every recorded run, not only the newest of each cell")
-    sub.add_argument("--columns", default="", metavar="COLUMNS", help="events, calls, turns, runs, or names with commas")
+    sub.add_argument("--columns", default="", metavar="COLUMNS", help="events, calls, turns, runs, all, 'all calls' … or names with commas")
     sub.add_argument("--format", choices=("table", "csv", "json", "parquet"), help="how to write (default: by the ending of -o)")
     sub.add_argument("-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)")
     sub.add_argument("--json", action="store_true", help="the events as they are, one JSON object a line")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from html import escape
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -75,17 +76,20 @@ def frame(runs: Runs, columns: str = "") -> EventFrame:
 
 
 def text_table(table: EventFrame) -> str:
-    """Return a frame as text, a line per row: durations in seconds, nothing where nothing is, no column that is empty."""
+    """Return a frame as text, a line per row: times in seconds, nothing where nothing is, no column that is empty."""
     from .commands.shared import table as aligned
 
-    told = table.dropna(axis="columns", how="all").astype(object)
+    told = table.portable().dropna(axis="columns", how="all").astype(object)
     rows = told.where(told.notna(), None).itertuples(index=False, name=None)
     return aligned([told.columns, *([_short(value) for value in row] for row in rows)]) + "\n"
 
 
 def _short(value: Any) -> str:
-    if hasattr(value, "total_seconds"):
-        return f"{value.total_seconds():.3f}"
+    if isinstance(value, datetime):
+        return "" if value != value else value.isoformat(" ", "seconds")  # noqa: PLR0124  (NaT)
+    seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
+    if isinstance(seconds, float):
+        return f"{seconds:.3f}"
     words = "" if value is None else " ".join(output(str(value)).split())
     return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
 
@@ -104,7 +108,7 @@ def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
             raise UsageError("Parquet needs pyarrow. Install it with: pip install pyarrow") from None
         return ""
     if form == "csv":
-        return str(table.portable().to_csv(index=False))
+        return str(table.to_csv(index=False))
     if form == "json":
         return str(table.portable().to_json(orient="records", date_format="iso", force_ascii=False)) + "\n"
     return text_table(table)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_nb.collect import records, runs
-from agent_nb.columns import RUNS
+from agent_nb.columns import CALLS, RUNS, TURNS
 from agent_nb.portable import LARGE
 from agent_nb.record import KEY, MIME, detach, run_record
 
@@ -110,6 +110,9 @@ def test_one_frame_of_all_runs(make, tmp_path):
     assert set(frame["cell"]) == {"c1", "c2"}
     assert {n.rsplit("/", 1)[-1] for n in frame["notebook"]} == {"a.ipynb", "b.ipynb"}
     assert list(found.to_frame(RUNS)["run"]) == ["run-a", "run-b"]
+    for columns in (CALLS, TURNS, RUNS, "all", "all calls"):
+        assert {n.rsplit("/", 1)[-1] for n in found.to_frame(columns)["notebook"]} <= {"a.ipynb", "b.ipynb"}
+        assert not found.to_frame(columns)["notebook"].isna().any()
 
 
 def test_a_slice_is_runs_again(make, tmp_path):
