@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,23 +101,33 @@ def local_installed() -> bool:
 
 def make(name: str, *, folder: str | Path | None = None) -> Model:
     """Return the model `provider/name`. Raises UsageError when there is no such provider, or the provider refuses the name."""
-    head, slash, rest = name.strip().partition("/")
-    if not slash or not rest:
-        raise UsageError(f"{name!r} is no model: write provider/name, for example {_example(head)}. {_known()}")
-    endpoints = config.load().endpoints
-    endpoint = endpoints.get(head)
+    check(name)
+    head, _, rest = name.strip().partition("/")
+    endpoint = config.load().endpoints.get(head)
     if endpoint is None and head in plugins.names("models"):
         with plugins.blamed("models", head):
             model: Model = plugins.load("models", head)(rest, folder=folder)
             for member in MEMBERS:
                 getattr(model, member)
         return model
-    endpoint = endpoint or config.KNOWN.get(head)
-    if endpoint is None:
-        near = difflib.get_close_matches(head, providers(), 3)
+    return _at(endpoint or config.KNOWN[head], head, rest)
+
+
+def check(name: str) -> None:
+    """Raise UsageError unless `name` is provider/name of a provider that is known here; whether there is such a model only it can say."""
+    head, slash, rest = name.strip().partition("/")
+    if not slash or not rest:
+        raise UsageError(f"{name!r} is not a model name: write provider/name, for example {_example(head)}. {_known()}")
+    check_provider(head)
+
+
+def check_provider(name: str) -> None:
+    """Raise UsageError unless there is a provider of this name."""
+    known = providers()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise UsageError(f"There is no provider {head!r}.{hint} {_known()}")
-    return _at(endpoint, head, rest)
+        raise UsageError(f"There is no provider {name!r}.{hint} {_known()}")
 
 
 def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
@@ -147,9 +158,13 @@ def _known() -> str:
 
 
 def _example(head: str) -> str:
-    known = config.KNOWN.get(head)
-    name = DEFAULTS.get(head) or (known.model if known else "") or ("smollm2" if head == "local" else "")
-    return f"{head}/{name}" if name else "openai/gpt-5-mini"
+    """Return a whole name for what was written of one: a provider with its default model, or a model with the provider of its family."""
+    defaults = {**DEFAULTS, **{name: known.model for name, known in config.KNOWN.items()}, "local": LOCAL.partition("/")[2]}
+    if defaults.get(head):
+        return f"{head}/{defaults[head]}"
+    family = re.match("[a-z]*", head.lower())[0]  # type: ignore[index]  # it matches nothing too
+    provider = next((p for p, model in defaults.items() if family and re.match(rf"{family}(?![a-z])", model)), "")
+    return f"{provider}/{head}" if provider else f"openai/{DEFAULTS['openai']}"
 
 
 async def list_models(provider: str) -> list[str]:

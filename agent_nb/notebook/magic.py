@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from traitlets import Bool, Enum, Float, Integer, List, Unicode
+from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
 from . import kernel_interrupts, options, publish, transform
 
@@ -48,8 +48,27 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     reasoning = Unicode("", help=f"Reasoning effort: {options.EFFORTS}.").tag(config=True)
 
     def __init__(self, shell: Any) -> None:
+        self._ready = False
         super().__init__(shell)
+        self._ready = True
         self._session: Session | None = None
+
+    @validate("model")  # type: ignore[untyped-decorator]
+    def _known_model(self, proposal: dict[str, Any]) -> str:
+        """Return a model that may be the default: provider/name, or a variable, which may be defined later. Raises TraitError.
+
+        What a configuration file says is judged when a cell uses it: it does not keep the extension from loading.
+        """
+        name = str(proposal["value"])
+        if name.strip() and not name.isidentifier() and self._ready:
+            from ..errors import UsageError
+            from ..models import choose
+
+            try:
+                choose.check(name)
+            except UsageError as fault:
+                raise TraitError(f"{fault} AgentMagics.model is left as it was.") from None
+        return name
 
     @property
     def session(self) -> Session:

@@ -32,10 +32,11 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
 
 
 def line(numbers: dict[str, Any]) -> str:
-    """Return a summary as one line for a terminal."""
+    """Return a summary, or the numbers of a replay, as one line for a terminal."""
     tokens = numbers.get("tokens") or [0, 0]
+    how = [word for key, word in (("replayed", "replayed"), ("drift", "drifted")) if numbers.get(key)]
     words = (
-        str(numbers.get("status", "?")),
+        ", ".join([str(numbers.get("status", "?")), *how]),
         str(numbers.get("model", "")),
         _count(numbers.get("turns", 0), "turn"),
         _count(numbers.get("calls", 0), "call"),

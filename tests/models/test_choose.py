@@ -184,9 +184,12 @@ def test_a_name_becomes_a_model_with_its_source(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gpt-5", "write provider/name, for example openai/gpt-5-mini"),
+        ("gpt-5", r"'gpt-5' is not a model name: write provider/name, for example openai/gpt-5\. "),
+        ("Claude-opus-4", "for example anthropic/Claude-opus-4"),
+        ("smollm2", "for example local/smollm2"),
+        ("o3", "for example openai/gpt-5-mini"),
         ("anthropic", "for example anthropic/claude-sonnet-4-5"),
-        ("openai/", "is no model"),
+        ("openai/", "is not a model name"),
         ("antropic/x", r"no provider 'antropic'. Did you mean anthropic\?"),
         ("zzzzzz/x", "Known: anthropic, .*ollama, openai, openai-responses"),
         ("lab/x", "no provider 'lab'"),

@@ -72,6 +72,13 @@ def test_a_key_is_asked_for_kept_and_never_shown(ask, monkeypatch, capsys):
         keys.forget("openai")
 
 
+def test_a_key_of_a_provider_that_is_not_known_is_not_asked_for(loaded, monkeypatch):
+    monkeypatch.setattr(getpass, "getpass", lambda prompt: pytest.fail("it asks"))
+    with pytest.raises(AgentCellError, match=r"There is no provider 'opnai'. Did you mean openai( or openai-responses)?\?"):
+        loaded.run_line_magic("agent", "key opnai")
+    assert keys.find("opnai") is None
+
+
 @pytest.mark.parametrize("fault", [EOFError(), StdinNotImplementedError()])
 def test_without_a_keyboard_the_variable_is_named(loaded, monkeypatch, fault):
     def no_keyboard(prompt):

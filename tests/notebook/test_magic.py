@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from traitlets.config import Config
 
 from agent_nb import Run, Scripted, ToolContext
 from agent_nb.notebook import magic, transform
@@ -99,6 +100,30 @@ def test_the_model_of_the_configuration_is_used_and_named(agent, loaded, run):
     loaded.run_line_magic("config", "AgentMagics.model = 'model'")
     done = agent("", model=Scripted(["Hello."]))
     assert done.events[0].settings["source"] == "from %config"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("gpt-5", "write provider/name, for example openai/gpt-5."), ("opnai/gpt-5", "no provider 'opnai'. Did you mean openai")],
+)
+def test_a_default_model_that_cannot_be_is_refused_with_a_suggestion(loaded, caplog, name, words):
+    loaded.run_line_magic("config", "AgentMagics.model = 'anthropic/claude-sonnet-4-5'")
+    loaded.run_line_magic("config", f"AgentMagics.model = {name!r}")
+    assert words in caplog.text
+    assert loaded.magics_manager.registry["AgentMagics"].model == "anthropic/claude-sonnet-4-5"
+    loaded.run_line_magic("config", "AgentMagics.model = ''")
+    assert loaded.magics_manager.registry["AgentMagics"].model == ""
+
+
+def test_a_configuration_file_with_a_wrong_model_does_not_keep_the_extension_from_loading(shell):
+    shell.config["AgentMagics"] = Config({"model": "gpt-5"})
+    magic.load(shell)
+    try:
+        with pytest.raises(AgentCellError, match="write provider/name, for example openai/gpt-5"):
+            shell.run_cell_magic("agent", "", "hi")
+    finally:
+        magic.unload(shell)
+        shell.config.pop("AgentMagics", None)
 
 
 def heard(done):

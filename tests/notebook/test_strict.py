@@ -77,6 +77,13 @@ def notebook(made, tmp_path, monkeypatch):
 
 
 class TestReplaying:
+    def test_run_says_which_cells_it_replayed(self, notebook, capsys):
+        edit(notebook, 4, "sure?", "quite sure?")
+        assert main(["run", str(notebook)]) == 0
+        first, second = capsys.readouterr().out.splitlines()[1:]
+        assert first.startswith("  cell 3 · ok, replayed · ")
+        assert second.startswith("  cell 4 · ok · ")
+
     def test_a_recorded_notebook_passes(self, notebook, capsys):
         before = notebook.read_bytes()
         assert main(["test", str(notebook)]) == 0
@@ -288,7 +295,7 @@ class TestParameters:
 class TestReading:
     def test_events_as_csv_json_and_parquet(self, notebook, tmp_path, capsys):
         assert main(["events", str(notebook), "--format", "csv"]) == 0
-        assert capsys.readouterr().out.startswith("notebook,run,cell,turn")
+        assert capsys.readouterr().out.startswith("turn,type,name,text,seconds")
         assert main(["events", str(notebook), "-o", str(tmp_path / "e.json")]) == 0
         assert len(json.loads((tmp_path / "e.json").read_text())) == sum(len(r.log) for r in runs(notebook))
         pytest.importorskip("pyarrow")

@@ -29,6 +29,12 @@ def test_a_failed_run_says_why_in_one_line():
     assert line(numbers).endswith("no server")
 
 
+def test_a_replay_is_said_to_be_one_and_whether_it_drifted():
+    numbers = summary(ended())
+    assert line({**numbers, "replayed": True}).startswith("ok, replayed · a/b")
+    assert line({**numbers, "replayed": True, "drift": {"seq": 5}}).startswith("ok, replayed, drifted · a/b")
+
+
 def test_a_run_without_events_has_a_summary():
     assert summary(Run(EventLog("r1")))["seconds"] == 0.0
 

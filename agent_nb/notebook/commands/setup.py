@@ -59,7 +59,7 @@ def config(magics: AgentMagics, _: list[str]) -> None:
 
 def key(magics: AgentMagics, arguments: list[str]) -> None:
     """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it for this session"""
-    from ...models import keys
+    from ...models import choose, keys
 
     if not arguments:
         say(table((provider, source or f"none: set {variable}") for provider, variable, source in keys.describe()))
@@ -69,6 +69,7 @@ def key(magics: AgentMagics, arguments: list[str]) -> None:
     provider, *rest = arguments
     if rest not in ([], ["--keyring"]):
         raise UsageError("Write %agent key PROVIDER, or %agent key PROVIDER --keyring. The key is asked for, not written in the cell.")
+    choose.check_provider(provider)
     from getpass import getpass
 
     from IPython.core.error import StdinNotImplementedError
