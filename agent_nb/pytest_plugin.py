@@ -6,7 +6,8 @@ Rules
 - Without `--agent-nb` nothing is collected.
 - Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know their file: while such a test runs, the
   environment names it, so that recorded cells are found. What the user has set there stays.
-- One item per notebook, failing with the report of `test`; checkpoints and executed copies (`.run.ipynb`) are left out.
+- One item per notebook, failing with the report of `test`, skipped where that skips; checkpoints and executed copies (`.run.ipynb`) are
+  left out.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class NotebookItem(pytest.Item):
             raise ReplayFailed(str(fault)) from None
         if not report.ok:
             raise ReplayFailed(str(report))
+        if report.skipped:
+            pytest.skip(report.skipped)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show the report instead of a traceback through our code."""

@@ -8,6 +8,8 @@ Rules
 - The kernel is told so when it starts (`launch.STRICT`): nothing in the notebook, its metadata or its environment makes it go live.
 - What is wrong is said with the cell, the first difference, and the command that records again. The file is not written.
 - A notebook without agent cells passes if it runs.
+- A notebook that ends because an extra is not installed here is skipped, with the extra's name: only when nothing else is wrong with it,
+  as far as it came and in its records, and never where the extra is installed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ import msgspec
 
 from ..check import check
 from ..collect import records
+from ..errors import MissingExtra
 from ..events import User
+from ..folder.imports import find
 from ..ranking import ranked
 from ..record import events_of
 from ..signing import user_key
@@ -36,18 +40,22 @@ PASSING = ("ok", "limit")  # how a recorded run may have ended
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one notebook. `problems` are empty when it passed; `runs`: how many agent cells were replayed."""
+    """What came of one notebook. `problems` are empty when it passed; `runs`: how many agent cells were replayed; `skipped`: why it ended
+    before its last cell although nothing is wrong with it ("": it did not)."""
 
     notebook: str
     problems: tuple[str, ...] = ()
     runs: int = 0
+    skipped: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether it passed."""
+        """Whether it passed, as far as it could run."""
         return not self.problems
 
     def __str__(self) -> str:
+        if self.skipped:
+            return f"{self.notebook}: skipped: {self.skipped}"
         if self.ok:
             return f"{self.notebook}: ok, {self.runs} run{'' if self.runs == 1 else 's'} replayed"
         again = f"To record it again: jupyter agent-nb run --live --inplace {shlex.quote(self.notebook)}"
@@ -60,15 +68,36 @@ def check_notebook(
 ) -> Report:  # fmt: skip
     """Replay the notebook at `path` strictly and report. Raises UsageError when it is no notebook or has no kernel."""
     nb = load(path)
-    cells = _agent_cells(nb)
+    last = 0
+
+    def begun(index: int, count: int, source: str) -> None:
+        nonlocal last
+        last = index + 1
+        on_cell(index, count, source)
+
     outcome = execute(
-        path, rerun="replay", strict=True, trust=trust, trust_folder=trust_folder, timeout=timeout, kernel=kernel, on_cell=on_cell
+        path, rerun="replay", strict=True, trust=trust, trust_folder=trust_folder, timeout=timeout, kernel=kernel, on_cell=begun
     )
-    ran = dict(outcome.runs)
-    problems = [p for number, cell in cells.items() for p in _cell(number, cell, nb, ran.get(number))]
-    if outcome.failure and not any(outcome.failure.partition(": ")[2][:60] in p for p in problems):
+    ran = {number: run for number, run in outcome.runs if number <= last}  # what the cells below show is of another execution
+    needed = _needed(outcome.failure)
+    excused = last if needed else len(nb["cells"])
+    problems = [p for number, cell in _agent_cells(nb).items() for p in _cell(number, cell, nb, ran.get(number), must=number <= excused)]
+    if outcome.failure and (problems or not needed) and not any(outcome.failure.partition(": ")[2][:60] in p for p in problems):
         problems.append(outcome.failure)
-    return Report(notebook=str(path), problems=tuple(problems), runs=sum(bool(r.get("replayed")) for r in ran.values()))
+    replayed = sum(bool(r.get("replayed")) for r in ran.values())
+    return Report(notebook=str(path), problems=tuple(problems), runs=replayed, skipped="" if problems else needed)
+
+
+def _needed(failure: str) -> str:
+    """Return in words which extra a notebook ended for the lack of ("": of none, or it is installed here)."""
+    from .doctor import EXTRAS
+
+    kind, _, message = failure.partition(": ")
+    command = message.rpartition("Install it with: ")[2].strip()
+    if kind != MissingExtra.__name__ or not command:
+        return ""
+    lacking = (name for name, (modules, _, install) in EXTRAS.items() if command in install and None in map(find, modules))
+    return next((f"needs the extra {name} ({command})" for name in lacking), "")
 
 
 def _agent_cells(nb: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
@@ -80,8 +109,8 @@ def _agent_cells(nb: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
     }
 
 
-def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield what is wrong with one agent cell, `run` being the numbers of what it showed (None: it did not run)."""
+def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapping[str, Any] | None, *, must: bool) -> Iterator[str]:
+    """Yield what is wrong with one agent cell, `run` being the numbers of what it showed (None: it did not run, which it `must`)."""
     name = _title(number, cell)
     listed = ranked([found.record for found in records(nb) if found.cell == cell.get("id")], user_key())
     if not listed:
@@ -89,7 +118,7 @@ def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapp
         return
     yield from (f"{name}: {problem}" for problem in check(listed[0]))
     if run is None:
-        yield f"{name}: it did not run"
+        yield from [f"{name}: it did not run"] if must else []
     elif not run.get("replayed"):
         yield "\n".join([f"{name}: {run.get('error') or 'it was not replayed'}", *_prompts(cell, listed[0])])
     elif drift := run.get("drift"):

@@ -201,6 +201,74 @@ class TestReplaying:
         assert pytester.runpytest_subprocess(*plugin, str(notebook.parent)).ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
+SERVING = "import sys\nsys.modules['uvicorn'] = None\nimport agent_nb\nagent_nb.serve()"
+SERVE = "pip install 'jupyter-agent-nb[serve]'"
+
+
+class TestAnExtraThatIsNotInstalled:
+    @pytest.fixture
+    def serving(self, notebook):
+        """The recorded notebook with a cell between its agent cells that needs the extra `serve`, which its kernel does not find."""
+
+        def serving():
+            nb = json.loads(notebook.read_text())
+            nb["cells"].insert(3, code(SERVING, "serving"))
+            notebook.write_text(json.dumps(nb))
+            return notebook
+
+        return serving
+
+    @pytest.fixture
+    def without(self, monkeypatch):
+        """This process does not find the extra either."""
+        from agent_nb.notebook import doctor
+
+        monkeypatch.setitem(doctor.EXTRAS, "serve", (("no_such_module",), *doctor.EXTRAS["serve"][1:]))
+
+    def test_the_notebook_is_skipped_with_the_extra_it_needs(self, serving, without, capsys):
+        path = serving()
+        assert main(["test", str(path)]) == 0
+        assert capsys.readouterr().out == f"{path}: skipped: needs the extra serve ({SERVE})\n"
+        assert main(["test", "--json", str(path)]) == 0
+        (report,) = json.loads(capsys.readouterr().out)
+        assert (report["ok"], report["skipped"], report["runs"]) == (True, f"needs the extra serve ({SERVE})", 1)
+
+    def test_where_the_extra_is_installed_nothing_is_skipped(self, serving, capsys):
+        assert main(["test", str(serving())]) == 1
+        assert "MissingExtra: The server is not installed" in capsys.readouterr().out
+
+    def test_a_library_that_is_here_and_broken_is_a_failure(self, serving, without, capsys):
+        path = serving()
+        (path.parent / "uvicorn.py").write_text("import no_such_library")
+        edit(path, 4, "sys.modules['uvicorn'] = None", "sys.path.insert(0, '.')")
+        assert main(["test", str(path)]) == 1
+        assert "ModuleNotFoundError: No module named 'no_such_library'" in capsys.readouterr().out
+
+    def test_a_drift_before_it_is_a_failure(self, serving, without, capsys):
+        path = serving()
+        edit(path, 1, "base = 40", "base = 41")
+        assert main(["test", str(path)]) == 1
+        told = capsys.readouterr().out
+        assert "+43" in told
+        assert SERVE in told
+
+    def test_a_cell_below_it_without_a_record_is_a_failure(self, serving, without, capsys):
+        path = serving()
+        nb = load(path)
+        del nb["metadata"]["agent_nb"]["runs"]["cell4"]
+        path.write_text(json.dumps(nb))
+        assert main(["test", str(path)]) == 1
+        assert 'cell 5 (cell4) "Are you sure?": there is no record' in capsys.readouterr().out
+
+    def test_pytest_skips_it_with_the_reason(self, serving, without, pytester):
+        path = serving()
+        installed = entry_points(group="pytest11", name="agent_nb")
+        plugin = (*(() if installed else ("-p", "agent_nb.pytest_plugin")), "-p", "no:cacheprovider")
+        done = pytester.runpytest_inprocess(*plugin, "--agent-nb", "-rs", str(path))
+        done.assert_outcomes(skipped=1)
+        assert "needs the extra serve" in done.stdout.str()
+
+
 BOTH = '<execute>[{"name": "answer", "args": {"n": 2}}, {"name": "shout", "args": {"text": "hm"}}]</execute>'
 PLAIN = f"""%load_ext agent_nb
 from agent_nb import Scripted

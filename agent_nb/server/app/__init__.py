@@ -25,7 +25,9 @@ try:
     import sse_starlette as _sse_starlette  # noqa: F401  (asked for here, so that one message covers all three)
     import starlette as _starlette  # noqa: F401
     import uvicorn as _uvicorn  # noqa: F401
-except ImportError as fault:
+except ModuleNotFoundError as fault:
+    if fault.name not in ("sse_starlette", "starlette", "uvicorn"):  # they are here and broken
+        raise
     raise MissingExtra("The server", "pip install 'jupyter-agent-nb[serve]'") from fault
 
 from .build import create_app
