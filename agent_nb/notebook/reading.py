@@ -8,10 +8,8 @@ Rules
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from html import escape
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,19 +31,13 @@ from ..signing import signed_by, user_key
 from ..view.bundle import bundle
 from ..view.safe import output
 from .metadata import load
+from .page import page
 
 if TYPE_CHECKING:
     from ..frame import EventFrame
 
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
 WIDEST = 60  # characters of a column in a table of text
-PAGE = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title></head>
-<body style="margin:24px auto;max-width:900px;padding:0 16px;font-family:system-ui,sans-serif">
-{body}</body>
-</html>
-"""
 SHORT = {"md": "markdown", "htm": "html", "txt": "text", "jsonl": "canonical", "ndjson": "canonical"}
 
 
@@ -120,17 +112,13 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
     Raises UsageError for an unknown form, with the known ones.
     """
     name = SHORT.get(form, form)
+    if name == "html":
+        return page(runs)
     if name in PAGES:
-        text = "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
-        return PAGE.format(title=escape(_title(runs)), body=text) if name == "html" else text
+        return "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
     if name.partition(":")[0] not in plugins.names("codecs"):
         raise UsageError(f"There is no form {form!r}. Known: {', '.join([*PAGES, *plugins.names('codecs')])}.")
     return "".join(text if text.endswith("\n") else f"{text}\n" for run in runs for text in encode(run.log, name, losses=losses))
-
-
-def _title(runs: Sequence[Run]) -> str:
-    names = dict.fromkeys(os.path.basename(run.notebook) for run in runs if run.notebook)
-    return f"Agent runs: {', '.join(names)}" if names else "Agent runs"
 
 
 def compare(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:

@@ -6,12 +6,15 @@ Rules
 - No script, style element, svg, form control, id, remote address; every text is escaped here, once.
 - It must read without styles: words carry the state, colours only repeat it.
 - One function per node type; the live widgets use the same functions for everything that stands still.
+- Formulas stay TeX, which front ends typeset; `typeset` makes them MathML, for a page that stands alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from html import escape
 from typing import Any
 
@@ -25,6 +28,19 @@ MATH = 'class="mathjax_process tex2jax_process"'
 GAP = "\u2003"  # between the two sides of a row, also where no style keeps them apart
 DEPTH, ENTRIES = 6, 60
 LINES, LETTERS = 12, look.SCROLLS  # what certainly needs no scrolling
+
+
+_alone: ContextVar[bool] = ContextVar("agent_nb_page_alone", default=False)
+
+
+@contextmanager
+def typeset() -> Iterator[None]:
+    """Draw formulas as MathML in this context."""
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
 
 
 def draw(node: Node) -> str:
@@ -164,7 +180,11 @@ def prose(node: nodes.Prose) -> str:
     """Return rendered markdown."""
     from .markdown import render, stream_of
 
-    if isinstance(node.text, Text):
+    if _alone.get():
+        from .mathml import Formulas
+
+        inner = render(str(node.text), Formulas())
+    elif isinstance(node.text, Text):
         stream = stream_of(node.text, closed=not node.open)
         inner = "".join(stream.frozen) + (stream.tail(caret=True) if node.open else "")
     else:

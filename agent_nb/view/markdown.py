@@ -12,11 +12,15 @@ Rules
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from . import safe
 from .clean import clean
 from .mdsplit import Segment, Splitter, parse
 from .text import Text, in_fence
+
+if TYPE_CHECKING:
+    from .mathml import Formulas
 
 CARET = "▍"
 
@@ -24,10 +28,12 @@ CARET = "▍"
 class MarkdownStream:
     """Markdown text in, HTML of finished parts (`frozen`) and of the open end (`tail`) out.
 
-    `changed`: the first part that `close` rendered anew, because a link in it was defined later.
+    `changed`: the first part that `close` rendered anew, because a link in it was defined later. `formulas`: what typesets them (None:
+    the front end does).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, formulas: Formulas | None = None) -> None:
+        self._formulas = formulas
         self.frozen: list[str] = []
         self.changed: int | None = None
         self._splitter = Splitter()
@@ -70,11 +76,13 @@ class MarkdownStream:
             self.frozen.append(self._html(segment))
 
     def _html(self, segment: Segment) -> str:
-        from .mdhtml import tokens_html
+        from .mdhtml import FORMULAS, tokens_html
 
         references = self._splitter.references
         tokens = segment.tokens or [t for block in parse(segment.source, references)[0] for t in block.tokens]
-        return clean(tokens_html(tokens, {}, first=segment.first, last=segment.last, number=segment.number))
+        env = {FORMULAS: self._formulas} if self._formulas is not None else {}
+        html = clean(tokens_html(tokens, env, first=segment.first, last=segment.last, number=segment.number))
+        return html if self._formulas is None else self._formulas.fill(html)
 
 
 class _Memo:
@@ -98,9 +106,9 @@ def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
     return memo.stream
 
 
-def render(text: str) -> str:
-    """Return the HTML of a whole markdown text, sanitised."""
-    stream = MarkdownStream()
+def render(text: str, formulas: Formulas | None = None) -> str:
+    """Return the HTML of a whole markdown text, sanitised; `formulas` typesets them."""
+    stream = MarkdownStream(formulas)
     stream.feed(text)
     stream.close()
     return "".join(stream.frozen)

@@ -3,7 +3,7 @@
 Rules
 - Styles are inline (`look`), because a saved notebook has no style sheet of ours; code is coloured by `highlight`.
 - `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on lines of their own, `\\begin{…}…\\end{…}` go through as they were written, each in a tag of
-  its own, for the front end to typeset; what would not stay in its box (`tex`) is shown as code.
+  its own, for the front end to typeset, or into the `FORMULAS` of the environment; what would not stay in its box (`tex`) is shown as code.
 - Whatever else could begin a formula is divided by a tag: no front end takes two prices for one.
 - Images only from `data:`; a remote one becomes a link, since looking at an answer must not call anybody.
 - Whatever comes out goes through `clean` before it is shown.
@@ -44,6 +44,7 @@ _OPENS = re.compile(r"(\$\$|\\\[)|\\begin\{([a-zA-Z]{1,12}\*?)\}")
 _CLOSES = {"$$": "$$", "\\[": "\\]"}
 _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
+FORMULAS = "formulas"  # key of the renderer's environment: what takes the formulas (`mathml`)
 ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
 
@@ -196,7 +197,9 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
     formula, block = tokens[index].content.strip(), tokens[index].type == "math_block"
     if not tex.harmless(formula):
         return pre(formula, "latex") if block else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
-    return f'<p style="margin:{_SPACE}">{escape(formula)}</p>\n' if block else f"<span>{escape(formula)}</span>"
+    formulas = env.get(FORMULAS)
+    said = escape(formula) if formulas is None else formulas.put(formula)
+    return f'<p style="margin:{_SPACE}">{said}</p>\n' if block else f"<span>{said}</span>"
 
 
 def _text(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:

@@ -119,6 +119,16 @@ def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...
     return (Prose(bounded(value)),) if isinstance(value, str) else ()
 
 
+def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
+    """Return a formula as one that stands alone, as long as it may be; what holds several, or words around them, stays as it is."""
+    if not isinstance(value, str):
+        return ()
+    tex = value.strip()
+    bare = tex.strip("$").strip()
+    whole = "$" not in bare and (tex.startswith("\\begin{") or (tex.startswith("$") and tex.endswith("$")))
+    return (Prose(bounded("$$\n" + re.sub(r"\n\s*\n", "\n", bare) + "\n$$" if whole and bare else value)),)
+
+
 def _json(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     return content_nodes(value)
 
@@ -131,7 +141,7 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
     **dict.fromkeys(IMAGES, _image),
     "text/html": _html,
     "text/markdown": _markdown,
-    "text/latex": _markdown,
+    "text/latex": _latex,
     "application/json": _json,
     "text/plain": _text,
 }

@@ -136,7 +136,9 @@ def test_an_unknown_run_names_the_known_ones(loaded, ran):
 def test_export_writes_the_form_that_the_ending_says(ask, ran, tmp_path, ending):
     path = tmp_path / f"run.{ending}"
     assert "is written to" in ask(f"export '{path}'")
-    assert "Hello." in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert "Hello." in text
+    assert text.startswith("<!doctype html>") == (ending == "html")
 
 
 @pytest.mark.parametrize(("name", "named"), [("run.docx", "Known: .ndjson"), ("no/where/run.md", "cannot be written")])

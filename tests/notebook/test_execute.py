@@ -1,5 +1,6 @@
 """Notebooks executed from the command line: what is in the file afterwards, and what the command says."""
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -73,6 +74,16 @@ def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
     assert "widget-view" not in json.dumps(nb)
     assert "widgets" not in nb["metadata"]
     assert "There is **42**." in json.dumps(nb["cells"][3]["outputs"])
+
+
+def test_what_a_tool_displays_is_on_the_exported_page(notebook, tmp_path):
+    shows = "class Plot:\n    def _repr_png_(self): return b'\\x89PNG a plot'\nfrom IPython.display import display"
+    path = notebook(shows, AGENT, script=['<execute>[{"name": "python", "args": {"code": "display(Plot())"}}]</execute>', "See $x^2$."])
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    assert main(["export", str(path), "-o", str(tmp_path / "page.html")]) == 0
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"data:image/png;base64,{base64.b64encode(b'%cPNG a plot' % 0x89).decode()}" in html
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in html
 
 
 def test_the_executed_notebook_is_valid(notebook):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +48,15 @@ def export(magics: AgentMagics, arguments: list[str]) -> None:
     """FILE [RUN]: write a run to a .ndjson, .md, .html or .txt file"""
     if not arguments:
         raise UsageError("Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt).")
+    from ...run import Run
+    from ..reading import export as exported
+
     path, run = Path(arguments[0]), the_run(magics, arguments[1:])
-    kind = FORMS.get(path.suffix.lower())
-    if kind is None:
+    if path.suffix.lower() not in FORMS:
         raise UsageError(f"{path.name} has no ending that says the form. Known: {', '.join(FORMS)}.")
+    placed = Run(run.log, cell=run.cell, notebook=run.notebook or str(magics.session.library.path() or ""))
     try:
-        path.write_text(kind(run), encoding="utf-8", newline="\n")
+        path.write_text(exported([placed], path.suffix.lower().lstrip(".")), encoding="utf-8", newline="\n")
     except OSError as fault:
         raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from None
     say(f"Run {run.id} is written to {path}.")
@@ -70,10 +72,4 @@ def reset(magics: AgentMagics, arguments: list[str]) -> None:
     say(f"{count} turn{'' if count == 1 else 's'} forgotten. The runs stay in the notebook.")
 
 
-FORMS: dict[str, Callable[[Run], str]] = {
-    ".ndjson": lambda run: run.events.to_ndjson(),
-    ".jsonl": lambda run: run.events.to_ndjson(),
-    ".md": lambda run: str(run._repr_mimebundle_()["text/markdown"]),
-    ".html": lambda run: str(run._repr_mimebundle_()["text/html"]),
-    ".txt": lambda run: str(run._repr_mimebundle_()["text/plain"]),
-}
+FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")

@@ -1,0 +1,106 @@
+"""TeX → MathML, for pages that have neither a front end nor a network to typeset formulas (latex2mathml).
+
+Why MathML: browsers draw it by themselves, without script or fonts from elsewhere, and it stays text that can be found and copied.
+
+Rules
+- TeX comes from models and is hostile, also what `tex` lets through. What the converter makes is not trusted: elements and attributes
+  are written anew from an allow-list, every text is escaped, no length is negative or large, nothing is coloured, linked or moved.
+- What is too long or cannot be converted is shown as it was written, as code.
+- latex2mathml is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from contextlib import suppress
+from html import escape, unescape
+from typing import TYPE_CHECKING
+
+from . import safe
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+LONGEST = 4_000  # characters of one formula
+DEEPEST = 100  # elements in one another
+PARTS = """
+    math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd
+    mtext mtr munder munderover none
+"""
+TAGS = frozenset(PARTS.split())
+LENGTH = r"\+?(?:0|[0-4]?(?:\.\d{1,4})?)(?:em|ex|pt|px)?"
+ATTRIBUTES: dict[str, re.Pattern[str]] = {
+    name: re.compile(pattern)
+    for names, pattern in (
+        ("accent accentunder displaystyle fence largeop movablelimits separator stretchy symmetric", "true|false"),
+        ("form", "prefix|infix|postfix"),
+        ("columnalign rowalign", "(?:left|center|right|top|bottom|baseline|axis| )+"),
+        ("columnlines rowlines", "(?:none|solid|dashed| )+"),
+        ("linethickness lspace rspace minsize maxsize", LENGTH),
+        ("columnspacing rowspacing", f"{LENGTH}(?: {LENGTH}){{0,20}}"),
+        ("mathvariant", "[a-z-]{4,24}"),
+        ("scriptlevel", r"\+?[0-3]"),
+    )
+    for name in names.split()
+}
+WIDTH = re.compile(LENGTH)  # only spaces have one
+_DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
+
+
+class Formulas:
+    """The formulas of one text: each is put in as a mark that the sanitiser lets through, and filled in afterwards."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+        self._name = secrets.token_hex(8)  # nobody who writes the text knows it
+
+    def put(self, source: str) -> str:
+        """Return the mark of a formula, written with its delimiters."""
+        self._found.append(source)
+        return f"{self._name}m{len(self._found) - 1}m"
+
+    def fill(self, html: str) -> str:
+        """Return sanitised HTML with the formulas in the places of their marks."""
+        return re.sub(f"{self._name}m([0-9]+)m", lambda mark: formula(self._found[int(mark[1])]), html) if self._found else html
+
+
+def formula(source: str) -> str:
+    """Return a formula, written with its delimiters, as MathML; as code where that cannot be."""
+    tex, block = _inside(source.strip())
+    if len(tex) <= LONGEST:
+        with suppress(Exception):  # the converter raises whatever it meets, RecursionError too
+            return _written(_converted(tex, block), 0)
+    return f"<code>{escape(safe.visible(source))}</code>"
+
+
+def _inside(source: str) -> tuple[str, bool]:
+    """Return the TeX between the delimiters, and whether it stands on lines of its own."""
+    for begin, end, block in _DELIMITERS:
+        if source.startswith(begin) and source.endswith(end) and len(source) >= len(begin) + len(end):
+            return source[len(begin) : -len(end)].strip(), block
+    return source, source.startswith("\\begin{")
+
+
+def _converted(tex: str, block: bool) -> Element:
+    from latex2mathml.converter import convert_to_element
+
+    root = convert_to_element(tex, display="block" if block else "inline")
+    root.attrib = {"display": "block" if block else "inline", "alttext": tex}
+    return root
+
+
+def _written(element: Element, depth: int) -> str:
+    """Return an element as text, with what is allowed of it. Raises ValueError when it is too deep."""
+    if depth > DEEPEST:
+        raise ValueError(depth)
+    tag = element.tag if element.tag in TAGS else "mrow"
+    attributes = dict(element.attrib) if depth == 0 else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}
+    said = "".join(f' {name}="{escape(safe.visible(value))}"' for name, value in attributes.items())
+    inside = "".join(_written(child, depth + 1) for child in element)
+    return f"<{tag}{said}>{escape(safe.visible(unescape(element.text or '')))}{inside}</{tag}>"
+
+
+def _allowed(tag: str, name: str, value: str) -> bool:
+    pattern = WIDTH if name == "width" and tag == "mspace" else ATTRIBUTES.get(name)
+    return pattern is not None and pattern.fullmatch(value) is not None
