@@ -10,7 +10,7 @@ from .shared import FAILED, OK, Arguments
 
 
 def git_setup(arguments: Arguments) -> int:
-    """let git show and merge notebooks with records in this repository"""
+    """let git show and merge notebooks with records in this repository (if it uses nbstripout: with --keep-id)"""
     from ..notebook.git import setup
 
     print("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))

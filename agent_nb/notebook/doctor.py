@@ -30,7 +30,9 @@ from .. import plugins
 from ..errors import AgentError
 from ..folder.imports import find
 from ..folder.trust import HOW, allowed
+from ..portable import tilde
 from ..tools.toolset import of_plugin
+from .git import KEEP_ID, renumbering
 
 PACKAGE = "jupyter-agent-nb"
 HOOK = "agent_nb.notebook.presave"
@@ -109,12 +111,12 @@ def _quietly(topic: str, check: Check) -> list[Finding]:
 
 def _python() -> Iterator[Finding]:
     enough = sys.version_info >= (3, 11)
-    said = f"{sys.version.split()[0]} ({_short(sys.executable)})"
+    said = f"{sys.version.split()[0]} ({tilde(Path(sys.executable))})"
     yield Finding("python", "ok" if enough else "broken", said, "" if enough else "Python 3.11 or newer is needed")
 
 
 def _packages() -> Iterator[Finding]:
-    yield Finding("package", "ok", f"{PACKAGE} {_version(PACKAGE) or 'from a folder'} ({_short(str(Path(__file__).parents[1]))})")
+    yield Finding("package", "ok", f"{PACKAGE} {_version(PACKAGE) or 'from a folder'} ({tilde(Path(__file__).parents[1])})")
     needed = [line for line in requires(PACKAGE) or () if "extra ==" not in line] if _version(PACKAGE) else []
     if faults := [fault for line in needed if (fault := _requirement(line))]:
         yield Finding("requirements", "broken", "; ".join(faults), f"pip install --upgrade {PACKAGE}")
@@ -159,10 +161,10 @@ def _kernel(name: str, python: str, answer: Mapping[str, str], *, alone: bool) -
     topic = f"kernel {name}"
     bad: State = "broken" if alone else "missing"
     if "error" in answer:
-        return Finding(topic, bad, f"{_short(python)}: {answer['error']}", f"jupyter kernelspec remove {name}")
-    said = f"Python {answer['python']}, ipykernel {answer['ipykernel']}, {PACKAGE} {answer[PACKAGE]} ({_short(python)})"
+        return Finding(topic, bad, f"{tilde(Path(python))}: {answer['error']}", f"jupyter kernelspec remove {name}")
+    said = f"Python {answer['python']}, ipykernel {answer['ipykernel']}, {PACKAGE} {answer[PACKAGE]} ({tilde(Path(python))})"
     if not _usable(answer):
-        return Finding(topic, bad, said, f"{_short(python)} -m pip install {PACKAGE}")
+        return Finding(topic, bad, said, f"{tilde(Path(python))} -m pip install {PACKAGE}")
     slow = _numbers(answer["ipykernel"]) < (7,)
     return Finding(topic, "ok", said, "buttons work while a cell runs from ipykernel 7 on; here the keyboard answers" if slow else "")
 
@@ -223,11 +225,11 @@ def _secret() -> Iterator[Finding]:
 
     path = Path(jupyter_data_dir()) / "notebook_secret"
     if path.is_file() and os.access(path, os.R_OK):
-        yield Finding("signatures", "ok", f"records are signed with {_short(str(path))}")
+        yield Finding("signatures", "ok", f"records are signed with {tilde(path)}")
     elif _writable(path.parent) and not path.exists():
-        yield Finding("signatures", "ok", f"the first run makes {_short(str(path))}")
+        yield Finding("signatures", "ok", f"the first run makes {tilde(path)}")
     else:
-        todo = f"make {_short(str(path))} readable, or set JUPYTER_DATA_DIR"
+        todo = f"make {tilde(path)} readable, or set JUPYTER_DATA_DIR"
         yield Finding("signatures", "broken", "records cannot be signed, so that their code must be trusted by hand", todo)
 
 
@@ -236,10 +238,10 @@ def _state() -> Iterator[Finding]:
 
     path = folder()
     if _writable(path):
-        yield Finding("journals", "ok", f"{_short(str(path))}, {len(journals())} kept")
+        yield Finding("journals", "ok", f"{tilde(path)}, {len(journals())} kept")
     else:
         todo = "make the folder writable, or set XDG_STATE_HOME"
-        yield Finding("journals", "broken", f"{_short(str(path))} cannot be written: a killed kernel loses its run", todo)
+        yield Finding("journals", "broken", f"{tilde(path)} cannot be written: a killed kernel loses its run", todo)
 
 
 def _model(configured: str) -> Iterator[Finding]:
@@ -293,6 +295,7 @@ CHECKS: dict[str, Check] = {
     "journals": _state,
     "keys": _keys,
     "extras": _extras,
+    "git": lambda: (Finding("nbstripout", "missing", said, f"add {KEEP_ID} to it") for said in renumbering(Path.cwd())),
     "plug-ins": lambda: (
         Finding("plug-in", "missing", fault) for room in plugins.ATTRIBUTE for fault in plugins.faults(room, USES.get(room))
     ),
@@ -314,8 +317,3 @@ def _version(package: str) -> str:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"\d+", text)[:3])
-
-
-def _short(path: str) -> str:
-    home = str(Path.home())
-    return f"~{path[len(home):]}" if path.startswith(home + os.sep) else path

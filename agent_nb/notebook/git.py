@@ -7,6 +7,8 @@ Rules
 - The merge takes the records out, lets git merge the rest, and puts the runs of both sides back: what one side added is there, what one
   side removed is gone. If git finds a conflict, it is left in the whole file as git writes it.
 - Set up per repository: the commands go into its configuration, one line into `.gitattributes`.
+- nbstripout without `--keep-id` gives every cell another id at each commit: records survive that (`heirs`), and it is said to whoever
+  has it set up so.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from .transform import source_of
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
+KEEP_ID = "--keep-id"
+HOOKS = ".pre-commit-config.yaml"
 Runs = dict[str, list[dict[str, Any]]]
 
 
@@ -136,7 +140,22 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
         if _git(["git", "-C", str(root), "config", name, value]).returncode:
             raise UsageError(f"git could not set {name} in {root}.")
     line = f"{PATTERN} diff={DRIVER} merge={DRIVER}" + (f" filter={DRIVER}" if filtered else "")
-    return [*(f"set {name}" for name in settings), _attribute(root / ".gitattributes", line)]
+    done = [*(f"set {name}" for name in settings), _attribute(root / ".gitattributes", line)]
+    return [*done, *(f"{said}: add {KEEP_ID}" for said in renumbering(root))]
+
+
+def renumbering(folder: Path) -> list[str]:
+    """Return what sets nbstripout up, for the repository of `folder`, so that it gives cells other ids; nothing without git."""
+    try:
+        clean = _git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
+        root = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"]).stdout.strip()
+    except UsageError:
+        return []
+    hooks = Path(root or folder) / HOOKS
+    listed = hooks.read_text(encoding="utf-8", errors="replace") if hooks.is_file() else ""
+    places = {"git's filter nbstripout": clean.strip(), HOOKS: listed if "nbstripout" in listed else ""}
+    effect = "gives all cells new ids, so that their records are found by the texts of the cells only"
+    return [f"{place} {effect}" for place, text in places.items() if text and KEEP_ID not in text]
 
 
 def _attribute(path: Path, line: str) -> str:

@@ -1,25 +1,74 @@
-"""Whose records are those of a cell that was split or merged.
+"""Whose records are those of a cell that was split, merged or given another id.
 
 Why: a front end that splits a cell leaves id and outputs with the lower part and gives the upper part, where the magic stands, a
-new id; one that merges cells makes a new cell without outputs. Going by ids alone the record would stay with a cell that is no agent
-cell any more, or go with one that does not exist any more.
+new id; one that merges cells makes a new cell without outputs; nbstripout (without `--keep-id`) numbers all cells anew, from 0. Going by
+ids alone the record would stay with a cell that is no agent cell any more, or go with one that does not exist, or is another one.
 
 Rules
 - Only an agent cell without a run inherits: from the next cell with runs below it that is no agent cell, when the recorded prompt
   begins with its text (split); from a cell that is gone, when its text begins with the lines of the recorded prompt (merged).
 - A cell that is no agent cell gives up the runs that the agent cell above it has.
+- A cell that none of its records were made of, by the hash of its text, gets the runs that were made of its text under an id whose own
+  cell has another one; of several the first in the order of their ids' numbers, else of their start. Where there are none it keeps its own.
 - Pure: cells and runs come in, nothing is changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from .cell import content_hash
 from .transform import agent_cell, source_of
 
 Record = dict[str, Any]
 Runs = Mapping[str, Sequence[Record]]
+AnyRecord = TypeVar("AnyRecord", bound=Mapping[str, Any])
+HOMELESS = "~"  # no id of a cell has it
+
+
+def renumbered(cells: Sequence[Mapping[str, Any]], runs: Mapping[str, Sequence[AnyRecord]]) -> dict[str, list[AnyRecord]]:
+    """Return the runs by the ids that their cells have. Those whose id another cell has, and no cell their text, get an id of none."""
+    texts = {str(c["id"]): content_hash(*parts) for c in cells if c.get("id") and (parts := _agent(c)) is not None}
+    loose = sorted((i for i, listed in runs.items() if listed and not _made_of(listed, texts.get(i))), key=lambda i: _place(i, runs[i]))
+    wanting = [cell for cell, text in texts.items() if not _made_of(runs.get(cell, ()), text)]
+    moved: dict[str, str] = {}
+    for part in (_newest, _all):  # runs of a text that the cell had before it was changed go to those that nobody else serves
+        for cell in wanting:
+            found = next((i for i in loose if _made_of(part(runs[i]), texts[cell])), None) if cell not in moved else None
+            if found is not None:
+                loose.remove(found)
+                moved[cell] = found
+    kept = {f"{i}{HOMELESS}" if i in moved else i: listed for i, listed in runs.items() if i not in moved.values()}
+    return {**{i: list(listed) for i, listed in kept.items()}, **{cell: list(runs[i]) for cell, i in moved.items()}}
+
+
+def _agent(cell: Mapping[str, Any]) -> tuple[str, str] | None:
+    return agent_cell(source_of(cell)) if cell.get("cell_type") == "code" else None
+
+
+def _made_of(listed: Sequence[Mapping[str, Any]], text: str | None) -> bool:
+    """Return whether a cell of this text made one of the runs; those that it only followed do not count."""
+    return text is not None and any(r.get("source") == text and r.get("conversation") != "" for r in listed)
+
+
+def _newest(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    return [max(listed, key=_started)]
+
+
+def _all(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    return listed
+
+
+def _started(record: Mapping[str, Any]) -> float:
+    started = record.get("started")
+    return float(started) if isinstance(started, int | float) else 0.0
+
+
+def _place(cell: str, listed: Sequence[Mapping[str, Any]]) -> tuple[bool, float]:
+    """Return what orders ids as their cells stood in the notebook: numbers by themselves, others by when their first run began."""
+    number = cell.rstrip(HOMELESS)
+    return (False, float(number)) if number.isdecimal() and len(number) < 10 else (True, min(map(_started, listed), default=0.0))
 
 
 def inherited(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, list[Record]]:
@@ -43,7 +92,7 @@ def _agents(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list
     """Yield id and text of each agent cell, with the ids of the other code cells down to the next one."""
     cell, body, below = "", "", list[str]()
     for each in cells:
-        parts = agent_cell(source_of(each)) if each.get("cell_type") == "code" else None
+        parts = _agent(each)
         if parts is not None:
             yield cell, body, below
             cell, body, below = str(each.get("id", "")), parts[1].replace("\r\n", "\n").strip(), []

@@ -29,6 +29,7 @@ from ..signing import intact, mine, user_key
 from ..tape import candidates
 from .cell import Cell, content_hash
 from .conversations import Turn
+from .heirs import renumbered
 from .metadata import cleared
 from .tool_names import tool_names
 from .transform import source_of
@@ -40,8 +41,8 @@ SENT = "runs"  # what our runner sends: the records of the cell
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a notebook file holds of us: records by cell id, the order of its cells, the source of each code cell, which cells have a
-    record but no output, and the names that may be tools."""
+    """What a notebook file holds of us: records by the cell whose they are, the order of its cells, the source of each code cell, which
+    cells have a record but no output, and the names that may be tools."""
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
@@ -164,5 +165,6 @@ def _parsed(notebook: Any) -> File:
     cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
     code = [(str(c.get("id", "")), source_of(c)) for c in cells if c.get("cell_type") == "code"]
     tools = tool_names(source for _, source in code)
-    return File(runs, [str(c.get("id", "")) for c in cells], dict(code), cleared({**notebook, "cells": cells}), tools)
+    order, without_output = [str(c.get("id", "")) for c in cells], cleared({**notebook, "cells": cells})
+    return File(renumbered(cells, runs), order, dict(code), without_output, tools)
 

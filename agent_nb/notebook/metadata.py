@@ -10,7 +10,7 @@ Rules
 - Only what our publisher put into an output is lifted (`record.published`).
 - Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second; a front end
   that loaded them before does not bring them back without their cell.
-- A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Split and merged cells: `heirs`.
+- A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Cells that were split, merged or numbered anew: `heirs`.
 - `%agent forget` leaves the ids of runs in its output (`FORGET`): these are taken out, wherever they stand. Digests of the ids stay
   in the metadata (`FORGOTTEN`), because a front end sends what it loaded until it is loaded again.
 - A notebook with metadata of a newer version is left as it is. What is no record is left where it is.
@@ -32,7 +32,7 @@ from ..ranking import kept
 from ..record import KEY, LIVE, MIME, VERSION, attach, detach, payload_keys, published
 from ..signing import mine as signed
 from ..signing import user_key
-from .heirs import inherited, leaving
+from .heirs import inherited, leaving, renumbered
 
 FORGET = "forget"
 FORGOTTEN = "forgotten"
@@ -52,8 +52,9 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
         return False
     present = {c.get("id") for c in _cells(nb)}
     forgotten = _forgotten(nb, previous, mine)
-    loaded = {cell: listed for cell, listed in _runs(mine).items() if cell in present or not isinstance(previous, dict)}
-    runs = _without(_merged(_runs(previous), loaded, _unlifted(nb)), forgotten)
+    loaded = renumbered(_cells(nb), _runs(mine))
+    loaded = {cell: listed for cell, listed in loaded.items() if cell in present or not isinstance(previous, dict)}
+    runs = _without(_merged(renumbered(_cells(nb), _runs(previous)), loaded, _unlifted(nb)), forgotten)
     runs = _merged(runs, _copies(nb, runs))
     runs = _merged(runs, inherited(_cells(nb), runs))
     runs = _less(runs, leaving(_cells(nb), runs))
@@ -77,11 +78,11 @@ def settle(nb: dict[str, Any]) -> int:
 
 
 def records(nb: dict[str, Any]) -> Runs:
-    """Return the records of a notebook, payloads attached, by cell id, newest first, lifted or not.
+    """Return the records of a notebook, payloads attached, by the cell whose they are, newest first, lifted or not.
 
     Records in outputs of cells without an id count under `#index`.
     """
-    merged = _merged(_runs((nb.get("metadata") or {}).get(KEY)), _unlifted(nb, index=True))
+    merged = _merged(renumbered(_cells(nb), _runs((nb.get("metadata") or {}).get(KEY))), _unlifted(nb, index=True))
     return {cell: listed for cell, listed in merged.items() if listed}
 
 
@@ -202,7 +203,7 @@ def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any) 
 
 def cleared(nb: dict[str, Any]) -> list[str]:
     """Return the ids of cells that have records in the metadata and no output: clearing outputs does not remove a record."""
-    runs = _runs((nb.get("metadata") or {}).get(KEY))
+    runs = renumbered(_cells(nb), _runs((nb.get("metadata") or {}).get(KEY)))
     return [str(c.get("id")) for c in _cells(nb) if c.get("id") in runs and not c.get("outputs")]
 
 

@@ -23,7 +23,6 @@ from typing import Any
 import msgspec
 
 from ..check import check
-from ..collect import records
 from ..errors import MissingExtra
 from ..events import User
 from ..folder.imports import find
@@ -31,7 +30,7 @@ from ..ranking import ranked
 from ..record import events_of
 from ..signing import user_key
 from .execute import OnCell, execute
-from .metadata import load
+from .metadata import load, records
 from .transform import agent_cell, source_of
 
 LONGEST = 20  # lines of a difference
@@ -81,7 +80,10 @@ def check_notebook(
     ran = {number: run for number, run in outcome.runs if number <= last}  # what the cells below show is of another execution
     needed = _needed(outcome.failure)
     excused = last if needed else len(nb["cells"])
-    problems = [p for number, cell in _agent_cells(nb).items() for p in _cell(number, cell, nb, ran.get(number), must=number <= excused)]
+    key, recorded = user_key(), records(nb)
+    problems: list[str] = []
+    for number, cell in _agent_cells(nb).items():
+        problems += _cell(number, cell, ranked(recorded.get(str(cell.get("id")), []), key), ran.get(number), must=number <= excused)
     if outcome.failure and (problems or not needed) and not any(outcome.failure.partition(": ")[2][:60] in p for p in problems):
         problems.append(outcome.failure)
     replayed = sum(bool(r.get("replayed")) for r in ran.values())
@@ -109,10 +111,14 @@ def _agent_cells(nb: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
     }
 
 
-def _cell(number: int, cell: Mapping[str, Any], nb: Mapping[str, Any], run: Mapping[str, Any] | None, *, must: bool) -> Iterator[str]:
-    """Yield what is wrong with one agent cell, `run` being the numbers of what it showed (None: it did not run, which it `must`)."""
+def _cell(
+    number: int, cell: Mapping[str, Any], listed: Sequence[Mapping[str, Any]], run: Mapping[str, Any] | None, *, must: bool
+) -> Iterator[str]:
+    """Yield what is wrong with one agent cell.
+
+    `listed` are its records in the order in which they count, `run` the numbers of what it showed (None: it did not run, which it `must`).
+    """
     name = _title(number, cell)
-    listed = ranked([found.record for found in records(nb) if found.cell == cell.get("id")], user_key())
     if not listed:
         yield f"{name}: there is no record"
         return

@@ -12,6 +12,7 @@ import agent_nb
 from agent_nb.cli import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.log import EventLog
+from agent_nb.notebook import doctor
 from agent_nb.notebook.metadata import lift, records
 from agent_nb.record import MIME, run_record
 
@@ -85,6 +86,35 @@ def test_setting_up_twice_changes_nothing(repository, capsys):
     before = (repository.folder / ".gitattributes").read_text()
     assert main(["git-setup", str(repository.folder)]) == 0
     assert (repository.folder / ".gitattributes").read_text() == before == "*.ipynb diff=agent-nb merge=agent-nb\n"
+
+
+@pytest.mark.parametrize(
+    ("clean", "hooks", "said"),
+    [
+        ('"python" -m nbstripout', "", "git's filter nbstripout gives all cells new ids"),
+        ("", "repos: [{repo: x, hooks: [{id: nbstripout}]}]", ".pre-commit-config.yaml gives all cells new ids"),
+        ('"python" -m nbstripout --keep-id', "", ""),
+        ("", "repos: [{repo: x, hooks: [{id: nbstripout, args: [--keep-id]}]}]", ""),
+        ("", "repos: [{repo: x, hooks: [{id: black}]}]", ""),
+    ],
+)
+def test_a_filter_that_renumbers_cells_is_named_by_the_setup_and_by_the_doctor(repository, capsys, monkeypatch, clean, hooks, said):
+    if clean:
+        repository.git("config", "filter.nbstripout.clean", clean)
+    if hooks:
+        (repository.folder / ".pre-commit-config.yaml").write_text(hooks)
+    capsys.readouterr()
+    assert main(["git-setup", str(repository.folder)]) == 0
+    told = capsys.readouterr().out
+    assert (said in told, "--keep-id" in told) == (True, bool(said))
+    monkeypatch.chdir(repository.folder)
+    findings = [f for f in doctor.CHECKS["git"]() if f.topic == "nbstripout"]
+    assert [(f.state, "--keep-id" in f.todo) for f in findings] == [("missing", True)] * bool(said)
+
+
+def test_without_git_nothing_is_said_of_filters(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert list(doctor.CHECKS["git"]()) == []
 
 
 def test_outside_a_repository_it_says_so(tmp_path, capsys, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from agent_nb import collect
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
+from agent_nb.notebook.cell import content_hash
 from agent_nb.notebook.metadata import lift, load, records, save, strip, summaries
 from agent_nb.portable import payload_key
 from agent_nb.signing import sign
@@ -510,3 +511,70 @@ def test_a_record_that_our_publisher_did_not_write_is_not_lifted(how):
 def test_a_record_that_stays_in_the_place_of_a_run_that_never_began_is_named():
     shown = {"output_type": "display_data", "data": {MIME: run("r1")}, "metadata": {"agent_nb": {"run": "r2", "record": "r1"}}}
     assert ids(saved(cell("a", shown))) == {"a": ["r1"]}
+
+
+# Cells whose ids are not the ones they had: nbstripout numbers them from 0 at each commit.
+
+A, B, NEW = "%%agent\nfirst", "%%agent -m x\nsecond", "%%agent\nnew"
+
+
+def made(name, source, started=1.0, **more):
+    option, _, body = source.removeprefix("%%agent").partition("\n")
+    return {**run(name, started), "source": content_hash(option, body), **more}
+
+
+def numbered(*sources):
+    return [cell(str(number), source=source) for number, source in enumerate(sources)]
+
+
+def over(runs):
+    return {"version": 1, "runs": runs}
+
+
+@pytest.mark.parametrize(
+    ("before", "sources", "after"),
+    [
+        ({"a1": [("r1", A)], "b2": [("r2", B)]}, [A, B], {"0": ["r1"], "1": ["r2"]}),  # for the first time
+        ({"0": [("r1", A)], "1": [("r2", B)]}, [NEW, A, B], {"1": ["r1"], "2": ["r2"]}),  # a cell was inserted
+        ({"0": [("r1", A)], "1": [("r2", B)], "2": [("r3", A)]}, [NEW, A, B, A], {"1": ["r1"], "2": ["r2"], "3": ["r3"]}),  # one text twice
+        ({"0": [("r1", A)], "1": [("r2", B)]}, [B, A], {"0": ["r2"], "1": ["r1"]}),  # moved
+        ({"10": [("r1", A)], "9": [("r2", A)]}, [A, A], {"0": ["r2"], "1": ["r1"]}),  # ids are numbers
+        ({"0": [("r1", A)]}, [NEW], {"0": ["r1"]}),  # the text was changed: its record stays, and is stale
+        ({"x": [("r2", B), ("r1", A)], "y": [("r3", A)]}, [A, B], {"0": ["r3"], "1": ["r2", "r1"]}),  # a text that one had before
+        ({"x": [("r2", B), ("r1", A)]}, [A], {"0": ["r2", "r1"]}),  # changed back
+        ({"0": [("r1", A)], "1": [("r2", B)]}, ["x = 1", A, B], {"1": ["r1"], "2": ["r2"]}),  # the id is that of other code
+    ],
+)
+def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(before, sources, after):
+    listed = {name: [made(n, s, 10.0 - i) for i, (n, s) in enumerate(of)] for name, of in before.items()}
+    ours = over(listed)
+    nb = notebook(*numbered(*sources), agent_nb=copy.deepcopy(ours))
+    assert {c: [r["id"] for r in found] for c, found in records(nb).items()} == after
+    for _ in range(3):  # what the file has is that of the save before, what the page has is what it has loaded
+        nb["metadata"]["agent_nb"] = copy.deepcopy(over(listed))
+        lift(nb, ours)
+        ours = nb["metadata"]["agent_nb"]
+        assert ids(ours) == after
+        assert "gone" not in ours
+
+
+def test_the_record_of_a_deleted_cell_does_not_go_with_the_cell_that_has_its_id():
+    listed = {"0": [made(f"a{n}", A, 100.0 + n) for n in range(3)], "1": [made(f"b{n}", B, n) for n in range(3)]}
+    ours = saved(*numbered(B), over=over(listed))
+    assert ids(ours) == {"0": ["b2", "b1", "b0"], "0~": ["a2", "a1", "a0"]}
+    assert ids(saved(*numbered(A, B), over=ours)) == {"0": ["a2", "a1", "a0"], "1": ["b2", "b1", "b0"]}  # undone
+    assert ids(saved(*numbered(B), over=ours, agent_nb=over(listed))) == {"0": ["b2", "b1", "b0"]}  # gone for two saves
+
+
+def test_a_cell_with_a_record_of_its_own_text_keeps_its_records_whatever_others_have():
+    listed = {"a": [made("r1", A), made("r0", B, 0.5)], "b": [made("r2", B)]}
+    assert ids(saved(cell("a", source=A), cell("b", source=B), over=over(listed))) == {"a": ["r1", "r0"], "b": ["r2"]}
+
+
+def test_runs_that_a_cell_only_followed_do_not_become_another_cells():
+    listed = {"code": [made("r1", A, conversation="")]}
+    assert ids(saved(cell("code", source="await agent('first')"), cell("0", source=A), over=over(listed))) == {"code": ["r1"]}
+
+
+def test_records_that_do_not_say_their_text_stay_where_they_are():
+    assert ids(saved(*numbered(NEW, A), over=over({"0": [run("r1")], "1": [run("r2")]}))) == {"0": ["r1"], "1": ["r2"]}
