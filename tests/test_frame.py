@@ -79,6 +79,11 @@ def test_every_column_says_what_it_is():
     assert all(len(c.doc) > 5 and c.doc.endswith((".", "…")) for columns in PRESETS.values() for c in columns)
 
 
+def test_a_name_is_of_one_kind_in_every_list():
+    kinds = {(c.name, c.kind) for columns in PRESETS.values() for c in columns}
+    assert len(kinds) == len({name for name, _ in kinds})
+
+
 def test_columns_that_frames_once_had_are_still_in_all(log):
     frame = to_frame(log, "all")
     assert {"run", "cell", "turn", "seq", "ts", "dt", "type", "duration", "fraction", "cost", "origin", "args", "payload"} <= {*frame}
