@@ -62,7 +62,7 @@ def _all(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
 
 def _started(record: Mapping[str, Any]) -> float:
     started = record.get("started")
-    return float(started) if isinstance(started, int | float) else 0.0
+    return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
 
 
 def _place(cell: str, listed: Sequence[Mapping[str, Any]]) -> tuple[bool, float]:

@@ -10,6 +10,7 @@ from agent_nb import collect
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.notebook.cell import content_hash
+from agent_nb.notebook.heirs import renumbered
 from agent_nb.notebook.metadata import lift, load, records, save, strip, summaries
 from agent_nb.portable import payload_key
 from agent_nb.signing import sign
@@ -578,3 +579,10 @@ def test_runs_that_a_cell_only_followed_do_not_become_another_cells():
 
 def test_records_that_do_not_say_their_text_stay_where_they_are():
     assert ids(saved(*numbered(NEW, A), over=over({"0": [run("r1")], "1": [run("r2")]}))) == {"0": ["r1"], "1": ["r2"]}
+
+
+@pytest.mark.parametrize("started", [10**400, -(10**400), float("nan"), float("inf"), None, "x", [1], True])
+def test_no_time_of_a_start_keeps_records_from_being_found(started):
+    listed = {"x": [made("r2", B, started), made("r1", A, 1.0)], "y": [made("r3", B, started)]}
+    found = renumbered(numbered(A, B, B), listed)
+    assert sorted(r["id"] for of in found.values() for r in of) == ["r1", "r2", "r3"]
