@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .server.client import attach as attach
     from .server.kernel import serve as serve
     from .stream import Stream as Stream
+    from .tool_events import adapt_tool_event as adapt_tool_event
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
     from .watching import watch as watch
@@ -46,6 +47,7 @@ _WHERE = {
     "Scripted": "models.scripted",
     "ToolContext": "tools.base",
     "tool": "tools.decorator",
+    "adapt_tool_event": "tool_events",
     "parse": "api",
     "runs": "collect",
     "EVENTS": "columns",

@@ -235,12 +235,11 @@ class Agent:
         )  # fmt: skip
 
     def _runner(self, approver: Approver, log: EventLog, redaction: Redaction) -> ToolRunner:
-        from .tools.capture import filtered
         from .tools.runner import ToolRunner
 
         return ToolRunner(
             self.tools, approver=approver, host=self.host, folder=self.folder, trace_id=self.trace_id or log.run,
-            quiet=partial(filtered, redaction.stream, redaction.value),
+            redaction=redaction,
         )  # fmt: skip
 
     def _start(self, redaction: Redaction, inputs: dict[str, str]) -> dict[str, Any]:

@@ -4,7 +4,10 @@ Why: tools run at the same time and report from anywhere; the log wants results 
 
 Rules
 - Exactly one `result` per call, in call order; one that ended early is announced by a live delta (`of="result"`) and waits.
-- Progress text is joined, never lost, and logged at most `RATE` times a second and call; of fractions only the newest is logged.
+- Progress text is joined, never lost, and logged at most `RATE` times a second and call; of fractions only the newest is logged, and
+  of a line that is drawn over with carriage returns what it says then (`tools.console`): a bar of tqdm is a fraction.
+- What a tool printed is also in its result, bounded, as `printed` of `extra`: the model reads it beside the content, and a replay
+  compares the content only.
 - Whatever a tool said is logged before its result; text, data and results pass the secret filter.
 """
 
@@ -17,22 +20,73 @@ from typing import Any
 from . import events
 from .log import EventLog
 from .redact import Redaction, Redactor
+from .tool_events import meaning
 from .tools.base import Outcome, Update
+from .tools.console import Console, report
+from .tools.values import Collector
 from .turn import clean, clean_value
 
 RATE = 20
 LARGEST = 1 << 20  # characters of one progress event; more text is split
+MOST_PRINTED = 4_000  # characters of what a tool printed that the model reads
 
 
-class _Voice:
-    """What one call has said and what of it is not logged yet."""
+class _Stream:
+    """Text of one source on its way to the log: without secrets, and as a screen would leave it."""
 
     def __init__(self, filter_: Redactor) -> None:
         self.filter = filter_
+        self.console = Console()
+        self.drawn = ""  # the line that was drawn over, as it was logged last
+
+    def news(self) -> tuple[float | None, str]:
+        """Return what the line that is drawn over says, if that has changed."""
+        status = self.console.status
+        changed, self.drawn = status != self.drawn, status
+        return report(status) if changed else (None, "")
+
+
+class _Voice:
+    """What one call has said and what of it is not logged yet. What it prints to stdout is a stream of its own: the model reads it."""
+
+    def __init__(self, new_filter: Callable[[], Redactor]) -> None:
+        self._prints, self._others = _Stream(new_filter()), _Stream(new_filter())
+        self.printed = Collector(MOST_PRINTED)
         self.text: list[str] = []
         self.fraction: float | None = None
         self.message = ""
         self.last = 0.0
+
+    def hear(self, text: str, *, printed: bool) -> None:
+        """Take text."""
+        stream = self._prints if printed else self._others
+        self._pass(stream, stream.filter.feed(text))
+
+    def filtered(self, data: Any) -> Any:
+        """Return progress data whose text went through the filter of the output: a key may be cut by two chunks."""
+        text = meaning(data).text
+        return {**data, "content": self._others.filter.feed(text)} if text else data
+
+    def end(self) -> None:
+        """Take what was held back."""
+        for stream in (self._prints, self._others):
+            self._pass(stream, stream.filter.close())
+            self.text.append(stream.console.close())
+
+    def take(self, *, whole: bool) -> tuple[str, float | None, str]:
+        """Return text, fraction and message that are to be logged; of a line that goes on what stood there before, unless `whole`."""
+        text = "".join([*self.text, *(stream.console.open(whole=whole) for stream in (self._prints, self._others))])
+        fraction, message = self.fraction, self.message
+        for far, said in (self._prints.news(), self._others.news()):
+            fraction, message = (far if fraction is None else fraction), message or said
+        self.text, self.fraction, self.message = [], None, ""
+        return text, fraction, message
+
+    def _pass(self, stream: _Stream, text: str) -> None:
+        if stream is self._prints:
+            self.printed.add(text)
+        if lines := stream.console.feed(text):
+            self.text.append(lines)
 
 
 class Batch:
@@ -73,18 +127,18 @@ class Batch:
         """Take news of a running tool; it is logged now or with the next `flush`."""
         if call_id in self.ended:
             return
-        voice = self._voices.setdefault(call_id, _Voice(self._redaction.stream()))
+        voice = self._voices.get(call_id) or self._voices.setdefault(call_id, _Voice(self._redaction.stream))
         if news.data is not None:
-            self._flush(call_id, voice)
-            data = self._redaction.value(clean_value(news.data))
+            self._flush(call_id, voice, whole=True)
+            data = self._redaction.value(voice.filtered(clean_value(news.data)))
             self._progress(call_id, data=data, message=self._redaction.value(clean(news.message)))
             return
         if news.text:
-            voice.text.append(voice.filter.feed(clean(news.text)))
+            voice.hear(clean(news.text), printed=news.printed)
         if news.fraction is not None:
             voice.fraction = news.fraction
         voice.message = self._redaction.value(clean(news.message)) or voice.message
-        if self._clock() - voice.last >= 1 / RATE:
+        if (voice.text or voice.message or voice.fraction is not None) and self._clock() - voice.last >= 1 / RATE:
             self._flush(call_id, voice)
 
     def relay(self, call_id: str, event: Any) -> None:
@@ -104,7 +158,7 @@ class Batch:
         if call_id in self.ended:
             return
         if (voice := self._voices.get(call_id)) is not None:
-            voice.text.append(voice.filter.close())
+            voice.end()
             self._flush(call_id, voice)
         self.ended[call_id] = outcome
         if self._order[self._logged] != call_id:
@@ -119,19 +173,19 @@ class Batch:
             self.end(call_id, outcome)
 
     def _result(self, call_id: str) -> None:
-        outcome = self.ended[call_id]
+        outcome, voice = self.ended[call_id], self._voices.get(call_id)
+        printed = (voice.printed.text if voice is not None else "") or self._redaction.value(clean(outcome.printed))
         self._log.append(
             events.Result(
                 call_id=call_id, name=self._calls[call_id].name, status=outcome.status, duration=round(outcome.duration, 3),
                 content=self._redaction.value(clean_value(outcome.content)),
                 display=self._redaction.value(clean_value(outcome.display)) if outcome.display else None,
-                origin="tool", **self._place(call_id),
+                extra={events.PRINTED: printed} if printed.strip() else None, origin="tool", **self._place(call_id),
             )
         )  # fmt: skip
 
-    def _flush(self, call_id: str, voice: _Voice) -> None:
-        text, fraction, message = "".join(voice.text), voice.fraction, voice.message
-        voice.text, voice.fraction, voice.message = [], None, ""
+    def _flush(self, call_id: str, voice: _Voice, *, whole: bool = False) -> None:
+        text, fraction, message = voice.take(whole=whole)
         voice.last = self._clock()
         for at in range(0, len(text), LARGEST):
             self._progress(call_id, text=text[at : at + LARGEST])

@@ -8,6 +8,7 @@ Rules
 - A step of the assistant is written in the order it happened; calls of one batch are written as one batch, results follow in call order.
 - The blocks of one text are one text (see `text`); in a text dialect the thoughts in the middle of it stand before it.
 - An error that was fed back (malformed batch, forged results) is written as the assistant's raw text and an error result.
+- What a tool printed is read beside its result.
 - Opaque blocks go back only to the provider they came from; runs before the window are left out and counted.
 """
 
@@ -87,7 +88,10 @@ class _Writer:
 
     def result(self, event: events.Result) -> None:
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
-        self._results.append(ResultBlock(event.call_id, event.name, content_text(event.content), event.status != "ok", value))
+        content, printed = content_text(event.content), printed_by(event)
+        if printed and self._dialect.native:
+            content, printed = f"{content}\n\nPrinted:\n{printed}", ""
+        self._results.append(ResultBlock(event.call_id, event.name, content, event.status != "ok", value, printed))
 
     def error(self, event: events.Error) -> None:
         if event.code not in FED_BACK:
@@ -165,6 +169,12 @@ _WRITE: dict[type[Event], Callable[..., None]] = {
 def content_text(content: object) -> str:
     """Return a result's content as the text that a model reads."""
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+
+
+def printed_by(event: events.Result) -> str:
+    """Return what the tool of a result printed to stdout, "" if nothing."""
+    found = (event.extra or {}).get(events.PRINTED)
+    return found if isinstance(found, str) else ""
 
 
 def estimate_tokens(sent: Sequence[Message]) -> int:

@@ -142,10 +142,14 @@ class Progress(Event, frozen=True, tag="progress"):
     message: str = ""
 
 
+PRINTED = "printed"
+
+
 class Result(Event, frozen=True, tag="result"):
     """How a call ended; exactly one per call.
 
-    `content` is what the model reads (text or a JSON value), `display` a mime bundle for people, `duration` seconds.
+    `content` is what the model reads (text or a JSON value), `display` a mime bundle for people, `duration` seconds. A tool that printed
+    something has it, bounded, as `printed` in `extra`: the model reads it beside the content.
     """
 
     type: ClassVar[str] = "result"

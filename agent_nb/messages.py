@@ -40,13 +40,17 @@ class CallBlock(Block, frozen=True, tag="call"):
 
 
 class ResultBlock(Block, frozen=True, tag="result"):
-    """The result of a call; `content` is text. `value`: the JSON value it is the text of, which the text dialects write as it is."""
+    """The result of a call; `content` is text. `value`: the JSON value it is the text of, which the text dialects write as it is.
+
+    `printed`: what the tool printed, where the dialect has a place for it beside the content.
+    """
 
     call_id: str
     name: str
     content: str
     error: bool = False
     value: Any = None
+    printed: str = ""
 
 
 class ImageBlock(Block, frozen=True, tag="image"):

@@ -3,8 +3,9 @@
 Why here: drift of a replay and the difference of two runs must mean the same by "different".
 
 Rules
-- Ignored: addresses (0x7f…), durations and clock times with fractions, the folders of absolute paths, numbers of cells (In[3]),
-  colour codes, white space at line ends. Everything else counts, plain numbers too.
+- Ignored: what a line was drawn over with and progress bars (`tools.console`), addresses (0x7f…), durations and clock times with
+  fractions, the folders of absolute paths, numbers of cells (In[3]), colour codes, white space at line ends. Everything else counts,
+  plain numbers too.
 - JSON values are compared as canonical text, so that 1 and 1.0 are the same.
 """
 
@@ -14,6 +15,7 @@ import re
 from typing import Any
 
 from .portable import canonical
+from .tools.console import settled
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
@@ -30,6 +32,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def normal_text(text: str) -> str:
     """Return the normal form of a text."""
+    text = settled(text) if "\r" in text else text
     for pattern, plain in _RULES:
         text = pattern.sub(plain, text)
     return text.strip()

@@ -22,6 +22,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
+from .context import printed_by
 from .errors import Cancelled
 from .event_json import encode_event
 from .events import Approval, Call, Delta, Event, Execute, Progress, Result
@@ -31,6 +32,7 @@ from .portable import canonical
 from .record import LOST, closed
 from .redact import Redaction
 from .tape import Tape, lives
+from .tool_events import is_tool_event, result_fields
 from .tools.base import Outcome, Report, Update
 from .tools.reads import reads
 from .tools.runner import ToolRunner
@@ -187,7 +189,7 @@ class Player:
             if outcome is None or result is None:
                 continue
             content = self._value(clean_value(outcome.content))
-            same = (result.seq, "content") in self._tape.cut or normal(content) == normal(result.content)
+            same = (result.seq, "content") in self._tape.cut or normal(content) in map(normal, _contents(result))
             if outcome.status != result.status or not same:
                 return Drift(
                     seq=result.seq, call_id=call_id, name=result.name,
@@ -241,10 +243,15 @@ class _Fresh(Report):
         self.outcomes[call_id] = outcome
 
 
+def _contents(result: Result) -> list[Any]:
+    """Return the content of a recorded result; where it is a ToolEvent, as a record may have it, also what that says."""
+    return [result.content, *([result_fields(result.content)["content"]] if is_tool_event(result.content) else [])]
+
+
 def _recorded(result: Result | None) -> Outcome:
     if result is None:
         return Outcome("cancelled", "Not run.")
-    return Outcome(result.status, result.content, result.display, result.duration)
+    return Outcome(result.status, result.content, result.display, result.duration, printed_by(result))
 
 
 def _told(status: str, content: Any) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import anyio
@@ -28,6 +28,7 @@ from .published import Announced, Questions, announce
 from .record import ABANDONED, closed
 from .replay import Played, Player
 from .run import Run
+from .tools.capture import shown
 
 
 class Stream:
@@ -108,7 +109,8 @@ class Stream:
         self._here()
         screen = showing.screen(self, self._view)
         try:
-            self.start()
+            with nullcontext() if screen is None else shown():
+                self.start()
             assert self._task is not None
             await showing.wait(self._task, screen, self._cancelled, ends=screen is not None and screen.shown)
         finally:

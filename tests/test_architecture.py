@@ -95,8 +95,8 @@ def rank(name: str) -> int:
         return 9
     if parts[0] in floors:
         return floors[parts[0]]
-    values = dict.fromkeys(("errors", "events", "event_json", "parts", "messages", "chunks", "portable", "usage"), 0)
-    return (values | {"folder": 1, "plugins": 1, "cli": 7, "__main__": 8}).get(parts[0], 3)
+    values = dict.fromkeys(("errors", "events", "event_json", "parts", "messages", "chunks", "portable", "usage", "tool_events"), 0)
+    return (values | {"folder": 1, "plugins": 1, "redact": 1, "cli": 7, "__main__": 8}).get(parts[0], 3)
 
 
 @pytest.mark.parametrize("name", MODULES)

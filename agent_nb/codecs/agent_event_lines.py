@@ -39,21 +39,6 @@ def progress_data(event: Progress) -> Any:
     return event.data if event.data is not None or not message else message
 
 
-def read_data(data: Any) -> Obj:
-    """Return the fields of a progress event from its `data`."""
-    if isinstance(data, str):
-        return {"text": data}
-    if not isinstance(data, dict):
-        return {"data": data}
-    message, percent = data.get("message", ""), data.get("percent")
-    said = {"message": message} if isinstance(message, str) and message else {}
-    if data.get("subtype") in ("stdout_chunk", "stderr_chunk") and isinstance(data.get("content"), str):
-        return {"text": data["content"], **said}
-    if isinstance(percent, int | float) and not isinstance(percent, bool) and 0 <= percent <= 100:
-        return {"fraction": float(_times(percent, 0.01)), **said}
-    return said if said and len(data) == 1 else {"data": data}
-
-
 def _times(value: float, factor: float) -> float:
     """Shift the decimal point, so that 0.07 becomes 7 and not 7.000000000000001."""
     moved = float(Decimal(repr(value)) * Decimal(repr(factor)))

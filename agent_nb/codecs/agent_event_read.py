@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..events import Call, End, Error, Event, Extension, Interrupt, Progress, Result, RunStart, Think
-from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream, read_data
+from ..tool_events import progress_fields, result_fields
+from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .correlate import GUESS, Correlator, Match
 from .losses import Losses
 from .reading import Source, arguments_of, text_of
@@ -61,7 +62,7 @@ class RunReader:
     def _progress(self, obj: Obj) -> list[Event]:
         match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "callId"))
         implicit, note = self._news(obj, match)
-        return [*implicit, self._make(Progress, obj, note, call_id=match.call_id, **read_data(obj.get("data")))]
+        return [*implicit, self._make(Progress, obj, note, call_id=match.call_id, **progress_fields(obj))]
 
     def _result(self, obj: Obj) -> list[Event]:
         name, given = text_of(obj, "toolName"), text_of(obj, "callId")
@@ -69,9 +70,7 @@ class RunReader:
             return self._unknown(obj)
         match = self._calls.result(name, given)
         implicit, note = self._news(obj, match)
-        status = "error" if obj.get("isError") is True or obj["type"] == "tool_error" else "ok"
-        content = obj.get("output", obj.get("error", ""))
-        return [*implicit, self._make(Result, obj, note, call_id=match.call_id, name=name, status=status, content=content)]
+        return [*implicit, self._make(Result, obj, note, call_id=match.call_id, name=name, **result_fields(obj))]
 
     def _news(self, obj: Obj, match: Match) -> tuple[list[Event], Obj]:
         note = {"guess": GUESS} if match.guess else {}

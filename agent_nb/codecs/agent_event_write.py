@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..events import Call, Delta, End, Error, Event, Extension, Interrupt, Node, Progress, Respond, Result, Think
-from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data, read_data
+from ..tool_events import progress_fields
+from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data
 from .base import Item, Options, note_of
 from .losses import Losses
 from .residue import restore
@@ -96,7 +97,7 @@ class AgentEventWriter:
 
     def _progress(self, event: Progress) -> list[Obj]:
         data = progress_data(event)
-        if event.data is not None and read_data(data) != {"data": event.data}:
+        if event.data is not None and progress_fields({"data": data}) != {"data": event.data}:
             self._losses.add("progress.data", "receivers take this shape of data for text or a fraction")
         if event.data is not None and event.message:
             self._losses.add("progress.message", "beside other data there is no place for it")

@@ -2,7 +2,8 @@
 
 Rules
 - A note is `extra[codec]`: what the canonical fields do not say of a line (see residue), and how it was read.
-- A foreign field is no loss elsewhere if our own fields, or other events of the run, tell the same under other names.
+- A foreign field is no loss elsewhere if our own fields, or other events of the run, tell the same under other names. What a tool printed
+  is not a loss either: it is also progress.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..events import Event
+from ..events import PRINTED, Event
 
 #: What a reader may leave in a note, and the foreign fields in it that number or name what our own fields number and name:
 #: their absence elsewhere is no loss.
@@ -44,7 +45,7 @@ def is_derived(event: Event, codec: str) -> bool:
 
 def foreign(event: Event, codec: str) -> bool:
     """True if an event holds fields that a stream of `codec` will not show: unknown ones, of ours or of another format."""
-    notes = [(key, value) for key, value in (event.extra or {}).items() if key != codec]
+    notes = [(key, value) for key, value in (event.extra or {}).items() if key not in (codec, PRINTED)]
     return any(not isinstance(value, dict) or _unknown_fields(value, event.type) for _, value in notes)
 
 

@@ -39,9 +39,10 @@ def call_value(call: CallBlock) -> dict[str, Any]:
 
 
 def result_value(result: ResultBlock) -> dict[str, Any]:
-    """Return a result as both text dialects write it (seed 000, results)."""
+    """Return a result as both text dialects write it (seed 000, results); `printed` beside it where the tool has printed something."""
     content = result.content if result.value is None else result.value
-    return {"tool": result.name, "status": "error" if result.error else "success", "content": content}
+    printed = {"printed": result.printed} if result.printed else {}
+    return {"tool": result.name, "status": "error" if result.error else "success", "content": content, **printed}
 
 
 def encodable(text: str) -> str:

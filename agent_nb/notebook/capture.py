@@ -1,4 +1,4 @@
-"""What a main-thread job prints, shows and raises, taken from the shell for the time of the job.
+"""What a main-thread job prints, shows and raises, taken from the shell for the time of the job; and the bars of tqdm in any tool.
 
 Why: code that a model runs in the user's namespace must not scatter its output below our card, and its traceback must not
 turn the cell red. Text goes to the tool as progress; the value of the last expression and errors become its result.
@@ -10,6 +10,8 @@ Rules
 - Everything is put back when the job ends, unless somebody has replaced it meanwhile: then it is theirs, and what we leave
   behind passes everything through.
 - In a terminal a display is printed, and so taken as text anyway.
+- A bar of `tqdm.notebook` (which `tqdm.auto` is in a kernel) is a widget; inside a tool it is not displayed, and each of its moves is
+  told to the tool as the line that the text form would draw. Outside of tools it is displayed as ever.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..tools.capture import captured
+from ..tools.capture import captured, say
 from ..tools.display import bundle, without_hidden
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+TQDM = ("tqdm.notebook", "TqdmHBox")
+_users = 0
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar("agent_nb_capture", default=None)
 
 
@@ -94,6 +98,33 @@ def capturing(
             _current.reset(token)
             for put_back in reversed(undo):
                 put_back()
+
+
+@contextmanager
+def bars(shell: Any) -> Iterator[None]:
+    """Have the bars that tqdm displays inside tools moved in their cards."""
+    global _users  # noqa: PLW0603  (runs overlap, the formatter is one)
+    formatter = shell.display_formatter.ipython_display_formatter
+    _users += 1
+    formatter.for_type_by_name(*TQDM, lambda box: _follow(box, shell))
+    try:
+        yield
+    finally:
+        _users -= 1
+        if not _users:
+            formatter.pop(".".join(TQDM), None)
+
+
+def _follow(box: Any, shell: Any) -> None:
+    """Tell the tool of this context how far the bar in `box` is, now and whenever it moves; without a tool display it."""
+
+    def tell(*_: Any) -> bool:
+        return say(f"\r{box!r}")
+
+    if tell():
+        box.children[-1].observe(tell, "value")  # the figures right of the bar change with every move
+    else:
+        shell.display_pub.publish(data=box._repr_mimebundle_())
 
 
 def _swap(owner: Any, name: str, new: Any) -> Callable[[], None]:

@@ -35,11 +35,13 @@ from ..replay import Resume
 from ..run import Run
 from ..stream import Replay, Stream
 from ..tools.base import Asker
+from ..tools.capture import shown
 from ..view.live import open_view
 from ..view.renderer import HERTZ
 from . import trusting
 from .again import RunLive
 from .asking import either_asker, stdin_asker
+from .capture import bars
 from .cell import RERUN
 from .cellend import DRIFT, CellEnd
 from .conversations import remarks
@@ -74,7 +76,7 @@ class CellRun(CellEnd):
 
     async def _run(self, interrupts: Interrupts) -> Run:
         """Run the cell and leave what stays of it; return the run. Raises AgentCellError."""
-        with self._held:
+        with self._held, shown(), bars(self.session.shell):
             try:
                 driver = Driver(self.session.shell, interrupts)
                 await driver.drive(lambda: self._make(driver))

@@ -18,7 +18,7 @@ import contextvars
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import published
@@ -33,7 +33,7 @@ from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
 from ..view.renderer import HERTZ
 from .asking import Clicks, either_asker, stdin_asker
-from .capture import active
+from .capture import active, bars
 from .cell import Cell, Cells, content_hash
 from .frontend import can_click, headless, may_click, view_kind
 from .interrupts import Interrupts
@@ -94,6 +94,8 @@ class Awaited(Waiting):
             stream.log, kind=self._kind, actions=actions(self.stop, stream.questions), publish=publish,
             can_click=lambda: can_click(shell, self._cell), hz=UNSEEN if headless(self._cell) else HERTZ,
         )  # fmt: skip
+        self._held = ExitStack()
+        self._held.enter_context(bars(shell))
 
     def _asker(self) -> Any:
         host: Any = _Here(self.interrupts)  # only its `call` is needed
@@ -105,6 +107,7 @@ class Awaited(Waiting):
     def close(self) -> None:
         """Leave the static view and the record, and the run in the namespace."""
         try:
+            self._held.close()
             self._leave()
         finally:
             super().close()

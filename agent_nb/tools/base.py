@@ -16,26 +16,35 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from ..messages import ToolSpec
+from ..tool_events import meaning, progress_fields
 
 Effect = Literal["none", "kernel", "outside"]
 
 
 class Update(msgspec.Struct, frozen=True):
-    """News of a running tool: one of `text`, `fraction` (0 to 1) or `data`, with an optional `message`."""
+    """News of a running tool: one of `text`, `fraction` (0 to 1) or `data`, with an optional `message`.
+
+    `printed`: the text was printed to stdout; the model reads it beside the result.
+    """
 
     text: str = ""
     fraction: float | None = None
     data: Any = None
     message: str = ""
+    printed: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a call ended: `content` for the model (text or JSON value), `display` a mime bundle for people."""
+    """How a call ended: `content` for the model (text or JSON value), `display` a mime bundle for people.
+
+    `printed`: what the tool printed, where that is known from a record and not from its updates.
+    """
 
     status: Literal["ok", "error", "denied", "cancelled", "timeout"]
     content: Any = ""
     display: dict[str, Any] | None = None
     duration: float = 0.0
+    printed: str = ""
 
 
 class Host(Protocol):
@@ -110,6 +119,8 @@ class ToolContext:
     def progress(self, value: Any = None, *, message: str = "") -> None:
         """Report progress: a str is output text, a float in 0..1 or an int 0 or 1 a fraction, anything else JSON data.
 
+        Data is shown as it is, but for a bar (`{"percent": 65}`, `{"done": 3, "total": 10, "unit": "rows"}`) and for output
+        (`{"subtype": "stdout_chunk", "content": "…"}`); its `message` stands beside the bar.
         Safe to call from any thread. Raises TypeError if the value is no JSON, and Cancelled once the call is to stop,
         so that a loop which reports progress ends by itself.
         """
@@ -124,7 +135,9 @@ def update(value: Any, message: str = "") -> Update:
         return Update(text=value, message=message)
     if isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1:
         return Update(fraction=float(value), message=message)
-    return Update(data=msgspec.to_builtins(value), message=message)
+    data = msgspec.to_builtins(value)
+    fields = progress_fields({"data": data}) if not meaning(data).rest else {"data": data}
+    return Update(**{**fields, **({"message": message} if message else {})})
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

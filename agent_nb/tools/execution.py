@@ -4,9 +4,11 @@ Why: the runner has calls to supervise; how a generator is stepped in a thread o
 
 Rules
 - `perform` raises nothing but the cancellation that its caller asked for; everything a tool raises becomes an Outcome.
-- What a generator yields is progress. Its result is what it returns, else the last thing it yielded that is not a fraction.
+- What a generator yields is progress. Its result is what it returns, else the last thing it yielded that is not a fraction. One that
+  yields ToolEvents (seed 003) says itself which of them is the result.
 - A synchronous generator is stepped on one thread from first to last, and closed there; between steps it is asked to stop if cancelled.
 - Values are described (repr, to_html, savefig …) where the tool ran, never on the event loop unless that costs nothing.
+- What a tool prints is progress too, `SHOWN` characters of it; where no view shows the run, as in a script, it is also printed.
 """
 
 from __future__ import annotations
@@ -14,43 +16,48 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import AbstractContextManager, aclosing, suppress
 from functools import partial
 from typing import Any
 
 from ..errors import Cancelled
+from ..events import Result
 from ..folder.imports import theirs
+from ..redact import Redaction
+from ..tool_events import adapt_tool_event, is_tool_event
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
+from .capture import captured, is_shown
 from .decorator import is_async
 from .threads import Caught, Worker, catch
 from .values import LIMIT
 
-Quiet = Callable[[], AbstractContextManager[None]]
+SHOWN = 1_000_000  # characters of what a tool prints
 _CHEAP = (str, int, float, bool, type(None), Outcome)
 
 
 async def perform(
-    tool: Tool, values: dict[str, Any], context: ToolContext, limit: int = LIMIT, quiet: Quiet = nullcontext
+    tool: Tool, values: dict[str, Any], context: ToolContext, limit: int = LIMIT, redaction: Redaction | None = None
 ) -> Outcome:
     """Call `tool` with validated `values` and return how it ended (its duration not yet set).
 
-    `limit` bounds what the model reads of the result, in characters; what the tool prints passes `quiet`. Cancelling this coroutine
-    leaves a thread behind that may still run; `context.cancel()` asks it to stop.
+    `limit` bounds what the model reads of the result, in characters; what it prints to the streams passes `redaction`.
+    Cancelling this coroutine leaves a thread behind that may still run; `context.cancel()` asks it to stop.
     """
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
     finish = partial(results.success, limit=limit, render=tool.render)
+    prints = _Prints(context, redaction or Redaction(), through=not is_shown())
     try:
         if tool.thread == "loop" or is_async(tool.invoke):
-            with quiet():
+            with prints.heard():
                 return await _resolve(call(), context, finish)
-        caught = await _elsewhere(tool, partial(_quietly, quiet, partial(_drive, call, context, finish)), context)
+        caught = await _elsewhere(tool, partial(_drive, call, context, finish, prints), context)
         if caught.error is not None:
             return results.failure(caught.error)
         if isinstance(caught.value, Outcome):
             return caught.value
-        with quiet():
+        with prints.heard():
             return await _resolve(caught.value, context, finish)
     except BaseException as error:  # a KeyboardInterrupt that leaves a task would end the event loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
@@ -76,19 +83,39 @@ async def _work(function: Callable[[], Any], name: str) -> Caught:
         raise
 
 
-def _quietly(quiet: Quiet, function: Callable[[], Any]) -> Any:
-    with quiet():
-        return function()
+class _Prints:
+    """What one call prints, as its progress."""
+
+    def __init__(self, context: ToolContext, redaction: Redaction, *, through: bool) -> None:
+        self._context = context
+        self._redaction = redaction
+        self._through = through
+        self._room = SHOWN
+
+    def heard(self) -> AbstractContextManager[None]:
+        """Take what the code of this context prints, where it runs: a tool that is left behind is not to be heard below the cell."""
+        return captured(partial(self._take, True), partial(self._take, False), through=self._through, redaction=self._redaction)
+
+    def _take(self, out: bool, text: str) -> None:
+        if self._room < 0:
+            return
+        if len(text) > self._room:
+            text, self._room = f"{text[: self._room]}\n[… no more is shown after {SHOWN:,} characters …]\n", -1
+        else:
+            self._room -= len(text)
+        with suppress(Cancelled):  # whoever prints does not expect that
+            self._context.progress(Update(text=text, printed=out))
 
 
 @theirs
-def _drive(call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome]) -> Any:
+def _drive(call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome], prints: _Prints) -> Any:
     """Call a synchronous tool; return its Outcome, or an awaitable or async generator that the event loop has to finish."""
-    value = call()
-    if inspect.isgenerator(value):
-        return finish(_step(value, context))
-    if not _unfinished(value):
-        return finish(value)
+    with prints.heard():
+        value = call()
+        if inspect.isgenerator(value):
+            return finish(_step(value, context))
+        if not _unfinished(value):
+            return finish(value)
     if context.cancelled and inspect.iscoroutine(value):
         value.close()
         raise Cancelled
@@ -137,9 +164,15 @@ async def _iterate(generator: AsyncGenerator[Any, Any], context: ToolContext) ->
 
 def _told(item: Any, context: ToolContext, last: Any) -> Any:
     """Report what a generator yielded; return what would be its result if nothing else came."""
+    if is_tool_event(item):
+        event = adapt_tool_event(item)
+        if isinstance(event, Result):
+            return Outcome(event.status, event.content)
+        context.progress(Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message))
+        return last
     told = results.news(item)
     context.progress(told)
-    if told.fraction is not None:
+    if told.fraction is not None and isinstance(item, float | int | Update):
         return last
     return (told.text if told.data is None else told.data) if isinstance(item, Update) else item
 

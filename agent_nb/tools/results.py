@@ -42,7 +42,7 @@ def news(value: Any) -> Update:
         made = update(plain(value))
     data = None if made.data is None else plain(made.data)
     fraction = made.fraction if made.fraction is None or math.isfinite(made.fraction) else None
-    return Update(text=clean(made.text), fraction=fraction, data=data, message=clean(made.message))
+    return Update(text=clean(made.text), fraction=fraction, data=data, message=clean(made.message), printed=made.printed)
 
 
 def success(value: Any, limit: int = LIMIT, render: Callable[[Any], dict[str, Any]] | None = None) -> Outcome:

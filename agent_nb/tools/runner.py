@@ -17,17 +17,18 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import anyio
 import msgspec
 
 from ..errors import Cancelled, ToolError
+from ..redact import Redaction
 from . import results
 from .approval import Approver
 from .base import Host, Outcome, Report, Tool, ToolContext, Update
-from .execution import Quiet, perform
+from .execution import perform
 from .toolset import Toolset
 from .values import LIMIT, encoded, message_of, plain
 
@@ -50,7 +51,7 @@ class ToolRunner:
 
     `limit`: calls at the same time. `timeout`: seconds per call for tools that set none (`math.inf`: no limit).
     `result_limit`: characters of a result that the model reads. `folder`: where file tools may look. `remaining`: what the run's
-    limits leave, for tools that are agents. `quiet`: what a tool prints passes it (a context manager).
+    limits leave, for tools that are agents. `redaction`: the secret filter of what tools print.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class ToolRunner:
         trace_id: str = "",
         result_limit: int = LIMIT,
         remaining: Callable[[], Mapping[str, float]] = dict,
-        quiet: Quiet = nullcontext,
+        redaction: Redaction | None = None,
     ) -> None:
         self.toolset = toolset
         self.limit = limit
@@ -76,7 +77,7 @@ class ToolRunner:
         self.trace_id = trace_id
         self.result_limit = result_limit
         self.remaining = remaining
-        self.quiet = quiet
+        self.redaction = redaction
         self._state: dict[str, Any] = {}
         self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
 
@@ -164,7 +165,7 @@ class ToolRunner:
     async def _limited(self, call: _Call, tool: Tool, values: dict[str, Any]) -> Outcome:
         """Run the tool until it ends, its time is over, or this coroutine is cancelled."""
         seconds = self.timeout if tool.timeout is None else tool.timeout
-        work = asyncio.create_task(perform(tool, values, call.context, self.result_limit, self.quiet), name=f"tool {tool.name}")
+        work = asyncio.create_task(perform(tool, values, call.context, self.result_limit, self.redaction), name=f"tool {tool.name}")
         try:
             await asyncio.wait({work}, timeout=None if math.isinf(seconds) else seconds)
         except asyncio.CancelledError:

@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ToolError
+from .console import Console
 
 LIMIT = 20_000  # characters of a result that the model reads
 _LONGEST_ERROR = 2_000
@@ -52,7 +53,7 @@ def clip(text: str, limit: int = LIMIT) -> str:
 
 
 class Collector:
-    """Gathers output text in bounded memory: its beginning and its end."""
+    """Gathers output text in bounded memory: its beginning and its end, of lines that are drawn over what stays (`console`)."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._head_size = limit - limit // 3
@@ -60,20 +61,25 @@ class Collector:
         self._head = ""
         self._tail = ""
         self._length = 0
+        self._console = Console()
 
     def add(self, text: str) -> None:
         """Take more text."""
-        self._length += len(text)
-        room = self._head_size - len(self._head)
-        self._head += text[:room]
-        self._tail = (self._tail + text[room:])[-self._tail_size :] if room < len(text) else self._tail
+        self._head, self._tail, self._length = self._with(self._console.feed(text))
 
     @property
     def text(self) -> str:
         """What was kept, with a mark where something is missing."""
-        missing = self._length - len(self._head) - len(self._tail)
+        head, tail, length = self._with(self._console.rest)
+        missing = length - len(head) - len(tail)
         mark = f"\n[… {missing:,} characters left out …]\n" if missing else ""
-        return self._head + mark + self._tail
+        return head + mark + tail
+
+    def _with(self, text: str) -> tuple[str, str, int]:
+        """Return beginning, end and length as they are with `text` added."""
+        room = self._head_size - len(self._head)
+        tail = (self._tail + text[room:])[-self._tail_size :] if room < len(text) else self._tail
+        return self._head + text[:room], tail, self._length + len(text)
 
 
 def short_repr(value: Any, limit: int = LIMIT) -> str:

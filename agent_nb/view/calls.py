@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 
 from ..event_json import decode_event
 from ..events import Approval, Call, Delta, Execute, Progress, Result, Started
-from .cardstates import Batch, CallCard
+from ..tool_events import Meaning, meaning
+from .cardstates import Batch, CallCard, Mark
 from .text import Text
 from .textcards import TextCards
+
+LINE = 400  # characters of a line of JSON
+PARTS = 4  # of the way of a bar that are marked
 
 
 class Calls(TextCards):
@@ -106,15 +111,17 @@ class Calls(TextCards):
         card = self._known_call(event.call_id)
         if card.status in {"queued", "waiting"}:  # not every format says that a call starts
             card.status, card.started = "running", event.ts
-        if event.text:
-            card.output.append(event.text)
-        fraction = event.fraction if event.fraction is not None else share_of(event.data)
-        if fraction is not None:
-            card.fraction, card.latest = fraction, event.ts
-            card.first = card.first or (fraction, event.ts)
+        found = meaning(event.data)
+        if text := event.text or found.text:
+            card.output.append(text)
+        fraction = event.fraction if event.fraction is not None else found.fraction
         if event.data is not None:
             card.data = event.data
-        card.message = event.message or card.message
+        if event.data is not None and fraction is None and not text and (found.rest or not found.message):
+            card.output.append(line_of(event.data, fresh=card.output.last(1) in {"", "\n"}))
+        card.message = event.message or found.message or card.message
+        if fraction is not None:
+            _moved(card, fraction, found, event.ts)
         self._touch(card)
 
     def _result(self, event: Result) -> None:
@@ -136,11 +143,16 @@ class Calls(TextCards):
                     card.version += 1
 
 
-def share_of(data: Any) -> float | None:
-    """Return the fraction that progress data with `done` and `total` tells, or None."""
-    if not isinstance(data, dict):
-        return None
-    done, total = data.get("done"), data.get("total")
-    if not isinstance(done, int | float) or not isinstance(total, int | float) or total <= 0:
-        return None
-    return min(1.0, max(0.0, done / total))
+def _moved(card: CallCard, fraction: float, said: Meaning, now: float) -> None:
+    """Move the bar of a call."""
+    if PARTS > int(fraction * PARTS) > int((card.fraction or 0.0) * PARTS):
+        card.marks.append(Mark(len(card.output), fraction, card.message))
+    card.fraction, card.latest, card.beside = fraction, now, said
+    card.first = card.first or (fraction, now)
+
+
+def line_of(data: Any, *, fresh: bool) -> str:
+    """Return progress data as a line of JSON, bounded; not `fresh`: it follows a line that has not ended."""
+    text = json.dumps(data, ensure_ascii=False, default=str)
+    said = text if len(text) <= LINE else f"{text[:LINE]}… {len(text) - LINE:,} more characters"
+    return f"{'' if fresh else chr(10)}{said}\n"

@@ -5,10 +5,11 @@ Rules: no event type but `Approval` is kept as it is; no node, no HTML, no widge
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dialects.native import partial_args
 from ..events import Approval, Error, Interrupt
+from ..tool_events import Meaning
 from .text import Output, Text
 
 if TYPE_CHECKING:
@@ -71,6 +72,14 @@ class RespondCard(Card):
 READABLE = 4000
 
 
+class Mark(NamedTuple):
+    """Where the bar of a call stood when its output was `at` characters long."""
+
+    at: int
+    fraction: float
+    message: str
+
+
 class CallCard(Card):
     """A tool call from its first letter to its result.
 
@@ -94,6 +103,8 @@ class CallCard(Card):
         self.first: tuple[float, float] | None = None  # the first fraction and its time, for the rate
         self.latest = 0.0  # time of the latest fraction
         self.message = ""
+        self.beside = Meaning()  # what the data of the latest fraction says beside it
+        self.marks: list[Mark] = []  # quarters of the way, for views that cannot draw a bar
         self.early = ""  # the status of a call whose result waits for its place in call order
         self.data: Any = None
         self.output = Output()

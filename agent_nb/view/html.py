@@ -85,12 +85,14 @@ def _line(node: nodes.Row) -> str:
     if not node.right:
         return f"<span{style('' if node.wrap else look.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
     live = ' aria-live="polite"' if node.live else ""
-    return f"<span{live}{style(look.LEFT)}>{left}</span> <span{style(look.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
+    said = f"<span{live}{style(look.WORDS if node.wrap else look.LEFT)}>{left}</span>"
+    return f"{said} <span{style(look.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
 
 
 def row(node: nodes.Row) -> str:
     """Return a line of its own."""
-    return f"<div{style('' if node.wrap else look.ROW, 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
+    css = look.ROW if node.right or not node.wrap else ""
+    return f"<div{style(css, 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
 
 
 def fold(node: nodes.Fold) -> str:

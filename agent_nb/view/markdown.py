@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .mathml import Formulas
 
 CARET = "▍"
+_OPENER = re.compile(r"\$|\\[(\[]|\\begin\{")
 
 
 class MarkdownStream:
@@ -38,6 +39,7 @@ class MarkdownStream:
         self.changed: int | None = None
         self._splitter = Splitter()
         self._linked: dict[int, Segment] = {}  # finished parts that may use a link definition which is still to come
+        self._with_tex: dict[int, Segment] = {}  # finished parts that may hold TeX
 
     def feed(self, text: str) -> None:
         """Add text; it is rendered when somebody looks."""
@@ -58,12 +60,17 @@ class MarkdownStream:
                 self.changed = index if self.changed is None else self.changed
 
     def tail(self, *, caret: bool = False) -> str:
-        """Return the HTML of the open end; `caret` marks where the text will go on."""
+        """Return the HTML of the open end, its formulas as code; `caret` marks where the text will go on."""
         self.advance()
         segment = self._splitter.tail()
         if not self._splitter.rest.strip():
             return ""
-        return self._html(Segment(sensible(segment.source, caret=caret), segment.first, True, segment.number))
+        return self._html(Segment(sensible(segment.source, caret=caret), segment.first, True, segment.number), unset=True)
+
+    def unset(self, start: int) -> str:
+        """Return the finished parts from the `start`-th on with their formulas as code, for where nobody typesets them."""
+        rest = range(start, len(self.frozen))
+        return "".join(self._html(self._with_tex[n], unset=True) if n in self._with_tex else self.frozen[n] for n in rest)
 
     def html(self) -> str:
         """Return the whole as it looks now."""
@@ -71,16 +78,19 @@ class MarkdownStream:
 
     def _freeze(self, *, final: bool) -> None:
         for segment in self._splitter.finished(final=final):
+            kept = Segment(segment.source, segment.first, segment.last, segment.number)
             if "[" in segment.source:
-                self._linked[len(self.frozen)] = Segment(segment.source, segment.first, segment.last, segment.number)
+                self._linked[len(self.frozen)] = kept
+            if _OPENER.search(segment.source):
+                self._with_tex[len(self.frozen)] = kept
             self.frozen.append(self._html(segment))
 
-    def _html(self, segment: Segment) -> str:
-        from .mdhtml import FORMULAS, tokens_html
+    def _html(self, segment: Segment, *, unset: bool = False) -> str:
+        from .mdhtml import FORMULAS, UNSET, tokens_html
 
         references = self._splitter.references
         tokens = segment.tokens or [t for block in parse(segment.source, references)[0] for t in block.tokens]
-        env = {FORMULAS: self._formulas} if self._formulas is not None else {}
+        env = {UNSET: unset} if self._formulas is None else {FORMULAS: self._formulas}
         html = clean(tokens_html(tokens, env, first=segment.first, last=segment.last, number=segment.number))
         return html if self._formulas is None else self._formulas.fill(html)
 
@@ -121,11 +131,12 @@ _DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-*:?[ \t|:-]*\Z")
 
 
 def sensible(source: str, *, caret: bool = False) -> str:
-    """Return an unfinished source as it will most probably read: half a marker hidden, open emphasis and code closed, a table begun."""
+    """Return an unfinished source as it will most probably read: half a marker hidden, open emphasis, code and formulas closed, a table
+    begun."""
     head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
     if in_fence(source):
         return source
-    if begun := _table(source):
+    if (begun := _table(source)) or (begun := _display(source)):
         return begun
     if _UNDECIDED.match(line):
         return head
@@ -150,23 +161,57 @@ def _table(source: str) -> str:
         top = last
     else:
         return ""
-    header = lines[top].strip()
+    header = _LONE.sub("", _formula(lines[top].strip()))
     cells = max(1, header.strip("|").count("|") + 1)
     closed = header if header.endswith("|") and len(header) > 1 else header + " |"
     return "\n".join([*lines[:top], closed, "|" + "---|" * cells])
 
 
-def _begins_table(lines: list[str], at: int) -> bool:
-    return lines[at].lstrip().startswith("|") and (at < 1 or "|" not in lines[at - 1])
+def _display(source: str) -> str:
+    """Return a source whose last block is a formula that has not ended, with its end; "" when it is none."""
+    start = source.rfind("\n\n") + 2 if "\n\n" in source else 0
+    begun = _DISPLAY.match(source, start)
+    if begun is None:
+        return ""
+    formula = begun[2].rstrip().rstrip("\\$")
+    return f"{source[:start]}{begun[1]}{formula}{_CLOSE[begun[1].strip()]}" if formula.strip() else source[:start]
+
+
+_CLOSE = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
+_DISPLAY = re.compile(r"( {0,3}(?:\$\$|\\\[))((?:(?!\$\$|\\\]).)*)\Z", re.DOTALL)
+_WHOLE = re.compile(
+    r"`[^`]*`|\$\$[^$]+\$\$|(?<!\$)\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?!\d)|\\\((?:(?!\\\)).)*\\\)|\\\[(?:(?!\\\]).)*\\\]", re.DOTALL
+)
+_BEGUN = re.compile(
+    r"(?:(?P<two>\$\$)[^$]{0,999}\$?|(?P<paren>\\[(\[])(?:(?!\\[()[\]]).){0,999}"
+    r"|(?<![\w\\$])(?P<one>\$)(?![\s\d])(?:(?!\\[()[\]])[^$\n]){0,80})\Z", re.DOTALL
+)  # fmt: skip
+_WORDS = re.compile(r"[A-Za-z]{3,},? [A-Za-z]{2,}")
+_TEX = re.compile(r"[\\^_{}=+<>]")
+_LONE = re.compile(r"(?<!\\)\\\Z")  # may become anything
+
+
+def _formula(text: str) -> str:
+    """Return running text with a formula that has begun closed, or hidden when nothing of it has come; a price and `$HOME` are text."""
+    rest = _WHOLE.sub(lambda m: " " * len(m.group()), text)
+    begun = _BEGUN.search(rest)
+    if begun is None:
+        return text
+    opener, start = begun[begun.lastgroup or 0], begun.end(begun.lastgroup or 0)
+    formula = text[start:].rstrip("\\$ \n")
+    if opener == "$" and _WORDS.search(rest, start) and not _TEX.search(rest.rstrip("\\"), start):
+        return text
+    return f"{text[: begun.start()]}{opener}{formula}{_CLOSE[opener]}" if formula.strip() else text[: begun.start()]
 
 
 def _closed(text: str) -> str:
-    """Return running text with open code, emphasis and links closed."""
+    """Return running text with open code, formulas, emphasis and links closed."""
     if text.count("`") % 2:
         return text + "`"
+    text = _LONE.sub("", _formula(text))
     text = _LINK.sub(r"\1", text)
     text = _OPEN_TEXT.sub(r"\1", text)
-    bare = re.sub(r"`[^`]*`", "", text)
+    bare = _WHOLE.sub("", text)
     stripped = text.rstrip(" ")
     if bare.count("**") % 2:
         return stripped.removesuffix("**") if stripped.endswith("**") else stripped.removesuffix("*") + "**"

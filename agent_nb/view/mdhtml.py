@@ -3,7 +3,8 @@
 Rules
 - Styles are inline (`look`), because a saved notebook has no style sheet of ours; code is coloured by `highlight`.
 - `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on lines of their own, `\\begin{…}…\\end{…}` go through as they were written, each in a tag of
-  its own, for the front end to typeset, or into the `FORMULAS` of the environment; what would not stay in its box (`tex`) is shown as code.
+  its own, for the front end to typeset, or into the `FORMULAS` of the environment. What would not stay in its box (`tex`) is shown as
+  code, and where nobody typesets (`UNSET`) all are.
 - Whatever else could begin a formula is divided by a tag: no front end takes two prices for one.
 - Images only from `data:`; a remote one becomes a link, since looking at an answer must not call anybody.
 - Whatever comes out goes through `clean` before it is shown.
@@ -45,6 +46,7 @@ _CLOSES = {"$$": "$$", "\\[": "\\]"}
 _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
 FORMULAS = "formulas"  # key of the renderer's environment: what takes the formulas (`mathml`)
+UNSET = "unset"  # key of the renderer's environment: nobody typesets this, so formulas are shown as code
 ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
 
@@ -198,8 +200,20 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
     if not tex.harmless(formula):
         return pre(formula, "latex") if block else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
     formulas = env.get(FORMULAS)
-    said = escape(formula) if formulas is None else formulas.put(formula)
+    if env.get(UNSET):
+        said = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
+    else:
+        said = escape(formula) if formulas is None else formulas.put(formula)
     return f'<p style="margin:{_SPACE}">{said}</p>\n' if block else f"<span>{said}</span>"
+
+
+def bare(formula: str) -> str:
+    """Return a formula without its delimiters; an environment is itself one."""
+    text = formula.strip()
+    if text.startswith("\\begin"):
+        return text
+    size = 1 if text.startswith("$") and not text.startswith("$$") else 2
+    return text[size:-size].strip()
 
 
 def _text(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:

@@ -1,8 +1,8 @@
 """Markdown source → segments that are finished for good, each a source that stands for itself.
 
 How: complete lines of the open end are parsed; every top-level block but the last is finished, since CommonMark reads line by line and
-a later line can only change the last block. Long lists, tables, code and endless paragraphs are cut (at items, rows, lines), so that
-the open end stays short. Where they are cut depends on the text alone, never on how it arrived.
+a later line can only change the last block; the last too if an empty line ends its kind. Long lists, tables, code and endless paragraphs
+are cut (at items, rows, lines), so that the open end stays short. Where they are cut depends on the text alone, never on how it arrived.
 
 Rules: any split of the text gives the same segments; the work is linear in the text.
 """
@@ -21,7 +21,9 @@ from .mdhtml import OPEN_END, parser
 
 WINDOW = 48_000  # characters parsed at once
 LINE = 4_000  # characters after which a line without end is broken
-LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000), "": (10**9, 6_000)}  # units, characters of a page
+LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000)}  # units, characters of a page
+LIMIT = (10**9, 6_000)  # of other kinds
+ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # what an empty line ends
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -41,7 +43,7 @@ class Block:
         self.tokens = tokens
         self.start, self.end = tokens[0].map or [0, 0]
         kind = tokens[0].type
-        self.kind = "list" if kind.endswith("_list_open") else kind.removesuffix("_open") if kind in {"table_open", "fence"} else ""
+        self.kind = "list" if kind.endswith("_list_open") else kind.removesuffix("_open")
 
     def units(self) -> list[int]:
         """Return the lines at which the parts begin between which the block may be cut."""
@@ -105,14 +107,14 @@ class Splitter:
         source = self.open.head + window
         blocks, found = parse(source, self.references, open_end=not whole)
         lines = [0, *accumulate(len(line) for line in lines_of(source))]
-        finished = blocks if whole else blocks[:-1]
-        for block in finished:
+        ended = whole or (bool(blocks) and blocks[-1].kind in ENDED and source.endswith("\n\n"))
+        for block in blocks if ended else blocks[:-1]:
             out.extend(self._cut(block, source, lines)[0])
             self.open = Open()
-        if whole:
+        if ended:
             self.references.update(found)
-            self.rest = ""
-            return False
+            self.rest = self.rest[len(window) :]
+            return not whole
         return self._leave(blocks[-1:], found, source, lines, out)
 
     def _leave(self, last: list[Block], found: dict[str, Any], source: str, lines: list[int], out: list[Segment]) -> bool:
@@ -132,7 +134,7 @@ class Splitter:
         """Return the pages of a block, and for each page after the first the line it begins at and what it goes on from."""
         here = self.open if block.start == 0 else Open()
         units = block.units()
-        marks = cuts(units, block.end, lines, LIMITS[block.kind])
+        marks = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
         if not marks:
             text = source[lines[block.start] : lines[block.end]]
             return [Segment(text, not here.cut, True, here.number, None if here.cut else block.tokens)], []

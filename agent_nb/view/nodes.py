@@ -37,7 +37,8 @@ class T(Node, frozen=True, eq=False):
 
 
 class Row(Node, frozen=True, eq=False):
-    """One line: `left` is cut with an ellipsis when there is no room, `right` never. `live`: a polite live region. `wrap`: may break."""
+    """One line: `left` is cut with an ellipsis when there is no room, `right` never. `live`: a polite live region. `wrap`: `left` breaks
+    and is not cut."""
 
     left: tuple[T, ...]
     right: tuple[T, ...] = ()

@@ -5,7 +5,8 @@ Why: `ipython` and `jupyter console` show no widgets and no updates of a display
 How: what is new in the cards since the last time is printed, in the order of the cards; an open card holds up those after it, so that
 two tools at once do not tear each other's lines apart.
 
-Rules: the text ends up the same however often it was asked for; nothing is printed twice; hostile characters are made visible.
+Rules: the text ends up the same however often it was asked for; nothing is printed twice, a bar is a line at each quarter of its way;
+what a question on the keyboard has shown is not shown again; hostile characters are made visible.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from . import plain, safe
 from .cards import retry
 from .cards.base import Context, Thoughts, draw
-from .cards.call import outcome
+from .cards.call import called_with, outcome
 from .cardstates import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
 from .layout import page
 from .nodes import Fold, Page
@@ -37,6 +38,7 @@ class TextPainter:
         self._at = 0  # the card that is being printed
         self._said: set[str] = set()  # what of that card is printed
         self._letters = 0  # of its text
+        self._marks = 0  # of its way
         self._text: Text | None = None  # which text that was
         self._begun = self._ended = False
         self._midline = False
@@ -47,7 +49,7 @@ class TextPainter:
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Print what is new. Returns 1 if there was something."""
-        before = self._letters, self._at, len(self._said), self._begun
+        before = self._letters, self._marks, self._at, len(self._said), self._begun
         if not self._begun and view.model:
             self._begun = True
             self._line(f"● {view.model}", "head")
@@ -55,16 +57,16 @@ class TextPainter:
             card = view.cards[self._at]
             if isinstance(card, NoteCard) and card is view.cards[-1] and now is not None:
                 break  # it may still gather more
-            self._card(card)
+            self._card(card, replayed=bool(view.badge))
             if not card.done:
                 break
-            self._at, self._letters = self._at + 1, 0
+            self._at, self._letters, self._marks = self._at + 1, 0, 0
             self._said = set()
         if now is None and not self._ended and view.status not in {"", "running"}:
             self._end(view)
-        return int(before != (self._letters, self._at, len(self._said), self._begun))
+        return int(before != (self._letters, self._marks, self._at, len(self._said), self._begun))
 
-    def _card(self, card: Card) -> None:
+    def _card(self, card: Card, *, replayed: bool) -> None:
         if isinstance(card, UserCard | PlanCard):
             return  # the one stands in the cell above, the other is printed when it grows no more
         if isinstance(card, ThinkCard):
@@ -74,7 +76,7 @@ class TextPainter:
                 self._turn("answer")
             self._flow(card.text, "", card.done)
         elif isinstance(card, CallCard):
-            self._call(card)
+            self._call(card, replayed=replayed)
         elif isinstance(card, RetryCard):
             self._retry(card)
         elif card.done:
@@ -101,19 +103,30 @@ class TextPainter:
         if card.done:
             self._node(card)
 
-    def _call(self, card: CallCard) -> None:
+    def _call(self, card: CallCard, *, replayed: bool) -> None:
         if card.status == "writing":
             return
         self._once("call", f"{icon(card.name)} {safe.visible(card.name)}  {safe.visible(arguments(card.args))}".rstrip())
         if card.asked is not None:
             self._once("ask", f"{INDENT}? waiting for an answer")
-        if len(card.output) > self._letters:
-            self._grow(safe.output(card.output.last(len(card.output) - self._letters)), INDENT)
-            self._letters = len(card.output)
+        if card.status not in {"queued", "waiting"} and not (_answered(card) == "stdin" and not replayed):
+            lines = plain.lines(Fold((), called_with(card), open=True))
+            self._once("code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines))
+        for mark in card.marks[self._marks :]:
+            self._output(card, mark.at)
+            self._line(f"{INDENT}{mark.fraction * 100:.0f} %  {safe.visible(mark.message)}".rstrip())
+        self._marks = len(card.marks)
+        self._output(card, len(card.output))
         if card.done:
-            mark = "".join(t.text for t in chip(card.status, duration(card.duration) if card.duration else ""))
+            chipped = "".join(t.text for t in chip(card.status, duration(card.duration) if card.duration else ""))
             body = plain.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
-            self._once("result", "\n".join([*body, INDENT + mark]))
+            self._once("result", "\n".join([*body, INDENT + chipped]))
+
+    def _output(self, card: CallCard, end: int) -> None:
+        """Print what is new of the output of a call, up to a place in it."""
+        if end > self._letters:
+            self._grow(safe.output(card.output.last(len(card.output) - self._letters)[: end - self._letters]), INDENT)
+            self._letters = end
 
     def _flow(self, text: Text, indent: str, done: bool) -> None:
         """Print what is new of a growing text; one that begins otherwise than what was printed is printed from its beginning."""
@@ -166,3 +179,8 @@ class TextPainter:
         whole: Page = page(view, self._context)
         for section in (s for s in whole.sections if s.key in {"header", "footer"}):
             self._line(plain.draw(section), "end")
+
+
+def _answered(card: CallCard) -> str:
+    """Return who answered the question about a call, "" when nobody was asked."""
+    return card.approval.by if card.asked is not None and card.approval is not None else ""

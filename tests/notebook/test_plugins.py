@@ -12,7 +12,7 @@ from agent_nb.errors import PluginError, UsageError
 from agent_nb.models import choose
 from agent_nb.tools.toolset import available, resolve
 from agent_nb.view.cards import base
-from agent_nb.view.cards.base import Context, custom_result
+from agent_nb.view.cards.base import Context, custom
 from agent_nb.view.cardstates import CallCard
 from agent_nb.view.nodes import Bar, Box, Code, Node, Page, Pre, Row, Stack, T, Table, unfit
 
@@ -113,9 +113,9 @@ def test_a_name_that_the_broken_one_may_have_had_says_so(broken):
 def test_its_card_is_replaced_by_words_and_the_sound_one_drawn(broken):
     state = CallCard("c")
     state.name = "sound_tool"
-    assert custom_result(state, Context()).text == "sound card"
+    assert custom("tool", state, Context()).text == "sound card"
     state.name = "broken_tool"
-    box = custom_result(state, Context())
+    box = custom("tool", state, Context())
     assert isinstance(box, Box)
     assert "of the package broken-pkg cannot be used" in box.children[0].left[0].text
 

@@ -58,3 +58,21 @@ def test_a_question_is_answered_on_the_keyboard(terminal):
     assert "answered = 6 * 7" in terminal.expect(r"Allow it\?.*: ")
     terminal.cell("y")
     assert "42" in terminal.cell("answered")
+
+
+def test_the_code_of_a_call_that_ran_unasked_is_printed(terminal):
+    call = '<execute>[{"name": "python", "args": {"code": "total = 0\\nfor n in range(10):\\n    total += n"}}]</execute>'
+    terminal.cell(f"model = Scripted([{call!r}, 'done'])")
+    said = terminal.cell("%%agent -m model -t python --approve auto", "hi", "", "")
+    assert "    │ total = 0\n    │ for n in range(10):\n    │     total += n\n" in said
+
+
+def test_what_a_tool_prints_is_in_the_text_once_and_its_bar_is_a_few_lines(terminal):
+    body = r"print('loading'); [print(f'\r{n}%| | {n}/100 [00:01<00:01, 1.0it/s]', end='', flush=True) for n in range(101)]; return 7"
+    terminal.cell("def train() -> int:", "    'Train.'", f"    {body}", "")
+    call = '<execute>[{"name": "train", "args": {}}]</execute>'
+    terminal.cell(f"model = Scripted([{call!r}, 'done'])")
+    said = terminal.cell("%%agent -m model -t train", "hi", "", "")
+    assert said.count("loading") == 1
+    assert said.count("it/s") <= 3
+    assert "\r" not in said

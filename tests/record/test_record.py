@@ -262,7 +262,7 @@ def test_arguments_keep_the_order_in_which_the_model_wrote_them(padding, monkeyp
     assert list(card.args) == list(WRITTEN)
     frames = [json.loads(line) for line in encode(again, "loom")]
     assert list(next(f["arguments"] for f in frames if f["type"] == "tool_call")) == list(WRITTEN)
-    assert list(again.to_frame("calls")["args"][0]) == [*WRITTEN, "a new one"]
+    assert list(again.to_frame("all calls")["args"][0]) == [*WRITTEN, "a new one"]
 
 
 FOREIGN = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from html import unescape
 
 import pytest
 from hypothesis import given, settings
@@ -203,3 +205,78 @@ def test_a_growing_text_keeps_its_stream():
     text.append("\n\nc")
     assert stream_of(text, closed=False) is first
     assert "".join(stream_of(text, closed=True).frozen) == render("# A\n\nb\n\nc")
+
+
+FORMULAS = r"""The roots of $ax^2 + bx + c = 0$ are
+
+$$x_{1,2} = \frac{-b \pm \sqrt{b^2 - 4ac}}{2a},$$
+
+and with \(a = 1\) they cost $5 or $6, set $HOME to it. **Bold $a*b$** and $$z^2$$ inline \[
+q_1
+\]
+
+\[
+\int w
+\]
+
+| $a_1$ | b |
+|---|---|
+| \(x^2\) | $y_2$ |
+
+- item $x_1$
+- `code $x` and $\alpha$ end
+
+done"""
+
+
+def seen(html: str) -> str:
+    """Return what is read outside of code."""
+    return unescape(re.sub(r"<[^>]+>", "", re.sub(r"<code.*?</code>|<pre.*?</pre>", "", html, flags=re.DOTALL)))
+
+
+def test_no_formula_is_ever_half_raw_while_the_text_grows():
+    for end in range(1, len(FORMULAS) + 1):
+        stream = MarkdownStream()
+        stream.feed(FORMULAS[:end])
+        text = seen(stream.tail() + stream.unset(0))
+        assert not re.search(r"\\|\^|_|\$(?!5|6|HOME)|[\[\]]", text), (FORMULAS[:end][-30:], text)
+
+
+def test_a_finished_formula_is_left_to_the_front_end_and_is_code_until_then():
+    stream = MarkdownStream()
+    stream.feed("Let $x^2$ be.\n\n$$\ny_1\n$$\n\nMore")
+    stream.advance()
+    assert [piece for piece in stream.frozen if "$" in piece] == stream.frozen
+    assert re.findall(r"<code[^>]*>(.*?)</code>", stream.unset(0)) == ["x^2", "y_1"]
+    assert "$" not in stream.unset(0)
+
+
+@pytest.mark.parametrize(
+    ("source", "reads"),
+    [
+        ("a $", "a"), ("a $x", "a x"), ("a $x$", "a x"), ("a $5", "a $5"), ("a $x + y$ b", "a x + y b"), ("a \\", "a"), ("a \\(", "a"),
+        ("a \\(x", "a x"), ("a \\(x\\", "a x"), ("$$", ""), ("$$\nx", "x"), ("$$x$", "x"), ("set $HOME to", "set $HOME to"),
+        ("`a $x", "a $x"), ("a \\\\", "a \\"), ("x $" + "a b c " * 20, "x $" + "a b c " * 19 + "a b c"),
+    ],
+)  # fmt: skip
+def test_how_an_unfinished_formula_reads(source, reads):
+    stream = MarkdownStream()
+    stream.feed(source)
+    assert unescape(re.sub(r"<[^>]+>", "", stream.tail())).strip() == reads
+
+
+@pytest.mark.parametrize("block", ["A paragraph.", "# A heading", "$$\nx\n$$", "| a |\n|---|\n| b |"])
+def test_an_empty_line_finishes_a_block_that_it_ends(block):
+    stream = MarkdownStream()
+    stream.feed(f"{block}\n\nNext")
+    stream.advance()
+    assert len(stream.frozen) == 1
+    assert stream.tail() == render("Next")
+
+
+@pytest.mark.parametrize("block", ["- a", "    code", "```\na"])
+def test_a_block_that_may_go_on_after_an_empty_line_stays_open(block):
+    stream = MarkdownStream()
+    stream.feed(f"{block}\n\n")
+    stream.advance()
+    assert stream.frozen == []

@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.log import EventLog
-from agent_nb.view.calls import share_of
+from agent_nb.tool_events import meaning
 from agent_nb.view.cardstates import Batch, CallCard, Card, ErrorCard, NodeCard, NoteCard, RespondCard, ThinkCard
 from agent_nb.view.state import RunView, first_piece
 from agent_nb.view.text import Output, Text
@@ -204,7 +204,7 @@ def test_the_figures_of_the_run_come_from_the_last_metric(rich):
      ({"done": "1", "total": 4}, None)],
 )  # fmt: skip
 def test_progress_data_with_done_and_total_is_a_share(data, share):
-    assert share_of(data) == share
+    assert meaning(data).fraction == share
 
 
 def test_text_gives_its_end_without_losing_the_rest():

@@ -50,6 +50,14 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
     return _plain(args, cut=False)
 
 
+def change(state: CallCard) -> tuple[Node, ...]:
+    """Return what a decided call was to change, as the question showed it; () without a preview, or when other arguments were approved."""
+    asked, settled = state.asked, state.approval
+    if asked is None or settled is None or not (asked.extra or {}).get("preview") or settled.args not in (None, asked.args):
+        return ()
+    return _change(state, asked.args if asked.args is not None else state.args)
+
+
 def _plain(args: dict[str, Any], *, cut: bool) -> tuple[Node, ...]:
     """Return the arguments; under a preview (`cut`) long texts are left to it."""
     long = {k: v for k, v in args.items() if isinstance(v, str) and (len(v) > 80 or "\n" in v)}

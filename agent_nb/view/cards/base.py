@@ -1,7 +1,18 @@
 """What a card is: a function from the state of one card to a node, and how it is found.
 
-Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the group `agent_nb.cards`; an entry point
-named `tool-NAME` draws the result of the tool NAME and gets the call's whole state.
+Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the group `agent_nb.cards`. An entry point
+named `tool-NAME` draws the result of the tool NAME, one named `progress-NAME` what a running call of it has to show; both get the call's
+whole state (`cardstates.CallCard`: `data` is the latest that it reported, `output` what it wrote), and None leaves it to the usual card.
+
+    # my_package/cards.py
+    from agent_nb.view.nodes import Bar
+
+    def epochs(state, context):
+        return Bar(state.data["epoch"] / 10, f"epoch {state.data['epoch']} of 10") if state.data else None
+
+    # pyproject.toml
+    [project.entry-points."agent_nb.cards"]
+    progress-train = "my_package.cards:epochs"
 
 Rules: a card is pure: the same state and context give equal nodes; it returns None to show nothing; what a card of another package
 raises, or returns that is not a node, is named in its place.
@@ -63,9 +74,9 @@ def draw(state: Any, context: Context, kind: str = "") -> Node | None:
     return card(state, context)
 
 
-def custom_result(state: CallCard, context: Context) -> Node | None:
-    """Return what an installed card for this tool makes of its result, or None when there is no such card."""
-    name = f"tool-{state.name}"
+def custom(part: Literal["tool", "progress"], state: CallCard, context: Context) -> Node | None:
+    """Return what an installed card makes of this part of a call, or None when there is no such card or it leaves it to the usual one."""
+    name = f"{part}-{state.name}"
     if name not in _custom():
         return None
     try:
@@ -80,7 +91,7 @@ def custom_result(state: CallCard, context: Context) -> Node | None:
 
 @cache
 def _custom() -> frozenset[str]:
-    return frozenset(n for n in plugins.names("view.cards") if n.startswith("tool-"))
+    return frozenset(n for n in plugins.names("view.cards") if n.startswith(("tool-", "progress-")))
 
 
 def shown(cards: list[Card], context: Context) -> list[tuple[Card, Node]]:

@@ -1,6 +1,6 @@
 """A tool call: what was asked, how it goes, what came of it.
 
-Open calls show their arguments, progress and the end of their output; finished ones are a line that opens.
+Open calls show their progress and the end of their output, and open to their code; finished ones are a line that opens.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 from .. import values
 from ..cardstates import CallCard
-from ..nodes import Bar, Code, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
+from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
 from ..words import arguments, chip, clip, count, duration, icon, join, plural, short
 from .approval import card as question
-from .approval import decided
-from .base import Context, custom_result
+from .approval import change, decided
+from .base import Context, custom
 from .node import nested
 
 TAIL = 1600  # characters of output shown while the call runs
@@ -45,13 +45,29 @@ def _open(state: CallCard, context: Context) -> Node:
     if state.status == "waiting":
         asked = question(state, context)
         parts.extend((asked,) if asked else ())
-    if state.fraction is not None:
-        parts.append(Bar(state.fraction, progress(state, context.now), name=state.name))
-    elif state.message:
-        parts.append(Row((T(state.message, tone="muted"),)))
-    if state.output:
-        parts.append(Pre(last_lines(state.output.last(TAIL))))
+    elif state.status != "writing":
+        parts.extend(_given(state))
+    mine = custom("progress", state, context)
+    parts.extend(_progress(state, context) if mine is None else (mine,))
     return Stack((*parts, *nested(state.children, context)))
+
+
+def _given(state: CallCard) -> tuple[Node, ...]:
+    """Return what a call that runs was given, as a line that opens."""
+    given = called_with(state)
+    long = [n for n in given if isinstance(n, Code | Diff)]
+    diff, code = any(isinstance(n, Diff) for n in long), any(isinstance(n, Code) and n.language for n in long)
+    lines = sum(n.text.rstrip().count("\n") + 1 for n in long)
+    title = ("Changes" if diff else "Code" if code else "Arguments") + (f" — {plural(lines, 'line')}" if lines else "")
+    return (Fold((Row((T(title, tone="muted"),)),), given, accordion=True, title=title),) if given else ()
+
+
+def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return how far a call is and the end of its output."""
+    bar = Bar(state.fraction, progress(state, context.now), name=state.name) if state.fraction is not None else None
+    message = Row((T(state.message, tone="muted"),)) if state.message else None
+    output = Pre(last_lines(state.output.last(TAIL))) if state.output else None
+    return tuple(node for node in (bar or message, output) if node is not None)
 
 
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
@@ -67,7 +83,8 @@ def _closed(state: CallCard, context: Context) -> Node:
     right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
     result = _result(state, context)
     shown = () if about and said(result) == about else result
-    body = (*_arguments(state, about), *_decision(state), *nested(state.children, context), *_output(state), *shown)
+    output = () if beyond_output(state, context) is not None else _output(state)
+    body = (*called_with(state, about), *_decision(state), *nested(state.children, context), *output, *shown)
     return Fold((Row(_head(state), right), *_lane(state)), body, open=state.status in FAILED, title=_title(state, about))
 
 
@@ -94,8 +111,11 @@ def _lane(state: CallCard) -> tuple[Node, ...]:
     return (Lane(max(0.0, start / whole), min(1.0, (end - start) / whole), tone, label),)
 
 
-def _arguments(state: CallCard, about: str) -> tuple[Node, ...]:
-    """Return the arguments as code, text or a tree, unless the summary line has said them all, beside what came of them."""
+def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
+    """Return the change that was approved, or the arguments as code, text or a tree; () if the summary line, which ends with `about`,
+    has said them all."""
+    if changed := change(state):
+        return changed
     if not state.args:
         raw = values.bounded(str(state.raw), 4000).strip()
         return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
@@ -134,13 +154,23 @@ def _output(state: CallCard) -> tuple[Node, ...]:
     return (fold,)
 
 
+def beyond_output(state: CallCard, context: Context) -> str | None:
+    """Return what a result that begins with the output of its call says after it, None if it does not, or has a card of its own."""
+    said = str(state.output).rstrip("\n")
+    if not said or state.status != "ok" or state.display or not isinstance(state.content, str) or not state.content.startswith(said):
+        return None
+    return state.content[len(said) :].lstrip("\n") if custom("tool", state, context) is None else None
+
+
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return what came of a finished call: how it was decided, the runs inside it, its result."""
-    return (*_decision(state), *nested(state.children, context), *_result(state, context))
+    """Return what came of a finished call whose output was shown: how it was decided, the runs inside it, its result."""
+    rest = beyond_output(state, context)
+    result = _result(state, context) if rest is None else values.text_nodes(rest)
+    return (*_decision(state), *nested(state.children, context), *result)
 
 
 def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
-    mine = custom_result(state, context)
+    mine = custom("tool", state, context)
     if mine is not None:
         return (mine,)
     if state.status == "ok":
@@ -163,13 +193,13 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
 
 
 def progress(state: CallCard, now: float | None) -> str:
-    """Return progress in words: `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message`."""
+    """Return progress in words: `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`."""
     fraction = state.fraction or 0.0
-    data = state.data if isinstance(state.data, dict) and "total" in state.data else {}
-    done, total, unit = data.get("done"), data.get("total"), data.get("unit", "")
+    rest = dict(state.beside.rest)
+    done, total, unit = rest.pop("done", None), rest.pop("total", None), rest.pop("unit", "")
     counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
     speed, left = _pace(state, total if counted else None)
-    return join(f"{fraction * 100:.0f} %", counted, speed, left, state.message)
+    return join(f"{fraction * 100:.0f} %", counted, speed, left, state.message, arguments(rest, 100))
 
 
 def _count(value: Any) -> bool:

@@ -26,7 +26,7 @@ def card(state: RunView, context: Context) -> Node:
         word, tone = phase(state)
         mark = "?" if tone == "wait" else mark
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
-    return Row(left, (T(_figures(state, context), tone="muted"),), live=True, buttons=_buttons(state, context))
+    return Row(left, (T(_figures(state, context), tone="muted"),), live=True, wrap=True, buttons=_buttons(state, context))
 
 
 def phase(state: RunView) -> tuple[str, Tone]:

@@ -5,7 +5,7 @@ a text of any length is few widgets, and every letter of it is sent again only a
 
 Rules: what is merged stands at the end of the box, because front ends make every child anew behind the first that changed; text moves
 from one widget to another within one message where it can, for between two it would be seen twice, or not at all. Parts with formulas
-are widgets of their own kind, which typeset them, and are not merged: that would typeset them again.
+are widgets of their own kind, which typeset them, and are not merged: that would typeset them again. Until then a formula is code.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from .slots import Slot
 RECENT = 4_000  # characters of finished HTML that are sent again with the open end
 SHORT = 300  # characters of an open end that is no more than a line or two
 FAN = 20  # parts of a level that become one of the next
-FORMULAS = 400  # characters of finished HTML with formulas that get a widget of their own, and more of them
-SHARE = 8  # as there are more of them: this share of what has one
+SHARE = 8  # finished HTML with formulas gets a widget of its own, more of it as there is more: this share of what has one
 MERGED = ("agent-nb-merged",)
 
 
@@ -62,14 +61,13 @@ class Prose(Slot):
         if self._enough(recent, tail, node.open):
             self._placed = len(stream.frozen)
             self._go_on(recent, tail)
-            recent = ""
-        self.kit.set(self._end, "value", self._wrapped(recent + tail))
+        self.kit.set(self._end, "value", self._wrapped(compact(stream.unset(self._placed)) + tail))
 
     def _enough(self, recent: str, tail: str, growing: bool) -> bool:
         """Return whether to go on in a new widget: there is much, and little that is open, for that is seen twice for a moment."""
         much = RECENT if len(tail) < SHORT else 2 * RECENT
-        if len(recent) > FORMULAS and has_formula(recent):
-            much = max(FORMULAS, self._formulas // SHARE)
+        if has_formula(recent):
+            much = self._formulas // SHARE
         return len(recent) > much or (not growing and has_formula(recent))
 
     def _begin(self, node: nodes.Prose) -> None:

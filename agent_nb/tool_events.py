@@ -1,0 +1,112 @@
+"""What a tool yields, in the words of seed 003: ToolEvents as events of ours, and what the data of their progress means.
+
+Why here: a native tool, a stream of another system and the view of a run must take the same data for the same text and the same bar.
+
+Rules
+- A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B); `percent` is a bar (§ 5 C), and so is `done` of a
+  `total`; what else stands beside them is `rest`.
+- All other data is left as it is: whoever shows it decides how.
+This file imports nothing of ours but values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, TypeGuard
+
+import msgspec
+
+from .errors import UsageError
+from .events import Progress, Result
+
+CHUNKS = ("stdout_chunk", "stderr_chunk")
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What progress data says: output, how far it is (0 to 1), words, and the fields that say more."""
+
+    text: str = ""
+    fraction: float | None = None
+    message: str = ""
+    rest: Mapping[str, Any] = {}
+
+
+def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress | Result:
+    """Return a ToolEvent (seed 003 § 3.2) of the call `call_id` as an event of ours: what the agent makes of it (§ 4, § 9).
+
+    `{"type": "progress", "toolName", "data"}` becomes a Progress, with text and fraction where the data says them, and
+    `{"type": "result", "toolName", "output", "isError"?}` a Result. Raises UsageError for anything else.
+    """
+    if not is_tool_event(event):
+        raise UsageError('A ToolEvent is {"type": "progress", "toolName": …, "data": …} or {"type": "result", "toolName": …, "output": …}.')
+    if event["type"] == "progress":
+        return Progress(call_id=call_id, origin="tool", **progress_fields(event))
+    return Result(call_id=call_id, name=event["toolName"], origin="tool", **result_fields(event))
+
+
+def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether a value is a ToolEvent."""
+    needed = {"progress": "data", "result": "output"}.get(str(value.get("type"))) if isinstance(value, Mapping) else None
+    return needed in value and isinstance(value.get("toolName"), str) if needed else False
+
+
+def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a Progress from a progress event of seed 003."""
+    data = event.get("data")
+    found = meaning(data)
+    said = {"message": found.message} if found.message else {}
+    if found.text or isinstance(data, str):
+        return {"text": found.text, **said}
+    if found.fraction is not None and isinstance(data, Mapping) and "percent" in data:
+        return {"fraction": found.fraction, **said}
+    return said if said and not found.rest else {"data": data}
+
+
+def result_fields(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return status and content of a Result from a result event of seed 003."""
+    failed = event.get("isError") is True or event.get("type") == "tool_error"
+    return {"status": "error" if failed else "ok", "content": event.get("output", event.get("error", ""))}
+
+
+def meaning(data: Any) -> Meaning:
+    """Return what progress data says. Never raises."""
+    if isinstance(data, str):
+        return Meaning(text=data)
+    if not isinstance(data, Mapping):
+        return Meaning()
+    text, fraction, known = next((found for read in _SHAPES if (found := read(data)) is not None), ("", None, frozenset()))
+    message = data.get("message")
+    said = message if isinstance(message, str) else ""
+    rest = {k: v for k, v in data.items() if k not in known and not (said and k == "message")}
+    return Meaning(text, fraction, said, rest)
+
+
+Found = tuple[str, float | None, frozenset[str]]  # text, fraction, and the fields that said so
+
+
+def _chunk(data: Mapping[str, Any]) -> Found | None:
+    content = data.get("content")
+    told = data.get("subtype") in CHUNKS and isinstance(content, str)
+    return (str(content), None, frozenset({"subtype", "content"})) if told else None
+
+
+def _percent(data: Mapping[str, Any]) -> Found | None:
+    percent = data.get("percent")
+    if not _number(percent) or not 0 <= percent <= 100:
+        return None
+    return "", float(Decimal(repr(percent)) * Decimal("0.01")), frozenset({"subtype", "percent"})  # 7 % is 0.07, not 0.07000000000000001
+
+
+def _counted(data: Mapping[str, Any]) -> Found | None:
+    done, total = data.get("done"), data.get("total")
+    if not _number(done) or not _number(total) or total <= 0:
+        return None
+    return "", min(1.0, max(0.0, done / total)), frozenset()  # the counts are shown beside the bar
+
+
+_SHAPES: tuple[Callable[[Mapping[str, Any]], Found | None], ...] = (_chunk, _percent, _counted)
+
+
+def _number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

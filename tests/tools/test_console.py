@@ -1,0 +1,139 @@
+"""Printed text as a screen leaves it: what stays, what was drawn over, and how far a bar is."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from agent_nb.tools.console import Console, is_bar, report, settled
+from agent_nb.tools.values import Collector
+
+BAR = "\r  0%|          | 0/5 [00:00<?, ?it/s]\r 40%|████      | 2/5 [00:00<00:00, 19.9it/s]\r100%|██████████| 5/5 [00:00<00:00, 20.1it/s]"
+UP = "\x1b[A"
+NESTED = (  # what tqdm writes for two epochs with two batches each
+    "\rE:   0%|          | 0/2 [00:00<?, ?it/s]\n\ri:   0%|          | 0/2 [00:00<?, ?it/s]" + UP
+    + "\n\ri:  50%|#####     | 1/2 [00:00<00:00, 9.00it/s]" + UP
+    + "\rE:  50%|#####     | 1/2 [00:00<00:00, 1.00it/s]\n\ri:   0%|          | 0/2 [00:00<?, ?it/s]" + UP
+)  # fmt: skip
+
+LEFT = {
+    "lines": ("a\nb\n", "a\nb\n"),
+    "a line without an end": ("a\nb", "a\nb"),
+    "line ends of Windows": ("a\r\nb\r\n\r\nc", "a\nb\n\nc"),
+    "a bar": (BAR + "\n", ""),
+    "a bar between lines": ("before\n" + BAR + "\nafter\n", "before\nafter\n"),
+    "an empty line after a bar": (BAR + "\n\nafter\n", "after\n"),
+    "a bar that was cleared": (BAR + "\r      \rnext\n", "next\n"),
+    "bars below one another": (NESTED + "\n\nend\n", "end\n"),
+    "a count that ends with a carriage return": ("step 1\rstep 2\rstep 3\rdone\n", "done\n"),
+    "a count that is the last word": ("step 1\rstep 2\r", "step 2"),
+    "a line drawn over": ("\rworking\rdone   \n", "done\n"),
+    "prints in a loop with a bar": (BAR.replace("\r", "step\n\r") + "last\n", "step\nstep\nstep\nlast\n"),
+    "prints between bars below one another": (NESTED + "a line\nanother\n", "a line\nanother\n"),
+    "a bar of somebody else": ("\r50% done\r100% done\nfoo", "100% done\nfoo"),
+    "a line of a bar that says no percentage": ("\r5it [00:00, 9.1it/s]\nend", "end"),
+    "percentages on a line of their own": ("50% of the rows\n", "50% of the rows\n"),
+}
+
+
+@pytest.mark.parametrize(("text", "left"), LEFT.values(), ids=LEFT)
+def test_what_stays_on_the_screen(text: str, left: str) -> None:
+    assert settled(text) == left
+    assert settled(left) == left
+
+
+@pytest.mark.parametrize("text", [text for text, _ in LEFT.values()], ids=LEFT)
+def test_however_the_text_is_cut_the_same_stays(text: str) -> None:
+    def taken(pieces: list[str]) -> str:
+        console = Console()
+        return "".join(console.feed(p) for p in pieces) + console.rest
+
+    for at in range(len(text) + 1):
+        assert taken([text[:at], text[at:]]) == settled(text)
+    assert taken(list(text)) == settled(text)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_open_line_that_was_given_out_is_not_given_again(whole: bool) -> None:
+    console = Console()
+    text = "a\nbc\nd\n\ne"
+    assert "".join(console.feed(c) + console.open(whole=whole) for c in text) + console.close() == text
+
+
+def test_a_line_that_goes_on_is_given_out_once() -> None:
+    console = Console()
+    assert (console.feed("Load"), console.open(whole=False)) == ("", "")
+    assert (console.feed("ing"), console.open(whole=False), console.open(whole=False)) == ("", "Load", "ing")
+    assert (console.feed(" done\nnext"), console.open()) == (" done\n", "next")
+    assert console.close() == ""
+
+
+def test_a_line_without_end_is_not_held_back() -> None:
+    console = Console()
+    given = "".join(console.feed("x" * 1_000) for _ in range(50))
+    assert len(given + console.rest) == 50_000
+    assert len(console.rest) <= 4_000
+
+
+@pytest.mark.parametrize(
+    ("line", "fraction", "message"),
+    [
+        (" 40%|████      | 2/5 [00:00<00:00, 19.9it/s]", 0.4, "2/5 · 19.9it/s"),
+        ("Epoch 1:  40%|####      | 2/5 [00:00<00:00, 19.9it/s, loss=0.3]", 0.4, "Epoch 1 · 2/5 · 19.9it/s, loss=0.3"),
+        ("  0%|          | 0/5 [00:00<?, ?it/s]", 0.0, "0/5"),
+        ("5it [00:00, 9.1it/s]", None, "5it · 9.1it/s"),
+        ("   ━━━━━━━━╸━━━ 12.3/45.0 MB 3.2 MB/s eta 0:00:11", None, "12.3/45.0 MB 3.2 MB/s eta 0:00:11"),
+        ("downloaded 62.5 %", 0.625, "downloaded"),
+        ("[=====>    ] 50% a.zip", 0.5, "a.zip"),
+        ("\x1b[32m70%\x1b[0m ready", 0.7, "ready"),
+        ("400% of what was planned", 1.0, "of what was planned"),
+        ("step 3 of 9", None, "step 3 of 9"),
+        ("x" * 900, None, "x" * 200),
+    ],
+)
+def test_what_a_line_says_of_the_way(line: str, fraction: float | None, message: str) -> None:
+    assert report(line) == (fraction, message)
+    assert is_bar(line) is ("[00:" in line)
+
+
+def statuses(text: str) -> list[tuple[float | None, str]]:
+    console = Console()
+    seen = []
+    for piece in text.split("|break|"):
+        console.feed(piece)
+        seen.append(report(console.status))
+    return [said for said, _ in itertools.groupby(seen)]
+
+
+def test_the_outer_of_two_bars_moves() -> None:
+    assert statuses(NESTED.replace(UP, UP + "|break|")) == [(0.0, "E · 0/2"), (0.5, "E · 1/2 · 1.00it/s")]
+
+
+def test_a_bar_after_a_bar_moves_too() -> None:
+    assert statuses(f"{BAR}\n|break|\r 20%|##  | 1/5 [00:00<00:04, 1.0it/s]") == [(1.0, "5/5 · 20.1it/s"), (0.2, "1/5 · 1.0it/s")]
+
+
+def test_a_bar_after_one_that_broke_off_moves_from_its_second_picture_on() -> None:
+    begun = "\r 20%|##  | 1/5 [00:00<00:04, 1.0it/s]\n"
+    assert statuses(f"{begun}|break|\r 40%|####| 2/5 [00:00<00:04, 1.0it/s]\r 60%|####| 3/5 [00:00<00:04, 1.0it/s]")[-1][0] == 0.6
+
+
+def test_a_bar_stands_while_lines_are_printed_in_its_loop() -> None:
+    assert statuses(BAR.replace("\r100", "step\n|break|\r100") + "last\n") == [(0.4, "2/5 · 19.9it/s"), (1.0, "5/5 · 20.1it/s")]
+
+
+def test_a_bar_of_somebody_else_moves_too() -> None:
+    assert statuses("\r10% done|break|\r50% done\r100% done\nsaved\n") == [(0.1, "done"), (1.0, "done")]
+
+
+def test_the_last_picture_of_a_bar_is_not_lost_when_its_line_has_ended() -> None:
+    assert statuses(f"{BAR}\nsaved\n") == [(1.0, "5/5 · 20.1it/s")]
+
+
+def test_a_collector_keeps_what_stays() -> None:
+    collector = Collector(90)
+    for _ in range(1000):
+        collector.add(BAR)
+    collector.add("\nall done\n")
+    assert collector.text == "all done\n"
