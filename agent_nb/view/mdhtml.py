@@ -197,11 +197,11 @@ def _code_inline(self: Any, tokens: Sequence[Token], index: int, options: Any, e
 
 def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     formula, block = tokens[index].content.strip(), tokens[index].type == "math_block"
-    if not tex.harmless(formula):
-        return pre(formula, "latex") if block else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
     formulas = env.get(FORMULAS)
-    if env.get(UNSET):
+    if env.get(UNSET):  # before it is judged: it may go on
         said = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
+    elif not tex.harmless(formula):
+        return pre(formula, "latex") if block else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
     else:
         said = escape(formula) if formulas is None else formulas.put(formula)
     return f'<p style="margin:{_SPACE}">{said}</p>\n' if block else f"<span>{said}</span>"
