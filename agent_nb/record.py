@@ -35,6 +35,7 @@ FORMAT = 1
 VERSION = 1  # of nb.metadata["agent_nb"]
 KEY = "agent_nb"
 LIVE = "live"  # under KEY in the metadata of an output: the id of the run that goes on in it
+BUTTON = "button"  # under KEY in the metadata of an output: the id of the run that its button is for; it is never saved
 MIME = "application/vnd.agent-nb.run+json"
 WORTH = 64  # characters from which on arguments and chunks are packed
 OUTSIDE = ("hash", "signature", "payloads")

@@ -7,8 +7,8 @@ Rules
   clicks are heard nevertheless (ipykernel 7.4); elsewhere the kernel stays free, so that they are. Whoever stops it stops the cells
   that it held up too.
 - A press while the conversation is in use starts nothing and says so.
-- The view of a replay stays with its widgets until the cell runs again; without a Jupyter server, which saves only its static form,
-  until the next cell runs.
+- The page of a replay is static; the button stands below it until it is pressed or the cell runs again, and without a Jupyter server,
+  which never saves it, until the next cell runs.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from ..stream import Replay, Stream
 from ..tape import Match
 from ..view.bundle import bundle
 from ..view.live import LiveView
+from ..view.run_live import RunLiveButton
 from .again import RunLive, until_next_cell
 from .asking import Clicks
 from .cell import Cell, content_hash
@@ -125,26 +126,23 @@ class CellEnd:
         if self._place.view is not None:
             self._swap(self._place.view, final, numbers)
         if view_kind(self.options.view, self.cell) != "text":
-            if self._place.view is None:
+            if self._place.view is None and self._place.display_id:
+                publish(final, numbers, {"display_id": self._place.display_id}, True)
+            elif self._place.view is None:
                 publish(final, numbers, {}, False)
         elif self.cell.kernel and recorded:
             publish(record, numbers, {}, False)  # the text is there already; alone the record shows nothing
 
     def _swap(self, view: LiveView, final: dict[str, Any], numbers: dict[str, Any]) -> None:
-        """Swap the live view for the static one; that of a replay stays, for its button."""
-        if self._again is None or self._choice.tape is None:
-            view.close(final, numbers)
+        """Swap the live view for the static one; that of a replay gets a button."""
+        view.close(final, numbers)
+        again, key = self._again, self.cell.key
+        if again is None or self._choice.tape is None:
             return
-        view.stay(final, numbers)
-        key, staying = self.cell.key, self.session.staying
-        staying[key] = view
-
-        def close() -> None:
-            if staying.get(key) is view:
-                del staying[key]
-                view.close(final, numbers)
-
-        until_next_cell(self.session.shell, self._again, close)
+        self._place.view, self._place.display_id = None, view.display_id
+        button = self.session.buttons[key] = RunLiveButton(publish, again.press, view.log.run)
+        again.refused = button.unpress
+        until_next_cell(self.session.shell, again, lambda: self.session.put_away(key))
 
     def _record(self, run: Run) -> dict[str, Any]:
         """Return the record of a live run, signed; that of a replay is the one it was played from."""

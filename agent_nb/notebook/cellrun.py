@@ -18,7 +18,6 @@ Rules
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -69,7 +68,7 @@ class CellRun(CellEnd):
         """Run the cell. Raises AgentCellError, and AgentStopped when somebody stopped it."""
         with cell_interrupts(self.session.shell, alone=self._taking) as interrupts:
             if not self._taking:
-                self.session.put_away(self.cell.key)
+                self.session.put_away(self.cell.key, gone=True)
             run = await self._run(interrupts)
         if interrupts.stopped:
             raise AgentStopped(interrupts.by, run)
@@ -143,8 +142,9 @@ class CellRun(CellEnd):
         )
         send(self.cell, stream.log)
         heard = UntilDrift(stream) if isinstance(stream, Replay) else stream.log
+        journal = self._journal is not None
         if self._place.view is not None:
-            self._place.view.follow(heard, badge=badge, events=taken)
+            self._place.view.follow(heard, badge=badge, events=taken, journal=journal)
             return Work(stream, agent, driver)
         self._place.view = open_view(
             heard,
@@ -155,18 +155,18 @@ class CellRun(CellEnd):
             publish=publish,
             badge=badge,
             recorded=isinstance(stream, Replay),
-            run_live=self._button() if isinstance(stream, Replay) else None,
+            journal=journal,
+            display_id=self._place.display_id,
             hz=UNSEEN if headless(self.cell) else HERTZ,
         )
+        self._again = self._button() if isinstance(stream, Replay) else None
         return Work(stream, agent, driver)
 
-    def _button(self) -> Callable[[], None] | None:
+    def _button(self) -> RunLive | None:
         """Return what runs this replayed cell live when its button is pressed, where such a press arrives."""
         if only_replays() or not (self.cell.kernel and view_kind(self.options.view, self.cell) == "widgets"):
             return None
-        self._again = RunLive(self.session.shell, self._go_live, self._busy)
-        self._again.refused = lambda: self._place.view.unpress("run_live:") if self._place.view is not None else None
-        return self._again.press
+        return RunLive(self.session.shell, self._go_live, self._busy)
 
     def _busy(self) -> str:
         name = self.options.conversation
@@ -176,7 +176,7 @@ class CellRun(CellEnd):
     async def _go_live(self) -> None:
         """Run this cell live in the place of its replay."""
         cell = msgspec.structs.replace(self.cell, stdin=False, sent={**self.cell.sent, RERUN: "live"})
-        self.session.staying.pop(cell.key, None)
+        self.session.put_away(cell.key)
         self._place.record = self._choice.record
         await type(self)(self.session, cell, self._parse, place=self._place).go()
 

@@ -29,7 +29,7 @@ from typing import Any, TypeGuard
 from ..errors import UsageError
 from ..portable import payload_key, sha256
 from ..ranking import kept
-from ..record import KEY, LIVE, MIME, VERSION, attach, detach, payload_keys, published
+from ..record import BUTTON, KEY, LIVE, MIME, VERSION, attach, detach, payload_keys, published
 from ..signing import mine as signed
 from ..signing import user_key
 from .heirs import inherited, leaving, renumbered
@@ -68,11 +68,17 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
 
 
 def settle(nb: dict[str, Any]) -> int:
-    """Take the widgets of runs that go on out of what is saved: they end with the run, their static form does not. Return how many."""
+    """Take our widgets out of what is saved, which a fresh kernel does not know: buttons, and those of runs that go on, whose static form
+    stays. Return how many."""
     count = 0
-    for _, output in _outputs(nb):
+    for cell, output in list(_outputs(nb)):
         data, numbers = output.get("data"), (output.get("metadata") or {}).get(KEY)
-        if isinstance(data, dict) and isinstance(numbers, dict) and LIVE in numbers and "text/html" in data:
+        if not isinstance(data, dict) or not isinstance(numbers, dict):
+            continue
+        if BUTTON in numbers and data.keys() <= {WIDGET}:
+            cell["outputs"] = [o for o in cell["outputs"] if o is not output]
+            count += 1
+        elif LIVE in numbers and "text/html" in data:
             count += int(data.pop(WIDGET, None) is not None)
     return count
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..folder.trust import Offer
 from ..run import Run
 from ..signing import key_problem, sign, user_key
-from ..view.live import LiveView
+from ..view.run_live import RunLiveButton
 from .cell import Cell, Cells
 from .conversations import Conversation, Conversations
 from .library import Library
@@ -36,7 +36,7 @@ class Session:
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.latest: Run | None = None
-        self.staying: dict[str, LiveView] = {}  # views of replays whose widgets stay, by cell
+        self.buttons: dict[str, RunLiveButton] = {}  # buttons of replays, by cell
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
         """Remember a run and leave it in the user's namespace."""
@@ -57,10 +57,10 @@ class Session:
             self.warn(f"Records stay unsigned: {key_problem()}. A replay will ask before it runs their code again.")
         return sign(record, key)
 
-    def put_away(self, key: str) -> None:
-        """Close the widgets that stayed of a cell which runs again."""
-        if (view := self.staying.pop(key, None)) is not None:
-            view.discard()
+    def put_away(self, key: str, *, gone: bool = False) -> None:
+        """Take away the button of a replayed cell; `gone`: the cell runs again, its output is no longer there."""
+        if (button := self.buttons.pop(key, None)) is not None:
+            button.close(gone=gone)
 
     def rebuild(self, conversation: Conversation, cell: Cell) -> int:
         """Fill a conversation that this kernel has not seen from the records of the cells above; return how many turns that gave."""

@@ -7,8 +7,8 @@ Rules
 - Somebody who stops such a cell, whether the run is shown or not, stops the run; a second stop leaves it behind.
 - At the end of the awaited run its cards become the static view with the record, once; the run then shows itself as one line in that
   cell, in later ones as cards again.
-- `show` records nothing. Its widgets have the static view beside them, which alone is saved, and are swapped for it when the run ends,
-  those of a run that was over when the next cell starts: no saved notebook is left with widgets that nobody can draw.
+- `show` records nothing. Its widgets have the static view beside them, which alone is saved, and are swapped for it when the run ends;
+  a run that is over is static at once: no saved notebook is left with widgets that nobody can draw.
 - Questions that the agent has nobody to ask are asked by buttons, where clicks arrive, else on the keyboard.
 """
 
@@ -175,16 +175,12 @@ def show(run: Run, view: str = "auto") -> None:
     over = run.log.ended
     if kind == "text":
         _text(run, over)
-    elif over and kind == "html":
+    elif over:
         publish(dict(bundle(run.log)), {}, {}, False)
     else:
         live = _open(run, cell, kind)
         close = contextvars.copy_context().run
-        if over:
-            live.stay(dict(bundle(run.log)), {})
-            _at_next_cell(shell, lambda: live.close(dict(bundle(run.log))))
-        else:
-            _at_end(run.log, lambda: close(live.close, dict(bundle(run.log))))
+        _at_end(run.log, lambda: close(live.close, dict(bundle(run.log))))
 
 
 def _text(run: Run, over: bool) -> None:
@@ -218,14 +214,6 @@ def _at_end(log: EventLog, close: Callable[[], Any]) -> None:
             threading.Thread(target=close, name="agent_nb end of a view", daemon=True).start()
 
     log.subscribe(told)
-
-
-def _at_next_cell(shell: Any, close: Callable[[], Any]) -> None:
-    def begun(*_: Any) -> None:
-        shell.events.unregister("pre_run_cell", begun)
-        close()
-
-    shell.events.register("pre_run_cell", begun)
 
 
 def _ended(log: EventLog) -> EventLog:

@@ -16,12 +16,14 @@ from .driver import Driver
 class Place:
     """Where the runs of one execution of a cell are shown, one after the other.
 
-    `driver` runs the present one, `clicks` are the answers to its questions, `can_click` says whether its buttons are heard; `record` is
-    that of the replay whose place is taken.
+    `view` is open, or else `display_id` names the static page that stands there ("": nothing does). `driver` runs the present one,
+    `clicks` are the answers to its questions, `can_click` says whether its buttons are heard; `record` is that of the replay whose place is
+    taken.
     """
 
     def __init__(self) -> None:
         self.view: LiveView | None = None
+        self.display_id = ""
         self.driver: Driver | None = None
         self.record: Mapping[str, Any] | None = None
         self.clicks = Clicks()

@@ -18,6 +18,8 @@ from contextvars import ContextVar
 from html import escape
 from typing import Any
 
+from msgspec import structs
+
 from . import look, nodes, safe
 from .nodes import Node
 from .text import Text
@@ -66,6 +68,8 @@ def style(*parts: str) -> str:
 
 def run(node: nodes.T) -> str:
     """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code is plain text there."""
+    if node.now:
+        return f'<span class="agent-nb-now">{run(structs.replace(node, now=False))}</span>'
     ink = look.ink(node.tone)
     if node.label:
         glyph = look.GLYPH if node.mono else ""

@@ -45,7 +45,7 @@ class Layout:
         self._close(steps, sections)
         footer = draw(view, context, "footer")
         sections.extend((Section("footer", footer),) if footer else ())
-        return Page(label(view), tuple(sections))
+        return Page(label(view, still=context.still), tuple(sections))
 
     def _card(self, card: Card, context: Context) -> Node | None:
         moving = _tick(context) if isinstance(card, CallCard | NodeCard | RetryCard) and not card.done else None
@@ -95,9 +95,10 @@ def attention(card: Card) -> Tone:
     return tones.get(status, "")
 
 
-def label(view: RunView) -> str:
-    """Return the name of the view for assistive technology."""
-    return f"Agent run{f' with {view.model}' if view.model else ''}: {view.status or 'starting'}"
+def label(view: RunView, *, still: bool = False) -> str:
+    """Return the name of the view for assistive technology; `still`: of a page that is not drawn again."""
+    status = "unfinished" if still and view.status in {"", "running"} else view.status or "starting"
+    return f"Agent run{f' with {view.model}' if view.model else ''}: {status}"
 
 
 def _tick(context: Context) -> int | None:

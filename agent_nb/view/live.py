@@ -6,6 +6,7 @@ again under one display id) and `text` (streamed lines, for terminals; no swap).
 Rules
 - Nothing is shown through IPython's display objects (they open files of a given name); raw bundles go to `publish`.
 - While widgets live, their bundle carries the static forms too, so that an interrupted save still exports.
+- A page may outlive its kernel, on the screen and in a file: wherever a run is said to go on, it says how to tell, and what to do then.
 - `close` never raises and always leaves the static bundle, also when the painter failed; the widgets are closed after the swap.
 - A press only notes itself and calls `actions`, which must return at once.
 """
@@ -14,10 +15,9 @@ from __future__ import annotations
 
 import json
 import sys
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
 from ..record import KEY, LIVE
@@ -27,6 +27,7 @@ from .cards.base import Context, Thoughts
 from .layout import Layout
 from .nodes import Button, Page, Row, Section, T
 from .renderer import HERTZ, Renderer, Source
+from .run_live import Publish, new_display, widget
 from .state import RunView
 from .stream import TextPainter
 
@@ -36,14 +37,23 @@ if TYPE_CHECKING:
 Kind = Literal["widgets", "html", "text"]
 Actions = Callable[[str, Any], None] | Mapping[str, Callable[..., None]]
 PAGE_PER_MESSAGE = 4_000  # characters of a published page that count as one message
-WIDGET = "application/vnd.jupyter.widget-view+json"
 
+class Again:
+    """What brings a run back whose kernel is gone: its journal, if it has one, else its cell."""
 
-class Publish(Protocol):
-    """Sends a mime bundle to the front end: a new display, or with `update` a new content of the display `transient["display_id"]`."""
+    def __init__(self, run: str, journal: bool) -> None:
+        self._run, self._journal = run, journal
 
-    def __call__(self, data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool) -> None:
-        """Publish."""
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What marks an output in which the run goes on."""
+        return {KEY: {LIVE: self._run}}
+
+    def __call__(self, when: str) -> tuple[T, ...]:
+        """Return words that begin with `when`."""
+        if not self._journal:
+            return (T(f"{when}, run the cell again.", tone="muted"),)
+        return (T(f"{when}: ", tone="muted"), T(f"%agent recover {self._run}", mono=True))
 
 
 class Presses:
@@ -104,7 +114,7 @@ class Presses:
 class WidgetPainter:
     """Paints a view as widgets."""
 
-    def __init__(self, actions: Actions, thoughts: Thoughts, can_click: Callable[[], bool], run_live: bool = False) -> None:
+    def __init__(self, actions: Actions, thoughts: Thoughts, can_click: Callable[[], bool]) -> None:
         from .widgets import Board
 
         self.presses = Presses(actions, self._typed, lambda: self.nudge())  # noqa: PLW0108  (it is set later)
@@ -113,7 +123,6 @@ class WidgetPainter:
         self._layout = Layout()
         self._thoughts: Thoughts = thoughts
         self._can_click = can_click
-        self._run_live = run_live
 
     def _typed(self, call_id: str) -> str | None:
         return self.board.edited(call_id)
@@ -123,7 +132,7 @@ class WidgetPainter:
         p = self.presses
         return Context(
             now=now, live=True, thoughts=self._thoughts, can_click=self._can_click(),
-            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes), run_live=self._run_live,
+            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes),
         )  # fmt: skip
 
     def restart(self) -> None:
@@ -133,22 +142,19 @@ class WidgetPainter:
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view; returns the messages it took."""
+        self.board.beat(now)
         return self.board.draw(self._layout.page(view, self.context(now)))
 
-    def bundle(self, view: RunView, run: str) -> dict[str, Any]:
+    def bundle(self, view: RunView, again: Again) -> dict[str, Any]:
         """Return the widget with the static forms beside it, which are what is saved while the run goes on."""
-        mime = {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.board.root.model_id}}
+        self.board.gone(Row((T("■ No sign of the kernel", tone="wait", bold=True), *again("  If it is gone")), wrap=True))
         page = Layout().page(view, Context(thoughts=self._thoughts))
-        note = Row((T("Saved while the run went on. To bring it back: "), T(f"%agent recover {run}", mono=True)), wrap=True)
-        return {**mime, **forms(Page(page.label, (*page.sections, Section("unfinished", note))))}
+        note = Row(again("Saved while the run went on. If its kernel is gone"), wrap=True)
+        return {**widget(self.board.root), **forms(Page(page.label, (*page.sections, Section("unfinished", note))))}
 
-    def named(self, run: str) -> dict[str, Any]:
+    def named(self, again: Again) -> dict[str, Any]:
         """Return what is to be saved while another run goes on in this place."""
-        return self.bundle(RunView(), run)
-
-    def kept(self, final: dict[str, Any]) -> dict[str, Any]:
-        """Return the widget with what stays of an ended run beside it."""
-        return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.board.root.model_id}, **final}
+        return self.bundle(RunView(), again)
 
     def close(self) -> None:
         """Close the widgets."""
@@ -156,10 +162,10 @@ class WidgetPainter:
 
 
 class HtmlPainter:
-    """Paints a view as static HTML under a display id; `metadata` goes with each page."""
+    """Paints a view as static HTML under a display id."""
 
-    def __init__(self, publish: Publish, display: dict[str, Any], thoughts: Thoughts, metadata: dict[str, Any]) -> None:
-        self._publish, self._display, self._thoughts, self._metadata = publish, display, thoughts, metadata
+    def __init__(self, publish: Publish, display: dict[str, Any], thoughts: Thoughts, again: Again) -> None:
+        self._publish, self._display, self._thoughts, self._again = publish, display, thoughts, again
         self._layout = Layout()
         self._last = ""
 
@@ -167,24 +173,31 @@ class HtmlPainter:
         """Arrange the next view anew."""
         self._layout = Layout()
 
-    def named(self, run: str) -> dict[str, Any]:
+    def named(self, again: Again) -> dict[str, Any]:
         """Name the run in what is published from now on; nothing is to be published for that."""
-        self._metadata = {KEY: {LIVE: run}}
+        self._again = again
         return {}
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Publish the page if it changed; a long page counts as several messages."""
-        page = self._layout.page(view, Context(now=now, thoughts=self._thoughts))
+        page = self._page(view, now)
         text = static.draw(page)
         if text == self._last:
             return 0
         self._last = text
-        self._publish({"text/html": text, "text/plain": page.label}, self._metadata, self._display, True)
+        self._publish({"text/html": text, "text/plain": page.label}, self._again.metadata, self._display, True)
         return 1 + len(text) // PAGE_PER_MESSAGE
 
-    def bundle(self, view: RunView, run: str) -> dict[str, Any]:
+    def bundle(self, view: RunView, again: Again) -> dict[str, Any]:
         """Return the first page."""
-        return forms(self._layout.page(view, Context(thoughts=self._thoughts)))
+        return forms(self._page(view, None))
+
+    def _page(self, view: RunView, now: float | None) -> Page:
+        page = self._layout.page(view, Context(now=now, thoughts=self._thoughts))
+        if view.status not in {"", "running"}:
+            return page
+        note = Row(self._again("If this stands still, the kernel may be gone. Then"), wrap=True)
+        return Page(page.label, (*page.sections, Section("unfinished", note)))
 
     def close(self) -> None:
         """Nothing is left behind."""
@@ -210,36 +223,13 @@ class LiveView:
         """Whether all that has happened so far is shown."""
         return self.renderer.caught_up
 
-    def follow(self, log: Source, *, badge: str = "", events: int = 0) -> None:
+    def follow(self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False) -> None:
         """Show another run in the same place from now on; see `Renderer.follow`. What is saved meanwhile names that run."""
         self.log = log
         self.renderer.follow(log, RunView(badge=badge), events)
-        if self._publish is not None and (data := self._painter.named(log.run)):
-            self._publish(data, {KEY: {LIVE: log.run}}, self._display, True)
-
-    def stay(self, final: dict[str, Any], metadata: dict[str, Any]) -> None:
-        """Leave the live view of an ended run in place, for its buttons, with the mime bundle `final` beside it; `close` it later.
-
-        It is marked as live, so that a Jupyter server saves the bundle only. Raises TypeError for a view without widgets.
-        """
-        if self._publish is None or not isinstance(self._painter, WidgetPainter):
-            raise TypeError("Only a view of widgets can stay.")
-        numbers = {**metadata.get(KEY, {}), LIVE: self.log.run}
-        self._publish(self._painter.kept(final), {**metadata, KEY: numbers}, self._display, True)
-
-    def discard(self) -> None:
-        """Close the widgets and publish nothing: their output is gone. Calling it again does nothing."""
-        if not self._closed:
-            self._closed = True
-            with suppress(Exception):
-                self.renderer.stop()
-                self._painter.close()
-
-    def unpress(self, key: str) -> None:
-        """Let a button be pressed again that led to nothing."""
-        if isinstance(self._painter, WidgetPainter):
-            self._painter.presses.pressed.discard(key)
-            self.renderer.nudge()
+        again = Again(log.run, journal)
+        if self._publish is not None and (data := self._painter.named(again)):
+            self._publish(data, again.metadata, self._display, True)
 
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         """Paint the last state, replace the display by the mime bundle `final`, and close the widgets. Calling it again does nothing."""
@@ -267,7 +257,8 @@ def open_view(
     publish: Publish | None = None,
     badge: str = "",
     recorded: bool = False,
-    run_live: Callable[[], None] | None = None,
+    journal: bool = False,
+    display_id: str = "",
     hz: float = HERTZ,
     write: Callable[[str], None] | None = None,
 ) -> LiveView:
@@ -276,8 +267,9 @@ def open_view(
     `kind`: `widgets`, `html` or `text` (`choose_view`). `actions(id, payload)` is called for `stop` (None), `approve`
     (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function does as well. `can_click`: whether clicks
     arrive while the cell runs, or a function that tells (it may become so). `publish` sends bundles, which all kinds but `text` need;
-    `write` takes the text of the kind `text`. `badge` is a remark on the whole run; the clock of a `recorded` one stands. `run_live`: what
-    the button of an ended run calls, while its view stays. Raises UsageError where `publish` is missing, ImportError where ipywidgets is.
+    `write` takes the text of the kind `text`. `badge` is a remark on the whole run; the clock of a `recorded` one stands. `journal`: the
+    run can be recovered when its kernel is gone. `display_id`: of the display to take the place of ("": a new one). Raises UsageError where
+    `publish` is missing, ImportError where ipywidgets is.
     """
     view = RunView(badge=badge, recorded=recorded)
     shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
@@ -285,19 +277,18 @@ def open_view(
         return _text(log, view, shown, write or _stdout, hz)
     if publish is None:
         raise UsageError(f"A view of the kind {kind!r} needs `publish`, which sends mime bundles to the front end.")
-    display = {"display_id": f"agent-nb-{uuid.uuid4().hex[:16]}"}
-    doing = {**actions, "run_live": run_live} if run_live is not None and isinstance(actions, Mapping) else actions
+    display = {"display_id": display_id or new_display()}
     clickable = can_click if callable(can_click) else lambda: bool(can_click)
-    metadata = {KEY: {LIVE: log.run}}
-    painter: WidgetPainter | HtmlPainter = HtmlPainter(publish, display, shown, metadata)
+    again = Again(log.run, journal)
+    painter: WidgetPainter | HtmlPainter = HtmlPainter(publish, display, shown, again)
     if kind == "widgets":
-        painter = WidgetPainter(doing, shown, clickable, run_live is not None)
+        painter = WidgetPainter(actions, shown, clickable)
     renderer = Renderer(log, painter, view=view, hz=hz)
     now = renderer.begin()
     if isinstance(painter, WidgetPainter):
         painter.nudge = renderer.nudge
         painter.paint(view, now)
-    publish(painter.bundle(view, log.run), metadata, display, False)
+    publish(painter.bundle(view, again), again.metadata, display, bool(display_id))
     renderer.start()
     return LiveView(log, renderer, publish, display, painter)
 

@@ -123,8 +123,8 @@ LIVE_CSS = """
 .agent-nb .jupyter-widget-box,.agent-nb .jupyter-widgets{margin:0}
 .agent-nb .jupyter-widget-box{overflow:visible}
 .agent-nb-panel{border:1px solid rgba(128,128,128,.28);border-radius:6px;margin:6px 0 !important;overflow:hidden !important}
-.agent-nb-run{background:color-mix(in srgb,var(--jp-brand-color1,#2680e6) 6%,transparent)}
-.agent-nb-wait{background:color-mix(in srgb,var(--jp-warn-color1,#e08214) 10%,transparent)}
+.agent-nb-run{background:color-mix(in srgb,var(--jp-brand-color1,#2680e6) var(--agent-nb-tint,6%),transparent)}
+.agent-nb-wait{background:color-mix(in srgb,var(--jp-warn-color1,#e08214) var(--agent-nb-tint,10%),transparent)}
 .agent-nb-bad{background:color-mix(in srgb,var(--jp-error-color1,#de3c36) 8%,transparent)}
 .agent-nb-head{align-items:baseline;gap:12px}
 .agent-nb-head>.widget-html,.agent-nb-head>.jupyter-widget-html{flex:1;min-width:0}
@@ -160,3 +160,18 @@ LIVE_CSS = """
 .agent-nb-prose>:not(:last-child):not(.agent-nb-merged){content-visibility:auto}
 @media (prefers-reduced-motion:reduce){.agent-nb .progress-bar{transition:none}}
 """.strip()
+
+# What a live view shows when its kernel is gone, which nobody can tell it then. A restart marks every widget; a death marks none, but the
+# beats of the page (`Board.beat`) stay away, each of which begins the animation, and with it the wait, anew.
+SILENCE = 15  # seconds without a beat
+_GONE = "--agent-nb-on:none;--agent-nb-off:block;--agent-nb-tint:0%"
+BEATS = ("agent-nb-tick", "agent-nb-tock")
+GONE_CSS = "\n".join((
+    *(f"@keyframes {name}{{from,to{{{_GONE}}}}}\n.{name}{{animation:{name} 1s {SILENCE}s forwards}}" for name in BEATS),
+    f".agent-nb.jupyter-widgets-disconnected{{{_GONE}}}",
+    ".agent-nb.jupyter-widgets-disconnected::before,.agent-nb .jupyter-widgets-disconnected::before{content:none}",
+    ".agent-nb .agent-nb-head{display:var(--agent-nb-on,flex)}",
+    ".agent-nb .jupyter-button{display:var(--agent-nb-on,inline-block)}",
+    ".agent-nb .agent-nb-now{display:var(--agent-nb-on,inline)}",
+    ".agent-nb .agent-nb-gone{display:var(--agent-nb-off,none)}",
+))

@@ -26,7 +26,8 @@ class Node(msgspec.Struct, frozen=True, eq=False):
 
 
 class T(Node, frozen=True, eq=False):
-    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a screen reader says instead."""
+    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a screen reader says instead; `now`: true
+    only while the kernel lives, the live view hides it without one."""
 
     text: str
     tone: Tone = ""
@@ -34,6 +35,7 @@ class T(Node, frozen=True, eq=False):
     italic: bool = False
     mono: bool = False
     label: str = ""
+    now: bool = False
 
 
 class Row(Node, frozen=True, eq=False):

@@ -24,6 +24,7 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
     "timeout": ("✕", "bad", "timed out"),
     "unfinished": ("○", "muted", "no result"),
 }
+MOVING = frozenset({"writing", "queued", "waiting", "running"})  # what only a living kernel can say
 ICONS = {
     "python": "»", "shell": "$", "read": "≡", "write": "✎", "edit": "✎", "list": "☰", "search": "⌕", "find": "⌕", "grep": "⌕",
     "fetch": "⇣", "web": "⇣", "download": "⇣", "variables": "=", "subagent": "◇", "agent": "◇", "task": "◇",
@@ -40,10 +41,11 @@ def icon(name: str) -> str:
 def chip(status: str, extra: str = "") -> tuple[T, ...]:
     """Return a status as mark and word; success is quiet, its mark and the time are enough."""
     mark, tone, word = STATUS.get(status, ("○", "muted", status))
+    now = status in MOVING
     if status == "ok" and extra:
         return (T(mark, tone=tone, bold=True, label=word), T(f" {extra}", tone="muted"))
-    tail = (T(f" · {extra}", tone="muted"),) if extra else ()
-    return (T(f"{mark} {word}", tone=tone, bold=status not in {"queued", "writing"}), *tail)
+    tail = (T(f" · {extra}", tone="muted", now=now),) if extra else ()
+    return (T(f"{mark} {word}", tone=tone, bold=status not in {"queued", "writing"}, now=now), *tail)
 
 
 def duration(seconds: float) -> str:

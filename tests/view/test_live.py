@@ -9,7 +9,8 @@ import pytest
 from agent_nb import events as e
 from agent_nb.log import EventLog
 from agent_nb.view.bundle import bundle
-from agent_nb.view.live import WIDGET, LiveView, choose_view, open_view
+from agent_nb.view.live import LiveView, choose_view, open_view
+from agent_nb.view.run_live import WIDGET
 
 
 class Front:
@@ -106,7 +107,7 @@ def test_a_badge_is_said_in_the_header(rich):
 def test_actions_may_be_a_table(front):
     pressed: list[str] = []
     view = open_view(EventLog(), kind="widgets", publish=front, can_click=True, actions={"stop": lambda: pressed.append("stop")})
-    view._painter.board.root.children[1].children[1].children[0].click()
+    view._painter.board.root.children[2].children[1].children[0].click()
     assert pressed == ["stop"]
     view.close({})
 

@@ -41,7 +41,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     `now`: epoch seconds, or None for a view that stands still; `live`: somebody watches a run; `can_click`: buttons arrive while the
     cell runs; `pressed`: keys of pressed buttons; `editing`: call ids whose arguments are open for editing; `notes`: what was wrong
-    with the edited arguments of a call; `run_live`: there is somebody to run an ended replay live.
+    with the edited arguments of a call.
     """
 
     now: float | None = None
@@ -51,7 +51,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     pressed: frozenset[str] = frozenset()
     editing: frozenset[str] = frozenset()
     notes: Mapping[str, str] = {}
-    run_live: bool = False
+
+    @property
+    def still(self) -> bool:
+        """Whether nobody draws this page again: it may be read when its kernel is long gone."""
+        return self.now is None and not self.live
 
 
 def prose(text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = "") -> tuple[Node, ...]:

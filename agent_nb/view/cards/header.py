@@ -16,6 +16,7 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "limit": ("■", "wait", "limit reached"),
     "awaiting": ("?", "wait", "waits for an answer"),
 }
+UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")  # on a page that cannot know what came of the run
 LETTERS_PER_TOKEN = 4
 
 
@@ -25,6 +26,8 @@ def card(state: RunView, context: Context) -> Node:
     if state.status in {"", "running"}:
         word, tone = phase(state)
         mark = "?" if tone == "wait" else mark
+        if context.still:
+            mark, tone, word = UNFINISHED
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
     return Row(left, (T(_figures(state, context), tone="muted"),), live=True, wrap=True, buttons=_buttons(state, context))
 
@@ -88,19 +91,9 @@ def rounded(tokens: int) -> int:
     return tokens // step * step
 
 
-def _again(context: Context) -> tuple[Button, ...]:
-    if not context.run_live:
-        return ()
-    if "run_live:" in context.pressed:
-        return (Button("run_live", "starting…", enabled=False),)
-    return (Button("run_live", "↻ Run live", busy="starting…", hint="Ask the model again; the new run takes the place of this one."),)
-
-
 def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
-    if not context.live:
+    if not context.live or state.status not in {"", "running"}:
         return ()
-    if state.status not in {"", "running"}:
-        return _again(context)
     if not context.can_click:
         return (Button("stop", "use ■ to stop", enabled=False, hint="Clicks do not arrive while this cell runs: interrupt the kernel."),)
     if "stop:" in context.pressed:

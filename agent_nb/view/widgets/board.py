@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from .. import look, nodes
+from .. import html, look, nodes
 from ..nodes import Node
 from ..sheet import css
 from .controls import Buttons, Editor, Head
@@ -28,14 +29,16 @@ SLOTS: dict[type[Node], type[Slot]] = {
 
 
 class Board(Several):
-    """A whole page as widgets. `root` is what is displayed."""
+    """A whole page as widgets. `root` is what is displayed. What `gone` shows is seen when the kernel has been silent or restarted."""
 
     classes = ("agent-nb",)
 
     def __init__(self, press: Press) -> None:
         super().__init__(Kit(press, SLOTS))
-        self._style = self.kit.html(f"<style>{look.LIVE_CSS}\n{css()}</style>")
-        self.widgets = [self.kit.box([self._style], *self.classes)]
+        self._style = self.kit.html(f"<style>{look.LIVE_CSS}\n{look.GONE_CSS}\n{css()}</style>")
+        self._gone = self.kit.html("", "agent-nb-gone")
+        self._second, self._beats = -1, 0
+        self.widgets = [self.kit.box([self._style, self._gone], *self.classes)]
 
     @property
     def root(self) -> Any:
@@ -52,9 +55,21 @@ class Board(Several):
     def draw(self, page: nodes.Page) -> int:
         """Show a page; return how many messages that took."""
         before = self.kit.sent
-        self.kit.set(self.root, "children", (self._style, *self.below(page)))
+        self.kit.set(self.root, "children", (self._style, self._gone, *self.below(page)))
         self.kit.sweep()
         return self.kit.sent - before
+
+    def gone(self, node: Node) -> None:
+        """Have this node shown in the place of the header when the kernel is gone."""
+        self.kit.set(self._gone, "value", html.draw(node))
+
+    def beat(self, now: float | None) -> None:
+        """Show that the kernel lives, once a second; `now`: epoch seconds, None when the page stands still and needs no kernel."""
+        second = -1 if now is None else math.floor(now)
+        if second != self._second:
+            self._second, self._beats = second, self._beats + 1
+            beat = () if now is None else (look.BEATS[self._beats % 2],)
+            self.kit.set(self.root, "_dom_classes", (*self.classes, *beat))
 
     def edited(self, call_id: str) -> str | None:
         """Return the text of the editor of a call, or None when it has none."""
