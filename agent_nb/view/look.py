@@ -173,5 +173,5 @@ GONE_CSS = "\n".join((
     ".agent-nb .agent-nb-head{display:var(--agent-nb-on,flex)}",
     ".agent-nb .jupyter-button{display:var(--agent-nb-on,inline-block)}",
     ".agent-nb .agent-nb-now{display:var(--agent-nb-on,inline)}",
-    ".agent-nb .agent-nb-gone{display:var(--agent-nb-off,none)}",
+    ".agent-nb .agent-nb-gone{display:var(--agent-nb-off,none);padding-bottom:6px}",
 ))

@@ -76,7 +76,8 @@ def _figures(state: RunView, context: Context) -> str:
     stands = context.now is None or state.recorded or state.status not in {"", "running"}
     end = state.ended_at if stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
-    time = clock(spent) if state.status in {"", "running"} else duration(spent) if state.started else ""
+    running = state.status in {"", "running"}
+    time = clock(spent) if running and not context.still else duration(spent) if state.started and not running else ""
     total, about = state.total, "≈ " if state.estimated else ""
     fresh = rounded(state.streamed // LETTERS_PER_TOKEN)
     read = f"{about}{count(total.input)} in" if total.input else ""
