@@ -42,13 +42,14 @@ SENT = "runs"  # what our runner sends: the records of the cell
 
 class File(msgspec.Struct, frozen=True):
     """What a notebook file holds of us: records by the cell whose they are, the order of its cells, the source of each code cell, which
-    cells have a record but no output, and the names that may be tools."""
+    cells have a record but no output, the names that may be tools, and when it was saved (epoch s)."""
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
     sources: Mapping[str, str] = {}
     cleared: Sequence[str] = ()
     tools: Collection[str] = ()
+    saved: float = 0.0
 
     def said_by(self, cell: str, record: Mapping[str, Any]) -> bool:
         """Return whether a record of `cell` was made there, or at least not in another cell that still has it."""
@@ -114,10 +115,10 @@ class Library:
         try:
             status = path.stat()
             stamp = (str(path), status.st_mtime_ns, status.st_size)
-            if self._read is None or self._read[0] != stamp:
-                self._read = (stamp, _parsed(json.loads(path.read_bytes())))
-        except (OSError, ValueError, RecursionError):
+        except OSError:
             return NOTHING
+        if self._read is None or self._read[0] != stamp:
+            self._read = (stamp, read(path))
         return self._read[1]
 
     def before(self, cell: Cell, conversation: str) -> list[Turn]:
@@ -155,7 +156,15 @@ def _occurrence(cell: Cell) -> int:
     return int(last) if not cell.id and last.isdigit() else 1
 
 
-def _parsed(notebook: Any) -> File:
+def read(path: Path) -> File:
+    """Return what a notebook file holds, nothing when it cannot be read."""
+    try:
+        return _parsed(json.loads(path.read_bytes()), path.stat().st_mtime)
+    except (OSError, ValueError, RecursionError):
+        return NOTHING
+
+
+def _parsed(notebook: Any, saved: float) -> File:
     if not isinstance(notebook, dict):
         return NOTHING
     runs: dict[str, list[Mapping[str, Any]]] = {}
@@ -166,5 +175,5 @@ def _parsed(notebook: Any) -> File:
     code = [(str(c.get("id", "")), source_of(c)) for c in cells if c.get("cell_type") == "code"]
     tools = tool_names(source for _, source in code)
     order, without_output = [str(c.get("id", "")) for c in cells], cleared({**notebook, "cells": cells})
-    return File(renumbered(cells, runs), order, dict(code), without_output, tools)
+    return File(renumbered(cells, runs), order, dict(code), without_output, tools, saved)
 

@@ -102,6 +102,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
         session = self.session
         cell = session.cells.current(self.shell, line, body)
+        session.begin(cell)
         return _kind(line)(session, cell, lambda: self.read_options(line)).go()
 
     @no_var_expand  # type: ignore[untyped-decorator]

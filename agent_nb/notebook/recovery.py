@@ -1,7 +1,8 @@
 """`%agent recover` and `%agent forget`: records that were lost, and records that are to go.
 
 Rules
-- What is offered are journals of runs that neither this kernel nor the notebook's file knows; those of this notebook come first.
+- What is offered are journals of runs that neither this kernel knows nor the file of the notebook that they were made in, or this one's;
+  those of this notebook come first. A run whose cell has had as many newer ones saved as are kept is not lost but replaced.
 - A recovered run is shown and recorded where it is recovered, and known for the cell it was made in; its journal stays until it is
   old or forgotten.
 - Forgetting removes a run from this kernel, its conversations and the journals at once, and from the file with its next save.
@@ -12,6 +13,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from .. import journal
@@ -19,18 +22,37 @@ from ..errors import UsageError
 from ..journal import Found
 from ..log import EventLog
 from ..portable import Home
+from ..ranking import KEPT, started
 from ..record import run_record
 from ..signing import sign, user_key
-from .library import Library
+from .library import File, Library, read
 
 LONGEST = 50  # characters of a prompt
 
 
-def offered(known: Iterable[str], notebook: str) -> list[Found]:
-    """Return the journals of runs that are not `known` and not going on, newest first, those of `notebook` before the others."""
-    here = Home(os.path.expanduser("~")).hide(notebook)
+def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]:
+    """Return the journals of runs that are lost, newest first, those of the notebook at the path `notebook` before the others.
+
+    `file`: what that notebook's file holds, `known`: ids of runs that are not lost.
+    """
+    home = Home(os.path.expanduser("~"))
+    here = home.hide(notebook)
+    made_in = cache(lambda hidden: read(Path(home.show(hidden))) if hidden and hidden != here else file)
     found = [f for f in journal.recoverable(known) if f.status != "running"]
-    return sorted(found, key=lambda f: f.header.notebook != here)
+    lost = [f for f in found if not any(_kept(f, notebook) for notebook in (file, made_in(f.header.notebook)))]
+    return sorted(lost, key=lambda f: f.header.notebook != here)
+
+
+def _kept(found: Found, file: File) -> bool:
+    """Return whether a file has the run, or so many newer ones of its cell that it would have left by now."""
+    listed = file.runs.get(found.header.cell, ())
+    newer = [r for r in listed if started(r) > found.header.started]
+    return len(newer) >= KEPT or any(r.get("id") == found.header.run for runs in file.runs.values() for r in runs)
+
+
+def date(seconds: float) -> str:
+    """Return a time of this machine (epoch s) as `22 Nov 2026 14:05`, `-` for 0."""
+    return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
 def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
@@ -38,7 +60,7 @@ def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
     title = ("run", "when", "status", "notebook", "prompt")
     return [title, *(
         (
-            f.header.run, time.strftime("%d %b %Y %H:%M", time.localtime(f.header.started)), f.status,
+            f.header.run, date(f.header.started), f.status,
             f.header.notebook.replace("\\", "/").rpartition("/")[2] or "-", " ".join(f.prompt.split())[:LONGEST],
         )
         for f in found

@@ -1,12 +1,13 @@
 """What one kernel keeps from cell to cell: its runs, conversations and records.
 
 Rules
-- The three newest runs of a cell are kept, the latest run of all is `_agent`.
+- The three newest runs of a cell are kept, of all others the id; the latest run of all is `_agent`.
 - A conversation is rebuilt from the records of the cells above once, when this kernel first meets it.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -35,14 +36,21 @@ class Session:
         self._warned: set[str] = set()
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
+        self.made: set[str] = set()  # the ids of all runs
+        self.begun: dict[str, tuple[Cell, float]] = {}  # the agent cells by key, as they ran last, and when (epoch s)
         self.latest: Run | None = None
         self.buttons: dict[str, RunLiveButton] = {}  # buttons of replays, by cell
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
         """Remember a run and leave it in the user's namespace."""
         self.latest = run
+        self.made.add(run.id)
         self.runs[cell.key] = [run, *self.runs[cell.key]][:KEPT]
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
+
+    def begin(self, cell: Cell) -> None:
+        """Remember an agent cell that runs now."""
+        self.begun[cell.key] = (cell, time.time())
 
     def warn(self, message: str) -> None:
         """Warn of a state of this machine: once, not at each cell."""

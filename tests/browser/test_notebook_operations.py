@@ -37,16 +37,16 @@ turns:
   - text: The end.
 """  # goes on until the test makes the file `gate`
 SETUP = """
-import asyncio, contextlib, io
+import asyncio
 from pathlib import Path
+from IPython.utils.capture import capture_output
 %load_ext agent_nb
 
 def said(command):
-    "What `%agent COMMAND` prints."
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    "What `%agent COMMAND` says, as text."
+    with capture_output() as out:
         get_ipython().run_line_magic("agent", command)
-    return out.getvalue()
+    return out.stdout + "\n".join(shown.data["text/plain"] for shown in out.outputs)
 """
 
 

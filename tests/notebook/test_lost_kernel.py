@@ -209,7 +209,7 @@ def test_the_next_kernel_lists_and_recovers_all_of_them(lost, kernel_type, tmp_p
     kernel = kernel_type(sys.executable, tmp_path)
     try:
         assert kernel.run("%load_ext agent_nb")[0] == "ok"
-        listed = kernel.run("%agent recover")[1]
+        listed = next(iter(kernel.run("%agent recover")[2].values()))["data"]["text/plain"]
         assert all(one.run in listed for one in lost)
         status, _, shown = kernel.run("%agent recover all")
     finally:

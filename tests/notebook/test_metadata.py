@@ -11,7 +11,7 @@ from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.notebook.cell import content_hash
 from agent_nb.notebook.heirs import renumbered
-from agent_nb.notebook.metadata import lift, load, records, save, strip, summaries
+from agent_nb.notebook.metadata import lift, load, records, save, settle, strip, summaries
 from agent_nb.portable import payload_key
 from agent_nb.signing import sign
 
@@ -277,6 +277,17 @@ def test_a_run_that_goes_on_is_saved_without_its_widget():
     assert presave.before_save({"type": "notebook", "content": content}, "n.ipynb", None)
     assert live["data"] == {"text/html": "static"}
     assert other["data"] == data
+
+
+def test_a_button_is_not_saved_and_nothing_else_goes_with_it():
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "m"}}
+    button = {"output_type": "display_data", "data": widget, "metadata": {"agent_nb": {"button": "r1"}}}
+    said = {"output_type": "stream", "name": "stdout", "text": "x"}
+    marked = {**button, "data": {**widget, "text/plain": "a picture"}}
+    theirs = {**button, "metadata": {}}
+    nb = notebook(cell("a", said, button, theirs, marked, {**button, "data": {}}))
+    assert settle(nb) == 2
+    assert nb["cells"][0]["outputs"] == [said, theirs, marked]
 
 
 def asked(name, prompt, started=1.0):

@@ -1,6 +1,9 @@
 """Reruns of cells: what is played, what goes live, and what the records say, in a shell that is told cell ids."""
 
 import json
+import os
+import re
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -527,16 +530,51 @@ class TestFile:
         path.write_text("{")
         assert nb.cell("hi").answer == "three"
 
-    def test_status_names_what_has_changed(self, nb, path, capsys):
+    def status(self, nb):
+        """Return the rows of cells that `%agent status` shows: (state, prompt, why) by cell."""
+        nb.command("status")
+        table = re.search("<tbody>(.*?)</tbody>", nb.last[0]["text/html"])[1]
+        rows = [re.findall("<td[^>]*>(.*?)</td>", row) for row in table.split("</tr>")[:-1]]
+        return {cell: (state, prompt, why) for cell, state, _, prompt, why in rows}
+
+    def test_status_names_what_has_changed(self, nb, path):
         notebook = json.loads(path.read_text())
         notebook["cells"][1]["source"] = "%%agent -m model\nand now?"
         notebook["cells"].append({**notebook["cells"][0], "id": "c3", "source": "%%agent -m model\nnew"})
         notebook["cells"].append({**notebook["cells"][0], "id": "c4", "source": "%%agent --nope\nnew"})
         path.write_text(json.dumps(notebook))
-        nb.command("status")
-        told = capsys.readouterr().out
-        for cell, status in (("c1", "recorded"), ("c2", "stale (prompt changed)"), ("c3", "unrecorded"), ("c4", "unknown: There is no")):
-            assert f"{cell}    {status}" in told
+        found = self.status(nb)
+        assert found["c1"] == ("recorded", "hi", "")
+        assert found["c2"] == ("stale", "and now?", "prompt changed")
+        assert found["c3"] == ("unrecorded", "new", "")
+        assert found["c4"][0] == "unknown"
+        assert "--nope" in found["c4"][2]
+        assert "c2    stale" in nb.last[0]["text/plain"]
+
+    def test_status_counts_what_ran_since_the_file_was_saved(self, nb, path):
+        nb.cell("and now?", cell="c2", model=Once(["five", "six"]))
+        nb.cell("<b>new</b>", cell="c9")
+        found = self.status(nb)
+        assert list(found) == ["c1", "c2", "c9"]
+        assert found["c2"] == ("recorded", "and now?", "")
+        assert found["c9"] == ("recorded", "&lt;b&gt;new&lt;/b&gt;", "")
+
+    def test_status_counts_the_file_when_it_was_saved_later(self, nb, path):
+        nb.cell("and now?", cell="c2", model=Once(["five", "six"]))
+        nb.cell("new", cell="c9")
+        notebook = json.loads(path.read_text())
+        notebook["cells"][1]["source"] = "%%agent -m model\nand then?"
+        path.write_text(json.dumps(notebook))
+        os.utime(path, (time.time() + 10,) * 2)
+        found = self.status(nb)
+        assert list(found) == ["c1", "c2"]
+        assert found["c2"] == ("stale", "and then?", "prompt changed")
+
+    def test_status_goes_by_what_this_kernel_would_send(self, nb, path):
+        """The conversation was led here otherwise than the file says: the cell has an answer to that."""
+        nb.cell("other", cell="c0", model=Once(["zero", "seven"]))
+        nb.cell("and?", line="-m model --live", cell="c2")
+        assert self.status(nb)["c2"] == ("recorded", "and?", "")
 
     def test_a_forgotten_run_leaves_the_file_with_the_next_save(self, nb, path):
         nb.command("forget c1")
@@ -551,14 +589,59 @@ class TestFile:
         assert nb.cell("hi").answer == "three"
 
 
-def test_a_lost_run_is_recovered_into_the_notebook(nb, capsys):
+class TestLost:
+    """`%agent recover` offers what is in no notebook."""
+
+    def listed(self, nb):
+        nb.command("recover")
+        return nb.last[0]["text/plain"]
+
+    @pytest.fixture
+    def files(self, tmp_path, monkeypatch):
+        """Two notebooks without runs; the kernel is that of the first."""
+        files = [tmp_path / "one.ipynb", tmp_path / "two.ipynb"]
+        for path in files:
+            self.save(path, {})
+        monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(files[0]))
+        return files
+
+    def save(self, path, runs):
+        metadata = {KEY: {"version": 1, "runs": runs}}
+        path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": []}))
+
+    def test_a_run_that_another_notebook_has_saved_is_not_lost(self, nb, files, monkeypatch):
+        run = nb.cell("hi", model=Once(["one"]))
+        record = nb.record
+        nb.restart()
+        monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(files[1]))
+        assert run.id in self.listed(nb)
+        self.save(files[0], {"c1": [record]})
+        assert "Nothing was lost" in self.listed(nb)
+
+    def test_a_run_that_newer_ones_of_its_cell_have_replaced_is_not_lost(self, nb, files):
+        records = []
+        for number in range(5):
+            nb.cell("hi", line="-m model --live", model=Once([str(number)]))
+            records.insert(0, nb.record)
+        nb.command("recover")
+        assert "Nothing was lost" in nb.shown[-2][0]["text/plain"]
+        assert all(r["id"] in nb.last[0]["text/plain"] for r in records)  # made here, not saved yet
+        self.save(files[0], {"c1": records[:3]})
+        assert "Nothing was lost" in self.listed(nb)
+        nb.restart()
+        assert "Nothing was lost" in self.listed(nb)
+        self.save(files[0], {"c1": records[:2]})
+        assert records[4]["id"] in self.listed(nb)
+
+
+def test_a_lost_run_is_recovered_into_the_notebook(nb):
     lost = nb.cell("hi", model=Once(["one", "two"]))
     nb.restart()
     nb.command("recover")
-    assert lost.id in capsys.readouterr().out
+    assert lost.id in nb.last[0]["text/plain"]
     nb.command(f"recover {lost.id}")
     assert nb.record["id"] == lost.id
     assert events_of(nb.record) == list(lost.log)
     assert nb.cell("hi").answer == "one"
     nb.command("recover")
-    assert "Nothing was lost" in capsys.readouterr().out
+    assert "Nothing was lost" in nb.shown[-2][0]["text/plain"]

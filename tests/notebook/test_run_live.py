@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.record import KEY, LIVE, MIME
+from agent_nb.record import BUTTON, KEY, LIVE, MIME
 
 NUMBERS = itertools.count(1)
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
@@ -96,7 +96,8 @@ class Front:
 
     @property
     def last(self):
-        return self.shown[-1][1]
+        """The last display but buttons."""
+        return next(content for _, content in reversed(self.shown) if BUTTON not in content["metadata"].get(KEY, {}))
 
     def static(self):
         """Whether the last display is the static bundle of a live run."""
@@ -129,15 +130,23 @@ def replayed(front, turns):
     front.hear(front.static)
     front.agent()
     front.hear(lambda: "replayed" in json.dumps(front.last["data"].get("text/plain", "")))
-    front.hear(lambda: WIDGET in front.last["data"] and MIME in front.last["data"])
+    front.hear(front.static)
     front.hear(lambda: front.button("↻ Run live"))
 
 
-def test_the_view_of_a_replay_stays_with_a_button_and_its_static_form_and_record_beside_it(front):
+def buttons(front):
+    """What was shown of buttons: the displays with their data."""
+    return [(c["transient"]["display_id"], c["data"]) for _, c in front.shown if BUTTON in c["metadata"].get(KEY, {})]
+
+
+def test_a_replay_leaves_a_static_page_with_its_record_and_below_it_a_button(front):
     replayed(front, ["one", "two"])
     assert "one" in front.last["data"]["text/plain"]
     assert "%%agent --live" in front.last["data"]["text/html"]
-    assert front.last["metadata"][KEY][LIVE] == front.last["data"][MIME]["id"]  # a server saves the static form only
+    assert LIVE not in front.last["metadata"][KEY]
+    [(display, data)] = buttons(front)
+    assert display != front.last["transient"]["display_id"]
+    assert list(data) == [WIDGET]
 
 
 def test_a_press_runs_the_prompt_live_in_the_same_display_and_records_it(front):
@@ -146,6 +155,7 @@ def test_a_press_runs_the_prompt_live_in_the_same_display_and_records_it(front):
     front.press("↻ Run live")
     front.hear(lambda: front.static() and "two" in front.last["data"]["text/plain"])
     assert front.last["transient"]["display_id"] == display
+    assert [data for _, data in buttons(front)][1:] == [{}]
     assert front.last["data"][MIME]["id"] != before
     assert "replayed" not in front.last["metadata"][KEY]
     front.cell(f"s = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]")
@@ -190,8 +200,7 @@ def test_a_live_run_by_button_can_be_stopped(front):
     old = set(front.buttons)
     front.press("↻ Run live")
     front.press("■ Stop", but=old)
-    front.hear(front.static)
-    assert front.last["metadata"][KEY]["status"] == "interrupted"
+    front.hear(lambda: front.static() and front.last["metadata"][KEY]["status"] == "interrupted")
 
 
 def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
@@ -203,7 +212,7 @@ def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
     front.hear(lambda: front.button("■ Stop", old))
     behind = front.send("behind = True")
     front.press("■ Stop", but=old)
-    front.hear(front.static)
+    front.hear(lambda: front.static() and front.last["metadata"][KEY]["status"] == "interrupted")
     assert front.reply(behind) == ("aborted" if held_up else "ok")
     assert front.reply(front.cell("print('alive')")) == "ok"
     assert "stopped (" not in front.text
@@ -217,12 +226,14 @@ def test_the_widgets_are_closed_when_the_cell_runs_again(front):
     front.hear(lambda: front.button("↻ Run live"))
 
 
-def test_without_a_jupyter_server_the_static_form_takes_over_with_the_next_cell(front):
+def test_without_a_jupyter_server_the_button_goes_with_the_next_cell(front):
     front.cell("del os.environ['JPY_SESSION_NAME']")
     replayed(front, ["one", "two"])
+    button = front.button("↻ Run live")
     front.cell("1")
-    front.hear(front.static)
-    assert LIVE not in front.last["metadata"][KEY]
+    front.hear(lambda: button in front.closed)
+    assert buttons(front)[-1][1] == {}
+    assert front.static()
 
 
 def test_a_live_run_leaves_no_button(front):

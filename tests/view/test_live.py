@@ -73,6 +73,35 @@ def test_a_saved_page_of_a_run_that_goes_on_says_so(front):
     view.close({})
 
 
+@pytest.mark.parametrize(("journal", "said"), [(True, "%agent recover "), (False, "run the cell again")])
+@pytest.mark.parametrize("kind", ["widgets", "html"])
+def test_a_page_whose_kernel_may_be_gone_says_what_to_do_then(front, kind, journal, said):
+    log = EventLog()
+    view = open_view(log, kind=kind, publish=front, journal=journal)
+    page = front.sent[0][0]
+    assert said + (log.run if journal else "") in page["text/plain"]
+    assert "unfinished" in page["text/plain"]
+    assert "running" not in page["text/html"]
+    log.append(e.RunStart(model="m"))
+    log.append(e.End(status="ok"))
+    view.close(bundle(log))
+    assert said not in front.sent[-1][0]["text/plain"]
+
+
+def test_a_followed_run_is_named_by_what_is_said_of_a_kernel_that_is_gone(front):
+    first, second = EventLog(), EventLog()
+    view = open_view(first, publish=front)
+    view.follow(second, journal=True)
+    assert f"%agent recover {second.run}" in front.sent[-1][0]["text/plain"]
+    view.close({})
+
+
+def test_a_view_may_take_the_place_of_a_page(front):
+    view = open_view(EventLog(), publish=front, display_id="there")
+    assert front.sent[0][2:] == ("there", True)
+    view.close({})
+
+
 def test_closing_twice_swaps_once(front):
     view = open_view(EventLog(), kind="html", publish=front)
     view.close({"text/plain": "a"})

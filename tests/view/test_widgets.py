@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import ipywidgets as w
@@ -9,7 +10,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.event_json import encode_event
-from agent_nb.view import nodes
+from agent_nb.view import look, nodes
 from agent_nb.view.live import WidgetPainter
 from agent_nb.view.markdown import render
 from agent_nb.view.sheet import compact, css
@@ -207,6 +208,16 @@ def test_the_figures_of_the_header_move_once_a_second(painter, begun):
         view.apply(e.Delta(block="r", of="think", text="word " * 50))
         sent += painter.paint(view, view.last + number / 100) >= 2
     assert sent <= 8  # of 200: two seconds have passed, the text went on in a new widget
+
+
+def test_the_kernel_gives_a_sign_of_life_once_a_second_until_the_run_is_over(painter, begun):
+    view, beats = RunView().extend(begun.seen), []
+    for now in (10.0, 10.4, 11.1, 12.0, 12.9, 14.0, None):
+        painter.paint(view, now)
+        beats.append(painter.board.root._dom_classes[1:])
+    assert [a != b for a, b in pairwise(beats)] == [False, True, True, False, True, True]
+    assert beats[-1] == ()
+    assert set(beats[:-1]) == {(name,) for name in look.BEATS}
 
 
 def test_parts_with_formulas_are_typeset_as_they_are_finished_and_never_again(painter, begun):

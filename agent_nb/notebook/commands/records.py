@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError
 from ...record import KEY, MIME
 from ..metadata import FORGET
-from .shared import say, table
+from .shared import Rows, show
 
 if TYPE_CHECKING:
     from ...agent import Agent
@@ -18,27 +18,23 @@ if TYPE_CHECKING:
 
 def status(magics: AgentMagics, _: list[str]) -> None:
     """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that were lost"""
-    parts = [_cells(magics), _turns(magics), _lost(magics)]
-    say("\n\n".join(p for p in parts if p) or "No cell has run an agent yet.")
+    parts = (_cells(magics), _cleared(magics), _turns(magics), _lost(magics))
+    show(magics, *([p for p in parts if p] or ["No cell has run an agent yet."]))
 
 
-def _cells(magics: AgentMagics) -> str:
-    import time
-
+def _cells(magics: AgentMagics) -> Rows:
+    from ..recovery import date
     from ..statuses import standings
 
-    found = standings(magics.session.library, magics.read_options, lambda o: _agent(magics, o), magics.shell.user_ns)
-    rows = [("cell", "status", "recorded", "prompt")]
-    for cell in found:
-        when = time.strftime("%d %b %Y %H:%M", time.localtime(cell.recorded)) if cell.recorded else "-"
-        rows.append((cell.cell, cell.status, when, cell.prompt))
-    return "\n".join([table(rows).rstrip(), *_cleared(magics)]) if found else ""
+    found = standings(magics.session, magics.read_options, lambda o: _agent(magics, o), magics.shell.user_ns)
+    rows = [(s.cell, s.state, date(s.recorded), s.prompt, s.why) for s in found]
+    return [("cell", "state", "recorded", "prompt", "why"), *rows] if rows else []
 
 
-def _cleared(magics: AgentMagics) -> list[str]:
+def _cleared(magics: AgentMagics) -> str:
     count = len(magics.session.library.file().cleared)
     cells = "1 cell has a record and no output" if count == 1 else f"{count} cells have a record and no output"
-    return [f"{cells}: clearing outputs keeps records, %agent forget removes them"] if count else []
+    return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
 
 
 def _agent(magics: AgentMagics, options: Options) -> Agent:
@@ -51,7 +47,7 @@ def _agent(magics: AgentMagics, options: Options) -> Agent:
     )  # fmt: skip
 
 
-def _turns(magics: AgentMagics) -> str:
+def _turns(magics: AgentMagics) -> Rows:
     from ...run import Run
 
     rows = [("conversation", "turn", "run", "status", "prompt")]
@@ -60,7 +56,7 @@ def _turns(magics: AgentMagics) -> str:
             run = Run(turn.events)  # type: ignore[arg-type]  # turns of cells hold logs
             id_ = run.log[0].run if len(run.log) else "?"
             rows.append((conversation.name, str(number), id_, run.status, " ".join(run.prompt.split())[:60]))
-    return table(rows) if len(rows) > 1 else ""
+    return rows if len(rows) > 1 else []
 
 
 def _lost(magics: AgentMagics) -> str:
@@ -73,9 +69,7 @@ def _offered(magics: AgentMagics, *, unsaved: bool = False) -> list[Found]:
     from ..recovery import offered
 
     session = magics.session
-    known = {run.id for listed in session.runs.values() for run in listed if not unsaved}
-    known |= {str(r.get("id", "")) for listed in session.library.file().runs.values() for r in listed}
-    return offered(known, str(session.library.path() or ""))
+    return offered(session.library.file(), str(session.library.path() or ""), () if unsaved else session.made)
 
 
 def recover(magics: AgentMagics, arguments: list[str]) -> None:
@@ -89,12 +83,12 @@ def recover(magics: AgentMagics, arguments: list[str]) -> None:
 
     found, unsaved = _offered(magics), _offered(magics, unsaved=True)
     if not found and arguments in ([], ["all"]):
-        say("Nothing was lost: every run of this user is in a notebook, or its journal is gone.")
+        show(magics, "Nothing was lost: every run of this user is in a notebook, or its journal is gone.")
     elif not arguments:
-        say(f"{table(rows(found))}\nBring one back with %agent recover RUN, or all.")
+        show(magics, rows(found), "Bring one back with %agent recover RUN, or all. What an open page still shows is kept when you save it.")
     here = [f for f in unsaved if f.header.run not in {g.header.run for g in found}]
     if here and not arguments:
-        say(f"Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):\n{table(rows(here))}")
+        show(magics, "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):", rows(here))
     for one in chosen(found if arguments[0] == "all" else unsaved, arguments[0]) if arguments else ():
         log, record = bring_back(one, magics.session.library)
         run = Run(log)

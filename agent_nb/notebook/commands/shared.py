@@ -6,7 +6,7 @@ Rule: whatever is written is plain printable text; a model or a tool may have ch
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
@@ -17,11 +17,32 @@ if TYPE_CHECKING:
     from ..magic import AgentMagics
 
 Command = Callable[["AgentMagics", list[str]], Any]
+Rows = Sequence[Sequence[str]]
 
 
 def say(text: str) -> None:
     """Write a text to the cell's output, harmless whatever it quotes."""
     sys.stdout.write(printable(text) + "\n")
+
+
+def show(magics: AgentMagics, *parts: str | Rows) -> None:
+    """Show texts and tables (their first row names the columns) below one another: as HTML in a notebook, as text in a terminal."""
+    text = printable("\n\n".join(part if isinstance(part, str) else table(part) for part in parts))
+    if getattr(magics.shell, "kernel", None) is None:
+        say(text)
+        return
+    from ...view.html import draw
+    from ...view.nodes import Node, Page, Row, Section, T, Table
+    from ..publish import publish
+
+    def node(part: str | Rows) -> Node:
+        if isinstance(part, str):
+            return Row((T(printable(part), tone="muted"),), wrap=True)
+        names, *rows = [tuple(printable(value) for value in row) for row in part]
+        return Table(names, tuple(rows))
+
+    page = Page("Agents of this notebook", tuple(Section(str(i), node(part)) for i, part in enumerate(parts)))
+    publish({"text/html": draw(page), "text/plain": text}, {}, {}, False)
 
 
 def table(rows: Iterable[Iterable[Any]]) -> str:
