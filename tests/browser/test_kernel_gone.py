@@ -155,3 +155,17 @@ def test_a_run_that_is_quiet_for_long_still_goes_on(opened):
     assert front.page.evaluate("() => window.gone") == 0
     front.button(1, "■ Stop").click()
     front.wait(1)
+
+
+def test_status_is_a_table_that_knows_what_is_not_saved(opened):
+    front = opened("lab", name="status", cells=(SETUP, REPLAY))
+    front.start(0)
+    front.wait(0)
+    front.save()
+    front.start(1)
+    front.wait(1)
+    front.run("%%agent -m model -c other\nAnd a prompt that is long enough to be cut somewhere before it ends?")
+    told = front.run("%agent status")
+    states = front.output(told).locator("table").first.locator("tbody tr td:nth-child(2)").all_inner_texts()
+    assert states == ["recorded", "recorded"]
+    pictures(front, "status")
