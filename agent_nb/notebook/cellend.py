@@ -123,22 +123,30 @@ class CellEnd:
         named = {"record": kept.get("id", "")} if kept is not None and not recorded else {}
         numbers = {KEY: {**summary(run, recorded=recorded), **named, **self._replayed()}}
         final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}
-        if self._place.view is not None:
-            self._swap(self._place.view, final, numbers)
+        view, there = self._place.view, self._place.display_id
+        if view is not None:
+            self._swap(view, final, numbers)
+        elif self._taking:
+            self.session.put_away(self.cell.key)
         if view_kind(self.options.view, self.cell) != "text":
-            if self._place.view is None and self._place.display_id:
-                publish(final, numbers, {"display_id": self._place.display_id}, True)
-            elif self._place.view is None:
-                publish(final, numbers, {}, False)
+            if view is None:
+                publish(final, numbers, {"display_id": there} if there else {}, bool(there))
         elif self.cell.kernel and recorded:
             publish(record, numbers, {}, False)  # the text is there already; alone the record shows nothing
 
     def _swap(self, view: LiveView, final: dict[str, Any], numbers: dict[str, Any]) -> None:
-        """Swap the live view for the static one; that of a replay gets a button."""
-        view.close(final, numbers)
-        again, key = self._again, self.cell.key
-        if again is None or self._choice.tape is None:
-            return
+        """Swap the live view for the static one; that of a replay gets a button.
+
+        The button is there before the view is closed: JupyterLab ends the subshell that presses go to with the last widget.
+        """
+        try:
+            if self._again is not None and self._choice.tape is not None:
+                self._offer(view, self._again)
+        finally:
+            view.close(final, numbers)
+
+    def _offer(self, view: LiveView, again: RunLive) -> None:
+        key = self.cell.key
         self._place.view, self._place.display_id = None, view.display_id
         button = self.session.buttons[key] = RunLiveButton(publish, again.press, view.log.run)
         again.refused = button.unpress

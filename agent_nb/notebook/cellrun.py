@@ -159,6 +159,8 @@ class CellRun(CellEnd):
             display_id=self._place.display_id,
             hz=UNSEEN if headless(self.cell) else HERTZ,
         )
+        if self._taking:
+            self.session.put_away(self.cell.key)  # not before the view is there: see `_swap`
         self._again = self._button() if isinstance(stream, Replay) else None
         return Work(stream, agent, driver)
 
@@ -176,7 +178,6 @@ class CellRun(CellEnd):
     async def _go_live(self) -> None:
         """Run this cell live in the place of its replay."""
         cell = msgspec.structs.replace(self.cell, stdin=False, sent={**self.cell.sent, RERUN: "live"})
-        self.session.put_away(cell.key)
         self._place.record = self._choice.record
         await type(self)(self.session, cell, self._parse, place=self._place).go()
 
