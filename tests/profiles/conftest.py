@@ -23,8 +23,6 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-from agent_nb.notebook.trusting import trust_folder
-
 DRIVERS = runpy.run_path(str(Path(__file__).parents[1] / "notebook" / "conftest.py"))
 ROOT = Path(__file__).parents[2]
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -321,7 +319,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "IPYTHONDIR"):
             patch.setenv(name, str(folder / name.lower()))
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
-        trust_folder([str(folder / "policy.yaml")])
+        patch.setenv("AGENT_NB_TRUST_FOLDER", "1")
         yield folder
 
 
