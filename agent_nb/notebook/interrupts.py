@@ -28,7 +28,7 @@ from typing import Any
 
 OURS = "agent_nb.notebook."
 # Modules of ours that do the user's work: wait for the user's answer, compute the user's expressions.
-STAND_INS = frozenset({"agent_nb.notebook.asking", "agent_nb.notebook.interpolate"})
+STAND_INS = frozenset({"agent_nb.notebook.asking", "agent_nb.notebook.interpolate", "agent_nb.notebook.trusting"})
 KERNEL = "kernel interrupt"
 DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 

@@ -1,12 +1,15 @@
 """KeyboardInterrupt reaches the user's synchronous code and nothing else."""
 
 import asyncio
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from agent_nb import notebook
 from agent_nb.notebook.interrupts import DOUBLE, Interrupts
 
 USER = {"time": time, "asyncio": asyncio, "signal": signal}
@@ -179,8 +182,12 @@ def test_whatever_a_job_raises_comes_back_as_a_value(fault):
     assert Interrupts().guard("job", work) == (None, fault)
 
 
-def test_a_question_to_the_user_can_be_interrupted():
-    ours = {"__name__": "agent_nb.notebook.asking", "press": press}
+ASKING = [path.stem for path in Path(notebook.__file__).parent.rglob("*.py") if re.search(r"\binput\((?!\))", path.read_text())]
+
+
+@pytest.mark.parametrize("module", ASKING)
+def test_a_question_to_the_user_can_be_interrupted(module):
+    ours = {"__name__": f"agent_nb.notebook.{module}", "press": press}
     exec("def put():\n    press()\n    return 'answered'", ours, ours)
     with Interrupts() as interrupts:
         _, fault = interrupts.guard("job", ours["put"])

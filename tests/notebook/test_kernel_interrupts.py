@@ -200,6 +200,16 @@ def test_a_question_on_the_keyboard_can_be_answered_and_interrupted(ready):
     assert_ended(log(ready))
 
 
+def test_a_question_about_the_folder_can_be_interrupted(ready):
+    ready.run("Path('.env').write_text('OPENAI_API_KEY=sk-none-such-key-0000')")
+    request = ready.send("%%agent -m openai/none --live\ngo", cell="c4", stdin=True)
+    assert ".env" in ready.client.get_stdin_msg(timeout=60)["content"]["prompt"]
+    ready.interrupt()
+    assert_stopped(*ready.finish(request)[:2])
+    ready.run("Path('.env').unlink()")
+    assert [e["type"] for e in log(ready)] == ["run_start", "user", "interrupt", "end"]
+
+
 def test_reset_does_not_break_the_magic(ready):
     ready.run("%reset -f")
     ready.run("from agent_nb import Scripted\nmodel = Scripted(['Hello.'])")
