@@ -94,11 +94,26 @@ threaded = Model(calling("blocks"), "Done.")
 turning = Model(*[calling("quick")] * 4, "Done.")
 behind = Model("x" * 400)
 
+def phase(log):
+    "Where a run was stopped."
+    types = [e.type for e in log]
+    if _agent.status == "ok":
+        return "closing the view"
+    if "node" not in types:
+        return "before the model was asked"
+    if types.count("approval") % 2:
+        return "a question open"
+    if any(e.type == "result" and e.status == "cancelled" for e in log):
+        return "in a tool"
+    if any(getattr(e, "incomplete", False) for e in log):
+        return "streaming"
+    return "waiting for the model" if types[-3] == "node" else "between turns"
+
 def told(code):
     log = _agent.log
     types, seqs = [e.type for e in log], [e.seq for e in log]
     said = [e.content for e in log if e.type == "user"]
-    return json.dumps([notes[code], types, seqs == list(range(1, len(log) + 1)), said, _agent.status, len(behind.asked)])
+    return json.dumps([notes[code], types, seqs == list(range(1, len(log) + 1)), said, _agent.status, len(behind.asked), phase(log)])
 """
 
 SCENES = {
@@ -147,7 +162,7 @@ class Cell:
             kernel.output(request)
         status, text, _ = kernel.run(f"print(told({self.code!r}))")
         assert status == "ok", text
-        self.times, self.types, self.gapless, self.said, self.status, self.asked = json.loads(text)
+        self.times, self.types, self.gapless, self.said, self.status, self.asked, self.phase = json.loads(text)
 
     def press(self, kernel, when):
         time.sleep(max(when - time.monotonic(), 0))
@@ -201,7 +216,7 @@ def test_interrupts_at_random_moments_lose_no_reply_and_no_end_and_stop_the_queu
             raise AssertionError(f"{scene}, {moment:.4f} of {length:.2f} s, seed {SEED}: {vars(cell)}") from fault
         asked = cell.asked
         stopped = cell.ends[0]["status"] == "error"
-        met["stopped" if stopped else "after its run" if cell.heard() else "outside"] += 1
+        met[cell.phase if stopped else "after its end" if cell.heard() else "outside the cell"] += 1
         took += [cell.took] if stopped else []
     took.sort()
     print(f"{dict(met)}; from press to reply: median {1000 * statistics.median(took):.0f} ms, "
