@@ -8,6 +8,8 @@ import pytest
 
 pytestmark = pytest.mark.kernel
 
+STOPPED = "agent: stopped (from elsewhere); what is queued behind this cell does not run"
+
 SETUP = """
 %load_ext agent_nb
 import agent_nb, sys
@@ -65,8 +67,7 @@ def test_a_cell_is_stopped_from_elsewhere_and_the_next_one_works(kernel, http):
     request = kernel.send("%%agent -m slow\nhi", cell="slow")
     run = newest(http, "running")
     assert http.post(f"/runs/{run}/cancel").status_code == 202
-    status, said, _ = kernel.finish(request)
-    assert status == "ok", said
+    assert kernel.finish(request)[:2] == ("error", STOPPED)
     last = list(events(http, run))
     assert [(e["type"], e.get("detail")) for e in last[-2:]] == [("interrupt", "from elsewhere"), ("end", None)]
     assert kernel.run("print(_agent.status)")[1].strip() == "interrupted"
@@ -96,11 +97,11 @@ def test_the_question_of_a_cell_is_answered_from_elsewhere(front_end, kernel, ht
 
 
 def test_an_awaited_agent_is_published_and_stopped(kernel, http):
-    request = kernel.send("run = await agent_nb.Agent(slow)('hi')")
+    request = kernel.send("await agent_nb.Agent(slow)('hi')")
     run = newest(http, "running")
     http.post(f"/runs/{run}/cancel")
-    assert kernel.finish(request)[0] == "ok"
-    assert kernel.run("print(run.status)")[1].strip() == "interrupted"
+    assert kernel.finish(request)[:2] == ("error", STOPPED)
+    assert kernel.run("print(_agent.id, _agent.status)")[1].split() == [run, "interrupted"]
 
 
 def test_the_handle_in_an_output_holds_no_token(kernel, http):

@@ -168,11 +168,30 @@ await stream
     assert [e["type"] for e in events(ready)[-2:]] == ["interrupt", "end"]
 
 
-def test_a_limit_stops_no_queue(ready):
-    ready.run("model = Model()")
-    ends, asked = queued(ready, "%%agent -m model --live --max-tokens 1\ngo")
+ENDLESS = """
+class Endless(Model):
+    async def stream(self, request):
+        asked.append(self.name)
+        while True:
+            yield (Text("on and on "),)
+
+model, endless = Model(), Endless()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "times"),
+    [
+        pytest.param("%%agent -m endless --live --max-tokens 1\ngo", 0, id="before the model is asked"),
+        pytest.param("%%agent -m endless --live --max-tokens 9000\ngo", 1, id="within a turn"),
+        pytest.param("await Agent(endless, limits={'tokens': 9000})('go')", 1, id="of an awaited run"),
+    ],
+)
+def test_a_limit_stops_no_queue(ready, code, times):
+    ready.run(ENDLESS)
+    ends, asked = queued(ready, code)
     assert [status for status, _ in ends] == ["ok", "ok", "ok"]
-    assert asked == 2
+    assert asked == times + 1
 
 
 def test_an_interrupted_record_is_not_played_by_itself_and_its_replay_stops_no_queue(ready):

@@ -11,6 +11,7 @@ TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
 CELLS = [(profile, name, cell.outcome) for (profile, name), cell in TABLE["cells"]().items() if cell.test.startswith(TABLE["HERE"])]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 RECORD = "application/vnd.agent-nb.run+json"
+STOPPED = "agent: stopped ({}); what is queued behind this cell does not run"
 
 
 @pytest.mark.parametrize(("name", "behaviour", "outcome"), CELLS, ids=[f"{profile}-{name}" for profile, name, _ in CELLS])
@@ -63,7 +64,8 @@ def stopped_by_button(front):
     seen = front.scene("talk", ("interrupt" if not front.widgets else "press", "■ Stop"))
     assert [event["type"] for event in seen.events[-2:]] == ["interrupt", "end"]
     assert seen.events[-2]["detail"] == "stop button"
-    assert not seen.failed
+    assert seen.failed
+    assert STOPPED.format("stop button") in seen.streamed
 
 
 def decided(seen):
@@ -117,7 +119,8 @@ def interrupted(front):
     assert [event["type"] for event in seen.events[-2:]] == ["interrupt", "end"]
     assert seen.of("respond")[0]["incomplete"]
     assert "I am still writing" in seen.text
-    assert not seen.failed
+    assert seen.failed
+    assert STOPPED.format("kernel interrupt") in seen.streamed
 
 
 def static_at_the_end(front):
