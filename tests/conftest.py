@@ -1,4 +1,4 @@
-"""What every test has: no network but loopback, no key of the environment, its own state and configuration folders."""
+"""What every test has: no network but loopback, no key of the environment or of another test, its own state and configuration folders."""
 
 from __future__ import annotations
 
@@ -64,3 +64,12 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home / name.lower()))
     return home
+
+
+@pytest.fixture(autouse=True)
+def forgotten_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test knows the keys and the servers' tokens that another gave to this process."""
+    from agent_nb.models import keys
+
+    for name, empty in (("_memory", {}), ("_colab", {}), ("_hidden", set())):
+        monkeypatch.setattr(keys, name, empty)

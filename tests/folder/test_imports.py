@@ -90,7 +90,6 @@ def test_a_module_that_the_user_imported_from_the_folder_is_not_the_library(proj
     project.forge(name.replace(".", "/"), code=said)
     cell(f"import {name}")
     assert sys.modules[name].set_password() == "stolen-0123456789"
-    monkeypatch.setattr(keys, "_colab", {})
     assert imports.library(name) is None
     assert imports.find(name) is None
     assert keys._from_keyring("openai") == keys._from_colab("OPENAI_API_KEY") == ""

@@ -217,5 +217,4 @@ def clean_environment(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(keys, "_memory", {})
     monkeypatch.setattr(keys, "_from_keyring", lambda provider: "")

@@ -567,6 +567,5 @@ def test_colabs_secrets_are_asked_last(monkeypatch):
     userdata = types.SimpleNamespace(get=lambda name: KEY if name == "OPENAI_API_KEY" else None)
     monkeypatch.setitem(sys.modules, "google", types.ModuleType("google"))
     monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(userdata=userdata))
-    monkeypatch.setattr(keys, "_colab", {})
     assert keys.find("openai").source == "OPENAI_API_KEY in Colab's secrets"
     assert keys.find("xai") is None

@@ -18,6 +18,7 @@ from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Annotated, Literal
 
+import httpx
 import nbformat
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
@@ -669,22 +670,24 @@ def the_command_line(stage):
 
 @place
 def a_run_over_http(stage):
-    from starlette.testclient import TestClient
-
-    from agent_nb.server.access import Access
     from agent_nb.server.agents import Agents
-    from agent_nb.server.app import create_app
+    from agent_nb.server.app import Server, Settings
 
-    access = Access(hosts=frozenset({"*"}))
     agents = Agents(Agent("openai/canary"))
     stage.replies(chat(*stage.key), chat("done"))
-    with TestClient(create_app(Hub(), agents, access=access), headers={"Authorization": f"Bearer {access.token}"}) as client:
-        body = {"message": f"use {stage.key}", "conversation": stage.key, "stream": True}
-        stage.said.append(client.post("/runs", json=body).text)
-        stage.said.append(client.get("/runs").text)
-        for form in plugins.names("codecs"):
-            run = client.get("/runs").json()["runs"][0]["run"]
-            stage.said.append(client.get(f"/runs/{run}/events", params={"format": form}).text)
+    server = Server(Hub(), agents, settings=Settings(keepalive=0), closing=agents.stop).start()
+    headers = {"Authorization": f"Bearer {server.token}"}
+    try:
+        with httpx.Client(base_url=server.url, headers=headers, trust_env=False, timeout=30) as client:
+            body = {"message": f"use {stage.key}", "conversation": stage.key, "stream": True}
+            stage.said.append(client.post("/runs", json=body).text)
+            listed = client.get("/runs")
+            stage.said.append(listed.text)
+            (info,) = listed.json()["runs"]
+            for form in plugins.names("codecs"):
+                stage.said.append(client.get(f"/runs/{info['run']}/events", params={"format": form}).text)
+    finally:
+        server.stop()
 
 
 def picture(key):
@@ -725,8 +728,6 @@ def stage(request, provider, agent, loaded, capsys, tmp_path, monkeypatch, clean
         monkeypatch.setenv(name, value)
     for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
-    monkeypatch.setattr(keys, "_memory", {})
-    monkeypatch.setattr(keys, "_hidden", set())
     monkeypatch.setattr(keys, "_from_keyring", lambda provider: "")
     monkeypatch.setattr(loaded, "display_pub", CapturingDisplayPublisher(parent=loaded))
     folder = tmp_path / "work"
