@@ -64,7 +64,7 @@ def _events(record: Mapping[str, Any], payloads: Mapping[str, Any] | None) -> It
     stored = stored if isinstance(stored, list) else []
     objects = [o for o in stored if isinstance(o, dict)]
     if len(objects) < len(stored):
-        yield f"{len(stored) - len(objects)} of its events are no objects"
+        yield f"{len(stored) - len(objects)} of its events are not objects"
     found = events_of(record, payloads)
     known = found[: len(objects)]
     if len(found) > len(objects):

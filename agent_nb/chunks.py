@@ -118,7 +118,7 @@ def _numbers(text: str) -> Iterator[int]:
     for c in text:
         digit = _VALUE.get(c)
         if digit is None:
-            raise ValueError(f"chunks hold a character that is no base64 digit: {c!r}")
+            raise ValueError(f"chunks hold a character that is not a base64 digit: {c!r}")
         n |= (digit & 31) << shift
         shift += 5
         if digit < _MORE:

@@ -136,7 +136,7 @@ def _in_outputs(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mappi
 def _load(path: Path) -> Mapping[str, Any]:
     value = json.loads(path.read_bytes())
     if not isinstance(value, dict):
-        raise ValueError("not a notebook: its JSON is no object")  # noqa: TRY004  (what is wrong is the file's content)
+        raise ValueError("not a notebook: its JSON is not an object")  # noqa: TRY004  (what is wrong is the file's content)
     return value
 
 

@@ -99,7 +99,7 @@ class Report(msgspec.Struct):
 
     def __str__(self) -> str:
         lost = "".join(f"\n{name}:\n{losses}" for name, losses in (("not read", self.read), ("not written", self.written)) if losses)
-        return f"{self.source} -> {self.target}: {self.events} events, {self.texts} written{lost}"
+        return f"{self.source} -> {self.target}: {self.events} event{'' if self.events == 1 else 's'}, {self.texts} written{lost}"
 
 
 def convert(

@@ -23,7 +23,7 @@ from .events import Event
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
 _DATA = re.compile(rb"data\s*:\s*(.*)", re.DOTALL)
-_AG_UI = "are no events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
+_AG_UI = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
 _MODEL = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
 #: By the package that an object comes from: what to watch instead.
 ADAPTERS = {

@@ -10,7 +10,7 @@ it is shared, so it must not name the writer's home; and a large value that occu
     ⌂~                             the home folder (⌂\\ with doubled backslashes, ⌂= the sign itself)
 
 Rules
-- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and what is no JSON value becomes text.
+- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and what is not a JSON value becomes text.
 - Text of the record is the reader's: another reader's home stands where the writer's stood.
 - `canonical` is what hashes are made of: sorted keys, no spaces, numbers as the rules above leave them.
 - Nothing of a hostile value raises or unfolds without end: what is too deep, too large or missing becomes words.
@@ -84,7 +84,7 @@ def _numbers(value: Any, depth: int) -> Any:
         return {str(k): _numbers(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_numbers(v, depth - 1) for v in value]
-    raise ValueError(f"{type(value).__name__} is no JSON value")
+    raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
 def _double(value: int) -> float:

@@ -109,7 +109,7 @@ def text(log: Sequence[Event]) -> str:
 def _nothing(log: Sequence[Event], found: Sequence[Row]) -> str:
     """Return why there is nothing to show, or ""."""
     if log and not any(event.ts for event in log):
-        return "No time to show: the run was imported, and its source told no times."
+        return "No time to show: the run was imported, and its source gave no times."
     return "" if found else "No time to show: the run has no model request and no tool call."
 
 

@@ -10,7 +10,7 @@ from .shared import OK, Arguments, complain
 
 
 def convert(arguments: Arguments) -> int:
-    """translate a run from one format into another, as it comes; what is lost is told on stderr"""
+    """translate a run from one format into another, as it comes; losses are reported on stderr"""
     from ..convert import command
 
     source, target = arguments.source, arguments.output
@@ -24,7 +24,7 @@ def convert(arguments: Arguments) -> int:
 def convert_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `convert`."""
     sub.add_argument("source", nargs="?", default="-", metavar="IN", help="the file to read (default: stdin)")
-    sub.add_argument("--from", dest="from_", default="", metavar="CODEC", help="the format of IN (default: told by its first lines)")
+    sub.add_argument("--from", dest="from_", default="", metavar="CODEC", help="the format of IN (default: recognised by its first lines)")
     sub.add_argument("--to", required=True, metavar="CODEC", help="the format to write, or one of its forms, as loom:export")
     sub.add_argument("-o", "--output", default="-", metavar="OUT", help="the file to write (default: stdout)")
     sub.add_argument("--framing", choices=("ndjson", "sse"), help="how objects are parted (default: as the format does)")

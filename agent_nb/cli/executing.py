@@ -104,7 +104,7 @@ def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
     if output.is_dir():
         return [(p, output / p.name) for p in paths]
     if len(paths) > 1:
-        raise UsageError(f"-o {output} is no folder; several notebooks need one.")
+        raise UsageError(f"-o {output} is not a folder; several notebooks need one.")
     if not output.parent.is_dir():
         raise UsageError(f"There is no folder {output.parent} to write to.")
     return [(paths[0], output)]

@@ -52,7 +52,7 @@ def _strip_filter() -> int:
     try:
         nb = json.loads(text)
     except ValueError as fault:
-        raise UsageError(f"stdin is no notebook: {fault}") from fault
+        raise UsageError(f"stdin is not a notebook: {fault}") from fault
     if not isinstance(nb, dict) or not clean(nb):
         sys.stdout.write(text)
         return OK

@@ -253,8 +253,8 @@ codec = Codec(
     envelope=frozenset({"run", "ts", "span"}),
     lossy={
         "approval": "a question ends the run there (outcome interrupt)", "execute": "a call is executed at once",
-        "started": "a call is executed at once", "progress": "a tool's output is told when it is done",
-        "metric": "only the total is told, when the run finishes", "extension": "it belongs to another format",
+        "started": "a call is executed at once", "progress": "a tool's output is written when it is done",
+        "metric": "only the total is written, when the run finishes", "extension": "it belongs to another format",
         "user.attachments": "a message is text",
     },
 )  # fmt: skip

@@ -185,7 +185,7 @@ class AgUiWriter:
 
     def _result(self, event: Result) -> list[Obj]:
         if event.status != "ok":
-            self._losses.add("result.status", "a result does not tell whether the tool failed")
+            self._losses.add("result.status", "a result does not say whether the tool failed")
         if not isinstance(event.content, str):
             self._losses.add("result.content", "a result is text: the value is written as JSON text")
         drawn = DRAW[Result](event)
@@ -198,7 +198,7 @@ class AgUiWriter:
         agent = bool(event.data and "agent" in event.data) or event.span in self._agents
         if not agent:
             if event.result not in ("", "ok"):
-                self._losses.add("node.result", "a step does not tell how it ended")
+                self._losses.add("node.result", "a step does not say how it ended")
             return [_node(event)]
         self._agents.add(event.span)
         kind = {"subagentRunId": event.span}

@@ -93,7 +93,7 @@ codec = Codec(
     },
     lossy={
         "run_start": "there is no start of a run", "user": "the client knows what was asked", "execute": "a call is executed at once",
-        "started": "a call is executed at once", "approval": "there are no approvals", "metric": "usage is not told",
+        "started": "a call is executed at once", "approval": "there are no approvals", "metric": "usage is not written",
         "node": "there are no nodes", "state": "there is no state", "interrupt": "a run is either final or ends in an error",
         "extension": "it belongs to another format",
     },

@@ -42,9 +42,9 @@ REASONS = {
     "reply": "the format has no text given anew; both stand there",
     "nested": "the format knows no runs inside a run; what a sub-agent did is left out, its result is there",
     "extra": "unknown fields of another format",
-    "object": "it is no JSON object",
+    "object": "it is not a JSON object",
     "deep": "its values are nested too deeply",
-    "value": "it is no JSON value; the nearest one took its place",
+    "value": "it is not a JSON value; the nearest one took its place",
     "frame id": "the format has no ids of frames; a server numbers its own",
     "frame name": "the format has no names of frames; the kind is in the data",
 }
@@ -229,7 +229,7 @@ def handed(obj: Any, losses: Losses) -> list[Item]:
         losses.add("malformed line", REASONS["deep"])
         return []
     if changed:
-        losses.add("value that is no JSON", REASONS["value"])
+        losses.add("value that is not JSON", REASONS["value"])
     return [Item(value)]
 
 

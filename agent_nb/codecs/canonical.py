@@ -96,7 +96,7 @@ class CanonicalDecoder:
             try:
                 out.append(decode_event(line))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-                self.losses.add("malformed line", f"it is no JSON object ({fault})", raw=line.decode("utf-8", "replace"))
+                self.losses.add("malformed line", f"it is not a JSON object ({fault})", raw=line.decode("utf-8", "replace"))
         return out
 
     def _items(self, items: list[Item]) -> list[Event]:

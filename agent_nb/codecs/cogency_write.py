@@ -51,7 +51,7 @@ class CogencyWriter:
         """End a run that is not done: its last event has told why, or nothing here can."""
         told = {"error": Error, "interrupted": Interrupt}.get(event.status)
         if told is None or not isinstance(before, told):
-            self._losses.add("end.status", "only an error or an interrupt before it tells that a run was not done")
+            self._losses.add("end.status", "only an error or an interrupt before it shows that a run was not done")
         return self.close()
 
     def _know(self, event: Event) -> None:

@@ -114,7 +114,7 @@ class _Core:
                 out.append(Item(loads(text), event, number))
             except (ValueError, RecursionError) as fault:
                 raw = text if isinstance(text, str) else text.decode("utf-8", "replace")
-                self._losses.add("malformed line", f"it is no JSON ({fault})", raw=raw)
+                self._losses.add("malformed line", f"it is not JSON ({fault})", raw=raw)
         return out
 
 

@@ -143,7 +143,7 @@ codec = Codec(
     },
     envelope=frozenset({"run", "span", "path"}),
     lossy={
-        "execute": "the act node stands for it", "interrupt": "only the stop reason of the reply tells of it",
+        "execute": "the act node stands for it", "interrupt": "only the stop reason of the reply shows it",
         "extension": "it belongs to another format", "user.attachments": "a message is text",
         "progress.fraction": "a tool's output is text", "progress.data": "a tool's output is text",
     },

@@ -284,7 +284,7 @@ class _Run:
             return self._no_place(event)
         stop = STOPS.get(event.status, event.finish_reason)
         if event.status in STOPS and event.finish_reason not in ("", stop):
-            self._losses.add("end.finish_reason", "the stop reason has to tell how the run ended")
+            self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")
         return [*self._leave(), self._frame({"reply": self._answer.text, **({"stop_reason": stop} if stop else {})})]
 
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {

@@ -135,7 +135,7 @@ codec = Codec(
     },
     envelope=frozenset({"run", "ts", "path", "span", "parent"}),
     lossy={
-        "execute": "each tool starts on its own", "node": "of nodes only the start of a model request and of a sub-agent is told",
+        "execute": "each tool starts on its own", "node": "of nodes only the start of a model request and of a sub-agent is written",
         "extension": "it belongs to another format", "user.attachments": "a message is text",
         "progress.text": "output becomes the message of the progress",
     },

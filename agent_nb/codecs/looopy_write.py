@@ -165,7 +165,7 @@ class _Run:
         return self._no_place(event) if event.span else [DRAW[User](event)]
 
     def _no_place(self, event: Event) -> list[Obj]:
-        self._losses.add(f"nested {event.type}", "of a sub-agent's run only the start is told, as a subtask")
+        self._losses.add(f"nested {event.type}", "of a sub-agent's run only the start is written, as a subtask")
         return []
 
     def _delta(self, event: Delta) -> list[Obj]:
@@ -281,7 +281,7 @@ class _Run:
         if event.status == "ok":
             return [{**DRAW[End](event), "content": self._answer.text}]
         if event.finish_reason:
-            self._losses.add("end.finish_reason", "a status tells how the task ended")
+            self._losses.add("end.finish_reason", "a status says how the task ended")
         return [{"kind": "task-status", **self._last_status(event, errors)}]
 
     def _last_status(self, event: End, errors: list[Error]) -> Obj:
@@ -295,7 +295,7 @@ class _Run:
 
     def _drop(self, errors: list[Error]) -> None:
         for _ in errors:
-            self._losses.add("error", "only the error that ends a task is told")
+            self._losses.add("error", "only the error that ends a task is written")
 
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start, User: _user, Delta: _delta, Respond: _respond, Think: _think, Call: _call,

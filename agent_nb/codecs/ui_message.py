@@ -231,6 +231,7 @@ codec = Codec(
     envelope=frozenset({"run"}),
     lossy={
         "user": "the client knows what was asked", "execute": "a call is executed at once", "started": "a call is executed at once",
-        "metric": "usage is not told", "node": "of nodes only the steps of the model are told", "extension": "it belongs to another format",
+        "metric": "usage is not written", "node": "of nodes only the steps of the model are written",
+        "extension": "it belongs to another format",
     },
 )  # fmt: skip

@@ -225,7 +225,7 @@ class UiMessageWriter:
             if event.status == "limit":
                 self._losses.add("end.status", "a run that met a limit is aborted here")
             if event.finish_reason not in ("", why):
-                self._losses.add("end.finish_reason", "an abort tells its own reason")
+                self._losses.add("end.finish_reason", "an abort has a reason of its own")
             return [{"type": "abort", **({"reason": why} if why else {})}]
         if event.status == "error" and event.finish_reason not in ("", "error"):
             self._losses.add("end.finish_reason", "that the run failed takes its place")

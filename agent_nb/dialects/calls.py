@@ -207,7 +207,7 @@ def _strictly(decode: Any, text: Any) -> Any:
     try:
         return decode(text)
     except UnicodeError:
-        raise ValueError("it holds one half of a surrogate pair, which is no character") from None
+        raise ValueError("it holds one half of a surrogate pair, which is not a character") from None
     except RecursionError:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
     except msgspec.MsgspecError as fault:

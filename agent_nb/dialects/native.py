@@ -74,7 +74,7 @@ class _Pending:
         try:
             args = read_args(raw)
         except ValueError as error:
-            fault = f"The arguments are no JSON object: {error}."
+            fault = f"The arguments are not a JSON object: {error}."
         fault = CUT_OFF if incomplete else fault or ("" if self.name else NAMELESS)
         return Call(self.name, dict(args), raw, self.call_id, self.index, incomplete, fault)
 

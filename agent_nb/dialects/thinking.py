@@ -111,7 +111,7 @@ def thinking(inner: Dialect, tags: Sequence[str] = TAGS) -> Dialect:
     """
     for tag in tags:
         if not re.fullmatch(r"[A-Za-z_][\w.-]*", tag):
-            raise UsageError(f"{tag!r} is no tag name. Write it without brackets, for example 'thinking'.")
+            raise UsageError(f"{tag!r} is not a tag name. Write it without brackets, for example 'thinking'.")
     return inner if isinstance(inner, Thinking) or not tags else Thinking(inner, tags)
 
 

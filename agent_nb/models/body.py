@@ -102,4 +102,4 @@ def _nothing(start: bytes) -> Fault:
         return Fault("garbage", "The server answered with a web page. Is the base URL right?", raw=text[:500])
     if not text or text.startswith(":"):
         return Fault("empty", "The server answered with nothing.", retryable=True)
-    return Fault("garbage", f"The answer is no event stream and no JSON. It begins with {text[:80]!r}.", raw=text[:500])
+    return Fault("garbage", f"The answer is neither an event stream nor JSON. It begins with {text[:80]!r}.", raw=text[:500])

@@ -81,7 +81,7 @@ def error_object(value: Any) -> Any:
 
 def not_json(data: str) -> Fault:
     """Return the fault for a frame that should have been JSON."""
-    return Fault("garbage", f"The server sent a chunk that is no JSON. It begins with {scrub(data[:80])!r}.", raw=scrub(data[:500]))
+    return Fault("garbage", f"The server sent a chunk that is not JSON. It begins with {scrub(data[:80])!r}.", raw=scrub(data[:500]))
 
 
 def error_words(value: Any) -> str:

@@ -236,7 +236,7 @@ def checked_url(url: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise UsageError(f"{scrub(url)!r} is no base URL. It begins with http:// or https:// and usually ends with /v1.")
+        raise UsageError(f"{scrub(url)!r} is not a base URL. It begins with http:// or https:// and usually ends with /v1.")
     return url
 
 

@@ -28,7 +28,7 @@ def image_block(source: Any) -> ImageBlock:
         raise UsageError(f"The image has {len(data) / 1e6:.0f} MB; at most {LARGEST / 1e6:.0f} MB can be sent. Make it smaller.")
     kind = media_type(data)
     if not kind:
-        raise UsageError(f"{_name(source)} is no PNG, JPEG, GIF or WebP image.")
+        raise UsageError(f"{_name(source)} is not a PNG, JPEG, GIF or WebP image.")
     return ImageBlock(kind, base64.b64encode(data).decode("ascii"))
 
 
@@ -47,7 +47,7 @@ def _bytes(source: Any) -> bytes:
     data = png() if callable(png) else None
     if isinstance(data, bytes):
         return data
-    raise UsageError(f"{_name(source)} is no image: give a path, bytes, a PIL image or a Matplotlib figure.")
+    raise UsageError(f"{_name(source)} is not an image: give a path, bytes, a PIL image or a Matplotlib figure.")
 
 
 def _read(path: Path) -> bytes:

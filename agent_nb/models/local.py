@@ -247,7 +247,7 @@ class LocalModel:
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalModel:
     """Return `smollm2`, or the model of a GGUF file (absolute, or from the current folder or `folder`).
 
-    Raises MissingExtra without the engine or the weights, UsageError for a file that is no GGUF model.
+    Raises MissingExtra without the engine or the weights, UsageError for a file that is not a GGUF model.
     """
     if find("xllamacpp") is None:
         raise MissingExtra("The engine of the embedded model (xllamacpp)", ENGINE)
@@ -276,5 +276,5 @@ def _gguf(name: str, folder: str | Path | None) -> Path:
     except OSError as error:
         raise UsageError(f"The model file {path} cannot be read: {error.strerror}.") from None
     if magic != b"GGUF":
-        raise UsageError(f"{path} is no GGUF model. Convert it to GGUF, or download a .gguf file.")
+        raise UsageError(f"{path} is not a GGUF model. Convert it to GGUF, or download a .gguf file.")
     return path.resolve()

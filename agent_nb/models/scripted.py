@@ -139,7 +139,8 @@ class Scripted:
         index, self._next = self._next, self._next + 1
         if index >= len(self.turns):
             raise ModelError(
-                f"The script {self.name} has {len(self.turns)} turns, and this is request {index + 1}. Add a turn.",
+                f"The script {self.name} has {len(self.turns)} turn{'' if len(self.turns) == 1 else 's'}, "
+                f"and this is request {index + 1}. Add a turn.",
                 code="script",
             )
         return self.turns[index]

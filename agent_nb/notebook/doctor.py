@@ -191,7 +191,7 @@ def _ask(python: str) -> dict[str, str]:
     except (OSError, subprocess.SubprocessError) as fault:
         return {"error": "does not start" if not isinstance(fault, subprocess.TimeoutExpired) else "did not answer"}
     except (ValueError, IndexError):
-        return {"error": "is no working Python"}
+        return {"error": "is not a working Python"}
 
 
 def _hook() -> Iterator[Finding]:

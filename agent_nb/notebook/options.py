@@ -70,7 +70,7 @@ def _object(text: str) -> dict[str, Any]:
     """Return the JSON object that an option holds. Raises ValueError, which argparse reports."""
     value = msgspec.json.decode(text)
     if not isinstance(value, dict):
-        raise TypeError(f"{text} is no JSON object")
+        raise TypeError(f"{text} is not a JSON object")
     return value
 
 
@@ -105,7 +105,7 @@ OPTIONS = (
     _value("--thought-tags", metavar="NAMES", help="further names of tags that hold thoughts, beside think and thinking"),
     _value("--attach", action="append", metavar="IMAGE", help="an image file, or a variable that holds an image or a figure"),
     _value("--from", dest="source", metavar="FILE|URL", help="show a run of another system instead; the cell's text is its prompt"),
-    _value("--codec", metavar="CODEC", help="with --from: the format, if its first lines do not tell"),
+    _value("--codec", metavar="CODEC", help="with --from: the format, if its first lines do not show it"),
     _flag("--follow", help="with --from: read on in a file that is being written, until the run has ended"),
 )  # fmt: skip
 

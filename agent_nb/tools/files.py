@@ -102,7 +102,8 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
         existed = _replace(place, data)
     except OSError as error:
         raise ToolError(f"{file!r} cannot be written: {error.strerror}.") from None
-    return f"{'Replaced' if existed else 'Wrote'} {file}: {len(content.splitlines())} lines, {_size(len(data))}."
+    size = _size(len(data)) if len(data) >= 1000 else _count(len(data), "byte")
+    return f"{'Replaced' if existed else 'Wrote'} {file}: {_count(len(content.splitlines()), 'line')}, {size}."
 
 
 tools = tuple(as_tool(function) for function in (list_, read, write))
@@ -167,6 +168,10 @@ def _size(count: int) -> str:
     while size >= 1000 and (after := next(units, "")):
         size, unit = size / 1000, after
     return f"{size:.1f} {unit}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _encoding(raw: Any, place: Place) -> str:

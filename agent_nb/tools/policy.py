@@ -245,7 +245,7 @@ def _verdict(node: Any, fault: Callable[[Any, str], UsageError]) -> Verdict:
     for verdict in VERDICTS:
         if node.value == verdict:
             return verdict
-    raise fault(node, f"{node.value!r} is no decision; write allow, ask or deny")
+    raise fault(node, f"{node.value!r} is not a decision; write allow, ask or deny")
 
 
 def _fault(name: str, node: Any, problem: str) -> UsageError:

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from html import escape
 from typing import Any
 
-from msgspec import structs
+import msgspec
 
 from . import look, nodes, safe
 from .nodes import Node
@@ -69,8 +69,10 @@ def style(*parts: str) -> str:
 def run(node: nodes.T) -> str:
     """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code is plain text there."""
     if node.now:
-        return f'<span class="agent-nb-now">{run(structs.replace(node, now=False))}</span>'
+        return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
     ink = look.ink(node.tone)
+    if node.hint:
+        return f'<span title="{text(node.hint)}">{run(msgspec.structs.replace(node, hint=""))}</span>'
     if node.label:
         glyph = look.GLYPH if node.mono else ""
         return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'

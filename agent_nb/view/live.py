@@ -101,7 +101,7 @@ class Presses:
         try:
             args = json.loads(self._typed(call_id) or "")
         except ValueError as fault:
-            self.notes[call_id] = f"This is no JSON: {fault}."
+            self.notes[call_id] = f"This is not JSON: {fault}."
             return
         if not isinstance(args, dict):
             self.notes[call_id] = "Arguments are a JSON object: {…}."

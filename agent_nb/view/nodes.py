@@ -26,8 +26,11 @@ class Node(msgspec.Struct, frozen=True, eq=False):
 
 
 class T(Node, frozen=True, eq=False):
-    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a screen reader says instead; `now`: true
-    only while the kernel lives, the live view hides it without one."""
+    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a screen reader says instead.
+
+    `hint`: what a pointer that rests on it shows, where there are pointers. `now`: true only while the kernel lives, the live view hides
+    it without one.
+    """
 
     text: str
     tone: Tone = ""
@@ -36,6 +39,7 @@ class T(Node, frozen=True, eq=False):
     mono: bool = False
     label: str = ""
     now: bool = False
+    hint: str = ""
 
 
 class Row(Node, frozen=True, eq=False):

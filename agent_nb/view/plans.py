@@ -128,7 +128,7 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
         elif thought.status == "open":
             thought.status = "passed"
     if taken is None:
-        card.remarks.append(f"chose {worded(payload.get('chosen'))}, which is no candidate")
+        card.remarks.append(f"chose {worded(payload.get('chosen'))}, which is not a candidate")
     else:
         card.path.append(group[taken])
     card.fresh = []

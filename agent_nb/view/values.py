@@ -148,7 +148,7 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 
 
 def gist(content: Any, display: dict[str, Any] | None = None, limit: int = 60) -> str:
-    """Return what a result is, in a few words: its only line, or its size."""
+    """Return what a result is, in a few words: its only line, the names of its fields, or its size."""
     shown = display or {}
     if any(mime in shown for mime in IMAGES):
         return "image"
@@ -158,7 +158,7 @@ def gist(content: Any, display: dict[str, Any] | None = None, limit: int = 60) -
     if isinstance(content, list):
         return plural(len(content), "item")
     if isinstance(content, dict):
-        return plural(len(content), "field")
+        return clip(", ".join(map(str, content)), limit) or "{}"
     return clip(json.dumps(content, ensure_ascii=False), limit)
 
 

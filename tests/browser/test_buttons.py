@@ -169,7 +169,7 @@ def test_edited_arguments_are_what_runs(front):
     assert '"hello"' in editor.input_value()
     editor.fill('{"text": ')
     front.button(cell, "Approve as edited").click()
-    front.sees(cell, "This is no JSON")
+    front.sees(cell, "This is not JSON")
     editor.fill('{"text": "good morning"}')
     timed(front, front.button(cell, "Approve as edited").click, lambda: front.wait(cell, BOUND), "approved as edited")
     assert front.value("sent") == ["good morning"]

@@ -61,7 +61,7 @@ def test_no_object_raises_and_each_that_is_no_json_is_counted(name, case):
     assert events
     for target in SHAPES:
         encode(events, target)
-    with pytest.raises(WireError, match="no JSON"):
+    with pytest.raises(WireError, match="not JSON"):
         decode([obj], name, strict=True)
 
 

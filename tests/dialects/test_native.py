@@ -57,7 +57,7 @@ def test_no_arguments_are_an_empty_object(raw):
 )
 def test_arguments_that_are_no_object_are_a_fault(raw, reason):
     (call,) = calls(p.CallDelta(raw, 0, "a", "f"))
-    assert call.fault.startswith("The arguments are no JSON object")
+    assert call.fault.startswith("The arguments are not a JSON object")
     assert reason in call.fault
     assert call.args == {}
     assert call.raw_args == raw

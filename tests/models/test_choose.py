@@ -88,7 +88,7 @@ def test_the_address_of_openai_itself_changes_nothing(monkeypatch):
 
 def test_a_base_url_that_is_none_is_named(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "lab:8000")
-    with pytest.raises(UsageError, match="is no base URL"):
+    with pytest.raises(UsageError, match="is not a base URL"):
         choose.choose()
 
 

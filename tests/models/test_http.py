@@ -190,10 +190,10 @@ def test_spent_credit_is_not_retried(serve, caught):
     ("body", "code", "words"),
     [
         ("<!DOCTYPE html><html>Welcome</html>", "garbage", "web page. Is the base URL right?"),
-        ("hello, this is no model", "garbage", "no event stream and no JSON. It begins with 'hello, this"),
+        ("hello, this is no model", "garbage", "neither an event stream nor JSON. It begins with 'hello, this"),
         ("", "empty", "answered with nothing"),
-        ('{"choices": [', "garbage", "no JSON"),
-        ("data: {broken\n\n", "garbage", "no JSON. It begins with '{broken'"),
+        ('{"choices": [', "garbage", "not JSON"),
+        ("data: {broken\n\n", "garbage", "not JSON. It begins with '{broken'"),
     ],
 )
 def test_what_is_no_answer_is_named(serve, caught, body, code, words):
@@ -443,7 +443,7 @@ def test_a_base_url_is_tidied(given, url):
 
 @pytest.mark.parametrize("url", ["lab:8000", "ftp://x/v1", "http://", "", "http://x:port/v1"])
 def test_what_is_no_base_url_is_refused(url):
-    with pytest.raises(UsageError, match="no base URL"):
+    with pytest.raises(UsageError, match="not a base URL"):
         checked_url(url)
 
 

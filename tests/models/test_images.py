@@ -58,8 +58,8 @@ class Broken:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (b"hello", "no PNG, JPEG, GIF or WebP"),
-        (3, "A value of type int is no image"),
+        (b"hello", "not a PNG, JPEG, GIF or WebP"),
+        (3, "A value of type int is not an image"),
         ("none.png", "none.png cannot be read: No such file"),
         (Broken(), "could not be written as PNG: mode F"),
     ],

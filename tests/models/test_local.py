@@ -48,8 +48,8 @@ def engine(monkeypatch):
     [
         ("llama3", None, "no local model 'llama3'. Use local/smollm2"),
         ("none.gguf", None, "cannot be read: No such file"),
-        ("text.gguf", b"hello", "is no GGUF model"),
-        ("text.bin", b"hello", "is no GGUF model"),
+        ("text.gguf", b"hello", "is not a GGUF model"),
+        ("text.bin", b"hello", "is not a GGUF model"),
     ],
 )
 @pytest.mark.usefixtures("engine")

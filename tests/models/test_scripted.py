@@ -47,7 +47,7 @@ def test_two_runs_at_once_each_get_their_own_turns(request_of):
 def test_running_out_of_turns_is_an_error_that_says_so(collect):
     model = Scripted(["one"], name="demo")
     collect(model)
-    with pytest.raises(ModelError, match="demo has 1 turns, and this is request 2") as caught:
+    with pytest.raises(ModelError, match="demo has 1 turn, and this is request 2") as caught:
         collect(model)
     assert caught.value.code == "script"
     assert not caught.value.retryable

@@ -187,7 +187,7 @@ def test_a_sound_record_has_no_problems(log):
         (lambda r: r.update(events=[]), "changed after"),
         (lambda r: r.update(format=7), "format 7"),
         (lambda r: r["events"].pop(), "no end"),
-        (lambda r: r["events"].insert(1, 5), "no objects"),
+        (lambda r: r["events"].insert(1, 5), "not objects"),
         (lambda r: r["events"].insert(1, {"type": "novel"}), "unknown type"),
         (lambda r: r["events"].append({"type": "user"}), "others follow"),
         (lambda r: r["events"][0].update(seq=5), "calls itself 5"),

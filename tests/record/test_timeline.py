@@ -159,4 +159,4 @@ def test_words_of_sub_agents_that_run_at_the_same_time_belong_to_their_own_reque
 
 
 def test_a_run_whose_source_told_no_times_says_so():
-    assert "told no times" in text([e.RunStart(), e.Started(call_id="c", name="x"), e.End()])
+    assert "gave no times" in text([e.RunStart(), e.Started(call_id="c", name="x"), e.End()])

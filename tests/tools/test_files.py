@@ -334,9 +334,9 @@ def test_a_file_whose_name_is_no_text_is_listed(folder: Path, context: ToolConte
 
 
 def test_write_makes_folders_and_says_what_it_did(folder: Path, context: ToolContext) -> None:
-    assert write("new/deep/a.txt", "one\ntwo\n", context=context) == "Wrote new/deep/a.txt: 2 lines, 8 B."
+    assert write("new/deep/a.txt", "one\ntwo\n", context=context) == "Wrote new/deep/a.txt: 2 lines, 8 bytes."
     assert (folder / "new/deep/a.txt").read_text() == "one\ntwo\n"
-    assert write("notes.txt", "x", context=context) == "Replaced notes.txt: 1 lines, 1 B."
+    assert write("notes.txt", "x", context=context) == "Replaced notes.txt: 1 line, 1 byte."
 
 
 def test_write_keeps_permissions_and_leaves_nothing_behind(folder: Path, context: ToolContext) -> None:

@@ -249,8 +249,8 @@ def test_an_empty_file_is_ask() -> None:
     ("text", "said"),
     [
         ("- allow: x", "line 1: expected keys (default, rules)"),
-        ("default: maybe", "line 1: 'maybe' is no decision; write allow, ask or deny"),
-        ("default: [ask]", "is no decision"),
+        ("default: maybe", "line 1: 'maybe' is not a decision; write allow, ask or deny"),
+        ("default: [ask]", "is not a decision"),
         ("\nrule: []", "line 2: unknown key 'rule'; known here: default, rules"),
         ("rules: read", "line 1: `rules` must be a list"),
         ("rules:\n- allow: x\n  deny: y", "line 2: a rule needs exactly one of allow, ask and deny"),

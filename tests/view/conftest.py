@@ -78,7 +78,7 @@ class Tape:
 
 
 def start(tape: Tape, **settings: Any) -> None:
-    about = {"source": "AGENT_NB_MODEL", "limits": {"turns": 12}, **settings}
+    about = {"source": "from AGENT_NB_MODEL", "limits": {"turns": 12}, **settings}
     tape(e.RunStart(agent="main", model="openai/gpt-5.1", dialect="native", settings=about))
     tape(e.User(content="Which prices in `df` look wrong?", origin="user"))
 

@@ -72,7 +72,7 @@ def test_the_gist_of_a_thought_is_its_first_sentence(text, gist):
 def test_the_header_says_status_model_source_turn_and_figures(begun):
     begun(e.Metric(turn=2, total=e.Counts(input=1900, output=212, cost=0.004)))
     first = said(begun.log, now=begun.now + 14, live=True).split("\n")[0]
-    assert first == "● waiting for the model  openai/gpt-5.1  from AGENT_NB_MODEL · turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
+    assert first == "● waiting for the model  openai/gpt-5.1  turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
 
 
 @pytest.mark.parametrize("payload", [{"note": "3 earlier turns", "turns": 3}, {}, None, {"note": 7}, {"note": "x" * 10_000}])
@@ -153,7 +153,7 @@ def test_a_denied_call_says_who_and_why(begun):
     begun(e.Approval(call_id="k", stage="requested", args={"path": "x"}))
     begun(e.Approval(call_id="k", stage="decided", decision="deny", by="click", reason="not that one"))
     begun(e.Result(call_id="k", name="rm", status="denied", content="The user said no."))
-    assert "Denied by click: not that one" in said(begun.log)
+    assert "You denied this call: not that one" in said(begun.log)
 
 
 def test_an_open_question_shows_all_of_what_it_asks_about(begun):
@@ -228,7 +228,8 @@ def test_long_texts_keep_head_and_tail():
 
 @pytest.mark.parametrize(
     ("content", "display", "gist"),
-    [("one", None, "one"), ("a\nb\n", None, "2 lines"), ([1, 2], None, "2 items"), ({"a": 1}, None, "1 field"), (3, None, "3"),
+    [("one", None, "one"), ("a\nb\n", None, "2 lines"), ([1, 2], None, "2 items"), ({"a": 1, "b": [2]}, None, "a, b"), ({}, None, "{}"),
+     (3, None, "3"),
      ("x", {"image/png": "…"}, "image"), ("DataFrame of shape 3 × 2\n a b", None, "DataFrame of shape 3 × 2")],
 )  # fmt: skip
 def test_the_gist_of_a_result(content, display, gist):
@@ -271,7 +272,7 @@ def test_the_static_page_reads_without_styles(rich):
     import re
 
     text = re.sub(r"<[^>]+>", "", re.sub(r' style="[^"]*"', "", bundle(rich.log)["text/html"]))
-    for expected in ("✓ done", "Thought for", "✕ error", "No such file: a.csv.", "Approved for all calls of this tool by click"):
+    for expected in ("✓ done", "Thought for", "✕ error", "No such file: a.csv.", "You approved all calls of this tool for this run"):
         assert expected in text
 
 

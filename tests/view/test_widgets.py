@@ -391,7 +391,7 @@ def test_edited_arguments_are_approved(painter, begun, acts):
     assert acts == [("approve", {"call_id": "k", "scope": "once", "args": {"file": "b"}})]
 
 
-@pytest.mark.parametrize(("typed", "said"), [("{", "This is no JSON"), ("[1]", "Arguments are a JSON object")])
+@pytest.mark.parametrize(("typed", "said"), [("{", "This is not JSON"), ("[1]", "Arguments are a JSON object")])
 def test_edited_arguments_that_are_no_object_are_refused_with_a_reason(painter, begun, acts, typed, said):
     view = asked(begun)
     painter.paint(view, 0.0)

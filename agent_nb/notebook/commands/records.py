@@ -112,7 +112,8 @@ def forget(magics: AgentMagics, arguments: list[str]) -> None:
             conversation.forget(key)
     drop(ids)
     count = f"{len(ids)} run{'' if len(ids) == 1 else 's'} forgotten"
-    text = f"{count}. They leave the file with its next save; what the outputs show stays until you clear it."
+    leave = "It leaves" if len(ids) == 1 else "They leave"
+    text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
     publish({"text/plain": text}, {KEY: {FORGET: ids}}, {}, False)
 
 

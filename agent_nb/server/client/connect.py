@@ -72,7 +72,7 @@ def target(url: str, token: str = "") -> Target:
     """
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{url!r} is no address of a run. Write it as http://HOST:PORT/runs/ID.")
+        raise UsageError(f"{url!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID.")
     token = token or (parse_qs(parts.query).get("token") or [""])[0]
     prefix, _, rest = parts.path.rstrip("/").rpartition("/runs/")
     run = rest.partition("/")[0] if "/runs/" in parts.path else ""
@@ -140,7 +140,7 @@ async def accept(response: httpx.Response) -> None:
         raise UsageError(f"{response.url.host} refuses ({response.status_code}): {said}")
     if response.status_code == 200:
         kind = response.headers.get("content-type", "of no type")
-        raise UsageError(f"{response.url.copy_with(query=None)} is no stream of events, but {kind}.")
+        raise UsageError(f"{response.url.copy_with(query=None)} is not a stream of events, but {kind}.")
     raise httpx.ReadError(f"HTTP {response.status_code}: {said}")
 
 

@@ -92,7 +92,7 @@ async def read(
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{url!r} is no http address.")
+        raise UsageError(f"{url!r} is not an http address.")
     reader = _Reader(url, Target(url, token=token), {"Accept": ACCEPT, **(headers or {})}, backoff or Backoff())
     async with aclosing(reader.read(done)) as chunks:
         async for chunk in chunks:

@@ -11,8 +11,9 @@ from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, S
 from ..words import clip
 from .base import Context
 
-SCOPE = {"once": "", "tool": " for all calls of this tool", "run": " for the whole run"}
-BY = {"click": "by click", "stdin": "by typing", "policy": "by policy", "recording": "from the recording"}
+SCOPE = {"once": "this call", "tool": "all calls of this tool for this run", "run": "all calls of this run"}
+BY = {"click": "You", "stdin": "You", "policy": "The policy", "recording": "The record"}
+NO = "the user said no"  # the reason of a denial without one
 
 
 def card(state: CallCard, context: Context) -> Node | None:
@@ -106,10 +107,11 @@ def decided(state: CallCard) -> Node | None:
     settled = state.approval
     if settled is None or (state.asked is None and settled.decision == "allow"):
         return None
-    verb = "Approved" if settled.decision == "allow" else "Denied"
-    by = BY.get(settled.by, f"by {settled.by}" if settled.by else "")
-    words = f"{verb}{SCOPE.get(settled.scope, '')} {by}".rstrip()
-    reason = f": {settled.reason}" if settled.reason else ""
+    verb = "approved" if settled.decision == "allow" else "denied"
+    what = SCOPE.get(settled.scope, SCOPE["once"])
+    who = BY.get(settled.by, settled.by)
+    words = f"{who} {verb} {what}" if who else f"{verb.capitalize()}: {what}"
+    reason = f": {settled.reason}" if settled.reason not in ("", NO) else ""
     return Row((T(f"{words}{reason}", tone="muted"),), wrap=True)
 
 

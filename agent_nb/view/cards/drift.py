@@ -9,17 +9,14 @@ from ..nodes import Box, Node, Row, T
 from ..words import clip
 from .base import Context
 
-LONGEST = 200  # characters of each side
-
 
 def card(state: NoteCard, context: Context) -> Node:
     """Return what was different, and since when the model answers."""
-    rows = tuple(Row((T("↻ Went on live here", tone="wait", bold=True), T(f"  {_why(payload)}")), wrap=True) for _, payload in state.items)
-    return Box(rows, tone="wait")
+    return Box(tuple(_said(payload) for _, payload in state.items), tone="wait")
 
 
-def _why(payload: Any) -> str:
+def _said(payload: Any) -> Node:
     found = payload if isinstance(payload, dict) else {}
-    name = str(found.get("name") or "a tool")
-    fresh, recorded = (clip(" ".join(str(found.get(side, "")).split()), LONGEST) for side in ("fresh", "recorded"))
-    return f"because {name} gave {fresh or 'nothing'} now and {recorded or 'nothing'} when it was recorded."
+    name = clip(str(found.get("name") or "a tool"), 60)
+    rest = " returned something else than in the record; from here on the model was asked again."
+    return Row((T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(rest)), wrap=True)

@@ -10,6 +10,15 @@ from .base import Context
 
 # code: (title, tone, what comes of it)
 KNOWN: dict[str, tuple[str, Tone, str]] = {
+    "usage": ("Cannot start", "bad", ""),
+    "model": ("Cannot start", "bad", ""),
+    "provider": ("The provider refused", "bad", ""),
+    "connect": ("No connection", "bad", ""),
+    "cut": ("The connection broke off", "bad", ""),
+    "timeout": ("No answer in time", "bad", ""),
+    "garbage": ("The reply cannot be read", "bad", ""),
+    "context": ("Too long for the model", "bad", ""),
+    "no_tools": ("The model takes no tools", "wait", ""),
     "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": ("The model wrote its own results", "wait", "They were not taken for results."),
@@ -17,6 +26,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
+WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")  # the raw text is the model's
 
 
 def card(state: ErrorCard, context: Context) -> Node:
@@ -25,7 +35,8 @@ def card(state: ErrorCard, context: Context) -> Node:
     mark = "✕" if tone == "bad" else "!"
     head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(state.message, 2000)}")), wrap=True)
     next_line = (Row((T(after, tone="muted"),)),) if after else ()
-    raw = (Fold((Row((T("What came", tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title="What came"),) if state.raw else ()
+    whose = "Model's text" if state.code in WRITTEN else "Server's reply"
+    raw = (Fold((Row((T(whose, tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title=whose),) if state.raw else ()
     parts = (head, *next_line, *raw)
     return Stack(parts) if state.soft else Box(parts, tone=tone)
 

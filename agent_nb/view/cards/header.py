@@ -17,6 +17,7 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "awaiting": ("?", "wait", "waits for an answer"),
 }
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")  # on a page that cannot know what came of the run
+CHOSEN = ("by", "because", "imported", "first", "the ")  # how a source begins where nobody named the model
 LETTERS_PER_TOKEN = 4
 
 
@@ -56,10 +57,10 @@ def phase(state: RunView) -> tuple[str, Tone]:
 
 
 def _who(state: RunView) -> tuple[T, ...]:
-    source = str(state.settings.get("source") or "").removeprefix("given")  # whoever wrote the name down need not be told
-    source = source if not source or source.startswith(("from", "by", "because", "imported", "first")) else f"from {source}"
-    about = join(source, _turns(state), state.badge, state.left_out)
-    model = (T(state.model, mono=True),) if state.model else ()
+    source = str(state.settings.get("source") or "").removeprefix("given")
+    named = not source.startswith(CHOSEN)  # whoever wrote the name down need not read where
+    about = join("" if named else source, _turns(state), state.badge, state.left_out)
+    model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
     return (*model, *warned, *((T(f"  {about}", tone="muted"),) if about else ()))
 

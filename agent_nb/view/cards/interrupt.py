@@ -11,12 +11,14 @@ REASONS = {
     "timeout": ("Out of time", "What came so far is kept; a longer time is set with --time."),
     "limit": ("Limit reached", "What came so far is kept; limits are options of the cell, such as --max-turns."),
 }
+BY = {"stop button": "by you", "kernel interrupt": "by you", "from elsewhere": "from elsewhere", "stopped over HTTP": "over HTTP"}
 
 
 def card(state: InterruptCard, context: Context) -> Node:
     """Return why the run was stopped and what to do next."""
     title, after = REASONS.get(state.reason, ("Stopped", ""))
-    detail = f"  {state.detail}" if state.detail else ""
+    by = BY.get(state.detail, "") if state.reason == "user" else ""
+    title, detail = (f"{title} {by}", "") if by else (title, f"  {state.detail}" if state.detail else "")
     return Box(
         (Row((T(f"■ {title}", tone="wait", bold=True), T(detail)), wrap=True), Row((T(after, tone="muted"),), wrap=True)), tone="wait"
     )

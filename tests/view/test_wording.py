@@ -1,0 +1,88 @@
+"""The words of cards: in the user's language, not in ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_nb import events as e
+from agent_nb.view import html, plain
+from agent_nb.view.cards.base import Context
+from agent_nb.view.layout import page
+from agent_nb.view.state import RunView
+
+SENTENCE = "returned something else than in the record; from here on the model was asked again."
+
+
+def said(*events: e.Event, **context: Any) -> str:
+    return plain.draw(page(RunView().extend([e.RunStart(model="m"), *events]), Context(**context))) + "\n"
+
+
+def decision(allow: bool, by: str, scope: Any = "once", reason: str = "") -> tuple[e.Event, ...]:
+    settled = e.Approval(call_id="k", stage="decided", decision="allow" if allow else "deny", by=by, scope=scope, reason=reason)
+    end = e.Result(call_id="k", name="rm", status="ok" if allow else "denied", content="gone")
+    return (e.Call(call_id="k", name="rm"), e.Approval(call_id="k", stage="requested", args={}), settled, end)
+
+
+@pytest.mark.parametrize(
+    ("code", "title"),
+    [
+        ("usage", "✕ Cannot start  why"), ("model", "✕ Cannot start  why"), ("provider", "✕ The provider refused  why"),
+        ("connect", "✕ No connection  why"),
+    ],
+)  # fmt: skip
+def test_an_error_says_what_went_wrong_not_which_part_of_ours_it_came_from(code, title):
+    assert title in said(e.Error(code=code, message="why"))
+
+
+@pytest.mark.parametrize(("code", "whose"), [("provider", "Server's reply"), ("malformed_execute", "Model's text")])
+def test_the_raw_text_of_an_error_is_headed_by_whose_it_is(code, whose):
+    text = said(e.Error(code=code, message="why", raw="<html>"))
+    assert whose in text
+    assert "What came" not in text
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        (decision(False, "click", reason="the user said no"), "You denied this call\n"),
+        (decision(False, "stdin", reason="too late"), "You denied this call: too late\n"),
+        (decision(True, "click"), "You approved this call\n"),
+        (decision(True, "click", "tool"), "You approved all calls of this tool for this run\n"),
+        (decision(False, "policy", reason="p.yaml, line 2"), "The policy denied this call: p.yaml, line 2\n"),
+    ],
+)
+def test_a_decision_says_who_decided_what(events, words):
+    assert words in said(*events)
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [("stop button", "■ Stopped by you\n"), ("kernel interrupt", "■ Stopped by you\n"), ("it broke", "Stopped  it broke\n")],
+)
+def test_a_stop_says_that_you_stopped_it(detail, words):
+    assert words in said(e.Interrupt(reason="user", detail=detail), e.End(status="interrupted"))
+
+
+def test_where_the_model_was_named_is_a_tooltip_of_its_name():
+    view = RunView().extend([e.RunStart(model="a/b", settings={"source": "from AGENT_NB_MODEL"})])
+    assert "AGENT_NB_MODEL" not in plain.draw(page(view))
+    assert 'title="from AGENT_NB_MODEL"' in html.draw(page(view))
+
+
+def test_a_model_that_nobody_named_is_explained_in_the_header():
+    why = "because of the key from OPENAI_API_KEY"
+    view = RunView().extend([e.RunStart(model="a/b", settings={"source": why})])
+    assert f"a/b  {why}" in plain.draw(page(view))
+
+
+def test_the_line_of_a_result_with_fields_names_them():
+    text = said(e.Call(call_id="k", name="f"), e.Result(call_id="k", name="f", content={"mean": 1, "error": [2]}, status="ok"))
+    assert "mean, error" in text
+    assert "2 fields" not in text
+
+
+def test_a_replay_that_went_on_live_says_what_differed_and_what_follows():
+    payload = {"name": "python", "recorded": "42", "fresh": "43"}
+    assert f"↻ python {SENTENCE}" in said(e.Extension(namespace="agent_nb", name="drift", payload=payload))
