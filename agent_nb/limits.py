@@ -18,7 +18,7 @@ from .events import Counts, Event, Execute, Metric, Node, Result
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Model turns, tool calls, consecutive tool failures, tokens (in + out), US dollars, seconds."""
 
-    turns: int = 12
+    turns: int = 30
     tool_calls: int = 50
     failures: int = 3
     tokens: int = 200_000
@@ -37,6 +37,16 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
             raise UsageError(f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}.")
     return Limits(**{k: (v if v is not None else 0) for k, v in (values or {}).items()})
+
+
+AT = "stopped at the limit of "
+_OLDER = "limit reached: "
+
+
+def limit_in(detail: str) -> str:
+    """Return the limit that the detail of an interrupt names ("30 turns"), in records of any age; "" where it names none."""
+    said = next((detail.removeprefix(head) for head in (AT, _OLDER) if detail.startswith(head)), "")
+    return said.partition(" (")[0].replace(" model turns", " turns")
 
 
 class Meter:
@@ -85,12 +95,12 @@ class Meter:
         """Return the words of the first limit that is used up, or ""; `tokens` and `turns` come on top: those of the turn in progress."""
         lim, total = self.limits, self.total
         table = (
-            (lim.turns, self.turns + turns, f"{lim.turns} model turns"),
-            (lim.failures, self.failures, f"{lim.failures} tool failures in a row"),
+            (lim.turns, self.turns + turns, _count(lim.turns, "turn")),
+            (lim.failures, self.failures, f"{_count(lim.failures, 'tool failure')} in a row"),
             (lim.tokens, total.input + total.output + tokens, f"{lim.tokens:,} tokens"),
             (lim.cost, total.cost or 0.0, f"${lim.cost or 0:.2f}"),
         )
-        return next((f"limit reached: {words}" for limit, used, words in table if limit and used >= limit), "")
+        return next((f"{AT}{words}" for limit, used, words in table if limit and used >= limit), "")
 
     def calls_left(self) -> int | None:
         """Return how many tool calls may still run (None: any number)."""
@@ -111,6 +121,10 @@ class Meter:
         """True when the coming turn is the last one that may be asked for: the model is then told to finish."""
         lim, used = self.limits, self.total.input + self.total.output
         return bool((lim.turns and self.turns >= lim.turns - 1) or (lim.tokens and used >= 0.9 * lim.tokens))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 class Clock:

@@ -25,7 +25,7 @@ from . import context, events
 from .batch import RATE, Batch
 from .errors import Cancelled, ModelError
 from .events import Event
-from .limits import Clock, Meter
+from .limits import AT, Clock, Meter
 from .log import EventLog
 from .messages import Request
 from .pipeline import Pipeline
@@ -112,7 +112,7 @@ class Loop:
 
     def _stopped(self, timed: float) -> tuple[events.EndStatus, str]:
         if anyio.current_time() >= timed and self._why.reason == "user" and not self._why.detail:
-            self._why = Cancelled("timeout", f"limit reached: {self._plan.limits.seconds:g} seconds")
+            self._why = Cancelled("timeout", f"{AT}{self._plan.limits.seconds:g} seconds")
         return self._interrupted(self._why)
 
     def _interrupted(self, why: Cancelled) -> tuple[events.EndStatus, str]:
@@ -253,7 +253,7 @@ class Loop:
         left = self._meter.calls_left()
         if left is not None and len(turn.calls) > left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
-            raise Cancelled("limit", f"limit reached: {self._plan.limits.tool_calls} tool calls")
+            raise Cancelled("limit", f"{AT}{self._plan.limits.tool_calls} tool call{'' if self._plan.limits.tool_calls == 1 else 's'}")
         self._meter.tool_calls += len(turn.calls)
         faults = {call.call_id: why for call, why in turn.rejected}
         before = self._meter.total

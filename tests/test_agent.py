@@ -196,7 +196,7 @@ def test_running_out_of_turns_is_an_error_event():
 def test_the_turn_limit_interrupts_and_keeps_the_answer_so_far():
     done = run([f"so far {CALL}"] * 9, limits={"turns": 3})
     assert done.status == "limit"
-    assert "3 model turns" in done.log.of("interrupt")[0].detail
+    assert "stopped at the limit of 3 turns" in done.log.of("interrupt")[0].detail
     assert done.answer == "so far"
 
 
@@ -293,7 +293,7 @@ def test_requests_that_continue_a_paused_answer_count_as_turns():
     model = Endless(lambda n: parts.Continued())
     done = until_its_limit(model, turns=3)
     assert (done.status, model.batches) == ("limit", 3)
-    assert "3 model turns" in done.log.of("interrupt")[0].detail
+    assert "stopped at the limit of 3 turns" in done.log.of("interrupt")[0].detail
     assert done.log.of("node")[-1].data["continued"] == 3
 
 
@@ -301,7 +301,7 @@ def test_continued_requests_still_count_when_a_run_goes_on():
     done = until_its_limit(Endless(lambda n: parts.Continued()), turns=3)
     meter = Meter(limits_from({"turns": 3}))
     meter.recount(done.log)
-    assert "3 model turns" in meter.hit()
+    assert "stopped at the limit of 3 turns" in meter.hit()
 
 
 def test_an_endless_summary_is_cut_off():

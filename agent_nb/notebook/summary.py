@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import events as ev
+from ..limits import AT, limit_in
 from ..run import Run
 
 VERSION = 1
 
 
 def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
-    """Return id, status, model, turns, calls, tokens (in, out), seconds and, after a failure, the error of a run."""
+    """Return id, status, model, turns, calls, tokens (in, out), seconds and, where they are, the error and the limit it ended at."""
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
     return {
         "version": VERSION,
@@ -28,6 +29,7 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "tokens": [run.usage.input, run.usage.output],
         "seconds": round(run.log[-1].ts - run.log[0].ts, 1) if len(run.log) else 0.0,
         **({"error": run.error} if run.error else {}),
+        **({"limit": limit[:100]} if run.status == "limit" and (limit := limit_in(run.reason)) else {}),
     }
 
 
@@ -36,7 +38,7 @@ def line(numbers: dict[str, Any]) -> str:
     tokens = numbers.get("tokens") or [0, 0]
     how = [word for key, word in (("replayed", "replayed"), ("drift", "drifted")) if numbers.get(key)]
     words = (
-        ", ".join([str(numbers.get("status", "?")), *how]),
+        ", ".join([f"{AT}{numbers['limit']}" if numbers.get("limit") else str(numbers.get("status", "?")), *how]),
         str(numbers.get("model", "")),
         _count(numbers.get("turns", 0), "turn"),
         _count(numbers.get("calls", 0), "call"),

@@ -39,6 +39,7 @@ from ..events import (
     Unknown,
     User,
 )
+from ..limits import limit_in
 from .cardstates import (
     Card,
     ErrorCard,
@@ -84,6 +85,7 @@ class RunView(Plans):
         self.total = Counts()
         self.step = Counts()
         self.estimated = False
+        self.limit = ""  # that ended the run, in words
         self.left_out = ""  # of the conversation, in words
         self.foreign = ""  # turns of the conversation that come from records of others, in words
         self.doing = ""  # what is going on before anything can stream, such as the loading of a model: live only
@@ -275,7 +277,7 @@ class RunView(Plans):
             self._add(ErrorCard(self._new_key("error"), event))
 
     def _interrupt(self, event: Interrupt) -> None:
-        self.reason = event.reason
+        self.reason, self.limit = event.reason, limit_in(event.detail) if event.reason != "user" else ""
         self._add(InterruptCard(self._new_key("interrupt"), event))
 
     def _end(self, event: End) -> None:

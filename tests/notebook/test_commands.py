@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import re
 
 import pytest
 from IPython.core.error import StdinNotImplementedError
@@ -11,6 +12,7 @@ from agent_nb.models import keys
 from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.commands.shared import table
 from agent_nb.notebook.failure import AgentCellError
+from agent_nb.notebook.magic import AgentMagics
 
 
 @pytest.fixture
@@ -58,7 +60,30 @@ def test_tools_lists_the_built_in_ones_with_their_effect(ask):
 
 def test_config_shows_the_defaults(ask, loaded):
     loaded.run_line_magic("config", "AgentMagics.max_turns = 3")
-    assert "AgentMagics.max_turns" in ask("config")
+    assert re.search(r"AgentMagics.max_turns +3\n", ask("config"))
+
+
+def test_config_shows_what_counts_where_nothing_is_set(ask, monkeypatch):
+    monkeypatch.setenv("AGENT_NB_MODEL", "lab/qwen")
+    shown = dict(line.split(None, 1) for line in ask("config").splitlines() if line.startswith("AgentMagics."))
+    assert not {"None", "''", "[]"} & set(shown.values())
+    expected = {
+        "max_turns": "30", "max_calls": "50", "max_failures": "3", "max_tokens": "200000", "time": "600", "cost": "no limit",
+        "approve": "'ask'", "rerun": "'auto'", "view": "'auto'", "tools": "none", "model": "'lab/qwen' (from AGENT_NB_MODEL)",
+    }  # fmt: skip
+    assert {name: shown[f"AgentMagics.{name}"] for name in expected} == expected
+
+
+def test_the_help_of_a_cell_names_the_limits_that_hold_by_default():
+    told = " ".join(AgentMagics.agent_cell.parser.format_help().split())
+    for words in ("model turns (default: 30)", "tool calls (default: 50)", "run (default: 200,000)", "seconds (default: 600)"):
+        assert words in told
+
+
+def test_status_names_the_limit_that_ended_a_turn(ask, loaded):
+    loaded.user_ns["model"] = Scripted(['<execute>[{"name": "list", "args": {}}]</execute>'])
+    loaded.run_cell_magic("agent", "-m model -t list --max-turns 1", "look around")
+    assert "stopped at the limit of 1 turn" in ask("status")
 
 
 def test_a_key_is_asked_for_kept_and_never_shown(ask, monkeypatch, capsys):

@@ -1,7 +1,7 @@
 """The few numbers that stand beside an output."""
 
 from agent_nb import Run
-from agent_nb.events import Counts, End, Error, Metric, Result, RunStart, User
+from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, User
 from agent_nb.log import EventLog
 from agent_nb.notebook.summary import line, summary
 
@@ -33,6 +33,11 @@ def test_a_replay_is_said_to_be_one_and_whether_it_drifted():
     numbers = summary(ended())
     assert line({**numbers, "replayed": True}).startswith("ok, replayed · a/b")
     assert line({**numbers, "replayed": True, "drift": {"seq": 5}}).startswith("ok, replayed, drifted · a/b")
+
+
+def test_a_run_that_ended_at_a_limit_says_which_in_one_line():
+    numbers = summary(ended(Interrupt(reason="limit", detail="stopped at the limit of 30 turns"), status="limit"))
+    assert line(numbers).startswith("stopped at the limit of 30 turns · a/b")
 
 
 def test_a_run_without_events_has_a_summary():

@@ -104,7 +104,7 @@ def test_the_header_does_not_say_where_a_model_came_from_that_was_written_there(
 
 
 @pytest.mark.parametrize(
-    ("status", "word"), [("ok", "✓ done"), ("error", "✕ failed"), ("interrupted", "■ stopped"), ("limit", "■ limit reached")]
+    ("status", "word"), [("ok", "✓ done"), ("error", "✕ failed"), ("interrupted", "■ stopped"), ("limit", "■ stopped at a limit")]
 )
 def test_the_header_says_how_a_run_ended(begun, status, word):
     begun(e.End(status=status))

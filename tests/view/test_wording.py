@@ -86,3 +86,30 @@ def test_the_line_of_a_result_with_fields_names_them():
 def test_a_replay_that_went_on_live_says_what_differed_and_what_follows():
     payload = {"name": "python", "recorded": "42", "fresh": "43"}
     assert f"↻ python {SENTENCE}" in said(e.Extension(namespace="agent_nb", name="drift", payload=payload))
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "words"),
+    [
+        ("limit", "stopped at the limit of 12 turns", "12 turns"),
+        ("limit", "limit reached: 12 model turns", "12 turns"),
+        ("limit", "stopped at the limit of 2,000 tokens (this request alone has about 5,000)", "2,000 tokens"),
+        ("timeout", "stopped at the limit of 600 seconds", "600 seconds"),
+    ],
+)
+def test_header_and_card_name_the_limit_that_ended_a_run_also_in_older_records(reason, detail, words):
+    text = said(e.Interrupt(reason=reason, detail=detail), e.End(status="limit"))
+    assert text.startswith(f"■ stopped at the limit of {words}  m")
+    assert f"\n■ Stopped at the limit of {words}" in text
+    assert "limit reached" not in text
+
+
+def test_a_limit_that_is_not_named_is_a_limit_still():
+    text = said(e.Interrupt(reason="limit", detail="enough"), e.End(status="limit"))
+    assert text.startswith("■ stopped at a limit")
+    assert "Limit reached  enough" in text
+
+
+def test_a_sub_agents_limit_is_not_the_limit_of_its_run():
+    inner = [e.Node(name="sub", phase="enter", span="s"), e.Interrupt(reason="limit", detail="stopped at the limit of 2 turns", span="s")]
+    assert said(*inner, e.End(status="ok")).startswith("✓ done")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ...limits import AT, limit_in
 from ...record import KEY, MIME
 from ..metadata import FORGET
 from .shared import Rows, show
@@ -55,7 +56,9 @@ def _turns(magics: AgentMagics) -> Rows:
         for number, turn in enumerate(conversation.turns, 1):
             run = Run(turn.events)  # type: ignore[arg-type]  # turns of cells hold logs
             id_ = run.log[0].run if len(run.log) else "?"
-            rows.append((conversation.name, str(number), id_, run.status, " ".join(run.prompt.split())[:60]))
+            limit = limit_in(run.reason) if run.status == "limit" else ""
+            status = f"{AT}{limit}" if limit else run.status
+            rows.append((conversation.name, str(number), id_, status, " ".join(run.prompt.split())[:60]))
     return rows if len(rows) > 1 else []
 
 

@@ -5,16 +5,23 @@ Rule: no key is ever shown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError, UsageError
 from ...folder.trust import allowed
+from ...limits import Limits
 from ...portable import tilde
 from ..notices import printable
+from ..options import LIMITS
 from .shared import elsewhere, say, table
 
 if TYPE_CHECKING:
     from ..magic import AgentMagics
+
+UNSET = {  # what is done where nobody has set an option
+    "approve": "'ask'", "rerun": "'auto'", "dialect": "as the model's provider suggests",
+    "temperature": "as the provider sets it", "seed": "as the provider sets it", "reasoning": "as the provider sets it",
+}  # fmt: skip
 
 
 def models(magics: AgentMagics, arguments: list[str]) -> None:
@@ -51,10 +58,29 @@ def config(magics: AgentMagics, _: list[str]) -> None:
     from ...models import config as file
     from ..trusting import listing
 
-    rows = [(f"AgentMagics.{name}", repr(value)) for name, value in sorted(magics.defaults().items())]
+    rows = [(f"AgentMagics.{name}", _value(name, value)) for name, value in sorted(magics.defaults().items())]
     exists = "" if file.path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
     say(f"{table(rows)}\n{set_}\nFile: {tilde(file.path())}{exists}\nFolders: {listing()}")
+
+
+def _value(name: str, value: Any) -> str:
+    """Return what counts where a cell says nothing of an option: what `%config` set it to, or what is then done."""
+    if value not in (None, "", []):
+        return repr(value)
+    if name in LIMITS:
+        limit = getattr(Limits(), LIMITS[name])
+        return "no limit" if limit is None else f"{limit:g}" if isinstance(limit, float) else str(limit)
+    return _model() if name == "model" else UNSET.get(name, "none")
+
+
+def _model() -> str:
+    from ...models import choose
+
+    try:
+        return "{!r} ({})".format(*choose.choose())
+    except UsageError:
+        return "none: %agent models lists the ways to choose one"
 
 
 def key(magics: AgentMagics, arguments: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...limits import AT
 from ..cardstates import CallCard, ThinkCard
 from ..nodes import Button, Node, Row, T, Tone
 from ..state import RunView
@@ -13,7 +14,7 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "ok": ("✓", "ok", "done"),
     "error": ("✕", "bad", "failed"),
     "interrupted": ("■", "wait", "stopped"),
-    "limit": ("■", "wait", "limit reached"),
+    "limit": ("■", "wait", "stopped at a limit"),
     "awaiting": ("?", "wait", "waits for an answer"),
 }
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")  # on a page that cannot know what came of the run
@@ -29,6 +30,8 @@ def card(state: RunView, context: Context) -> Node:
         mark = "?" if tone == "wait" else mark
         if context.still:
             mark, tone, word = UNFINISHED
+    elif state.limit:
+        word = f"{AT}{state.limit}"
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
     return Row(left, (T(_figures(state, context), tone="muted"),), live=True, wrap=True, buttons=_buttons(state, context))
 

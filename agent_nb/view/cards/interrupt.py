@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...limits import AT, limit_in
 from ..cardstates import InterruptCard
 from ..nodes import Box, Node, Row, T
 from .base import Context
@@ -17,8 +18,13 @@ BY = {"stop button": "by you", "kernel interrupt": "by you", "from elsewhere": "
 def card(state: InterruptCard, context: Context) -> Node:
     """Return why the run was stopped and what to do next."""
     title, after = REASONS.get(state.reason, ("Stopped", ""))
-    by = BY.get(state.detail, "") if state.reason == "user" else ""
-    title, detail = (f"{title} {by}", "") if by else (title, f"  {state.detail}" if state.detail else "")
-    return Box(
-        (Row((T(f"■ {title}", tone="wait", bold=True), T(detail)), wrap=True), Row((T(after, tone="muted"),), wrap=True)), tone="wait"
-    )
+    limit, by = limit_in(state.detail), BY.get(state.detail)
+    if by and state.reason == "user":
+        title, detail = f"{title} {by}", ""
+    elif limit and state.reason != "user":
+        title, detail = f"{AT.capitalize()}{limit}", state.detail.partition(" (")[2].rstrip(")")
+    else:
+        detail = state.detail
+    rest = (T(f"  {detail}"),) if detail else ()
+    head = Row((T(f"■ {title}", tone="wait", bold=True), *rest), wrap=True)
+    return Box((head, Row((T(after, tone="muted"),), wrap=True)), tone="wait")
