@@ -23,7 +23,7 @@ from .errors import UsageError
 from .log import EventLog
 from .tools.base import Asker, Decision, Question
 
-Scope = Literal["once", "tool", "run"]
+Scope = Literal["once", "tool", "run", "kernel"]
 _below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 

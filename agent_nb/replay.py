@@ -22,6 +22,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
+from . import sides
 from .context import printed_by
 from .errors import Cancelled
 from .event_json import encode_event
@@ -56,7 +57,9 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     reads: list[str] = []
 
     def __str__(self) -> str:
-        return f"event {self.seq}: {self.name} ({self.call_id}) gave {_short(self.recorded)} when recorded and {_short(self.fresh)} now"
+        """Return what differed, as lines: recorded and now beside each other."""
+        head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
+        return f"{head}\n{sides.text(self.recorded, self.fresh)}"
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,8 +260,3 @@ def _recorded(result: Result | None) -> Outcome:
 def _told(status: str, content: Any) -> str:
     text = content if isinstance(content, str) else canonical(clean_value(content))
     return text if status == "ok" else f"{status}: {text}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…")

@@ -15,8 +15,9 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
+from ..published import Scope
 from ..tools.base import Asker, Decision, Host, Question
 from .notices import printable
 
@@ -28,6 +29,8 @@ ANSWERS = {
     "yes": Decision(True, by="stdin"),
     "a": Decision(True, scope="tool", by="stdin"),
     "all": Decision(True, scope="tool", by="stdin"),
+    "k": Decision(True, scope="kernel", by="stdin"),
+    "kernel": Decision(True, scope="kernel", by="stdin"),
     "n": Decision(False, by="stdin", reason="the user said no"),
     "no": Decision(False, by="stdin", reason="the user said no"),
 }
@@ -74,7 +77,7 @@ class Clicks:
     @property
     def actions(self) -> dict[str, Callable[[Mapping[str, Any]], None]]:
         """What the view's buttons call."""
-        return {"approve": self.approve, "deny": self.deny}
+        return {"approve": self.approve, "approve_lasting": self.approve, "deny": self.deny}
 
     async def ask(self, question: Question) -> Decision | None:
         """Wait for the click that answers `question`."""
@@ -86,9 +89,8 @@ class Clicks:
             del self._waiting[question.call_id]
 
     def approve(self, payload: Mapping[str, Any]) -> None:
-        """Allow the call `payload["call_id"]`, perhaps with other `args`, and perhaps all of its tool (`scope`)."""
-        scope: Literal["tool", "once"] = "tool" if payload.get("scope") == "tool" else "once"
-        self._answer(payload, Decision(True, args=payload.get("args"), scope=scope, by="click"))
+        """Allow the call `payload["call_id"]`, perhaps with other `args`, and perhaps all of its tool (`scope` tool or kernel)."""
+        self._answer(payload, Decision(True, args=payload.get("args"), scope=scope_of(payload), by="click"))
 
     def deny(self, payload: Mapping[str, Any]) -> None:
         """Refuse the call `payload["call_id"]`."""
@@ -99,6 +101,12 @@ class Clicks:
         if answer is not None and question is not None and question.exact in ("", payload.get("question")):
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
+
+
+def scope_of(payload: Mapping[str, Any]) -> Scope:
+    """Return for how long a click counts, once when it says nothing that is known."""
+    said = payload.get("scope")
+    return "tool" if said == "tool" else "kernel" if said == "kernel" else "once"
 
 
 def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
@@ -120,7 +128,7 @@ def put(question: Question) -> Decision | None:
             return None
         if said in ANSWERS:
             return ANSWERS[said]
-        text = "Please answer y, n or a: "
+        text = "Please answer y, n or a: " if question.exact else "Please answer y, n, a or k: "
     return Decision(False, by="stdin", reason="no clear answer")
 
 
@@ -130,7 +138,7 @@ def wording(question: Question) -> str:
     lines += [f"  {printable(name)} = {_shown(value)}" for name, value in question.args.items()]
     if question.preview:
         lines.append(_clip(printable(question.preview)))
-    always = "" if question.exact else f", [a]lways {printable(question.name)} in this run"
+    always = "" if question.exact else f", [a]lways {printable(question.name)} in this run, or until the [k]ernel restarts"
     return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
 
 

@@ -101,6 +101,11 @@ class CellEnd:
         self._before(events.Error(code=code, message=message), events.End(status="error", finish_reason=code))
         return message
 
+    def _once(self, words: str) -> str:
+        """Return the words for the line below the card, "" where there is no card: then the line has to give the reason."""
+        card = self._place.view is not None or view_kind(self.options.view, self.cell) != "text"
+        return f"{words}; the reason stands above" if card else ""
+
     def _before(self, *ending: events.Event) -> Run:
         """Show a run that ended before its first event, in the log of its stream if that is there and nobody else writes to it."""
         if self._journal is not None:

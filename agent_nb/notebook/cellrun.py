@@ -86,10 +86,10 @@ class CellRun(CellEnd):
             except Cancelled as stop:
                 return self._before(events.Interrupt(detail=stop.detail), events.End(status="interrupted", finish_reason="user"))
             except AgentError as fault:
-                raise AgentCellError(self._refuse(fault)) from None
+                raise AgentCellError(self._refuse(fault), self._once("the run could not start")) from None
             self._finish(run)
         if run.status == "error":
-            raise AgentCellError(run.reason or "the run ended in an error")
+            raise AgentCellError(run.reason or "the run ended in an error", self._once("the run failed") if run.reason else "")
         return run
 
     def _make(self, driver: Driver) -> Work:

@@ -10,11 +10,16 @@ from .notices import printable
 
 
 class AgentCellError(Exception):
-    """The cell has failed; the message says why and what to do."""
+    """The cell has failed; the message says why and what to do.
 
-    def __init__(self, message: str) -> None:
+    `shown`: what happened, in a few words, where the cell's output holds a card with the reason; the line below it repeats only these.
+    The message stays the exception's value, for CI and for whoever catches it.
+    """
+
+    def __init__(self, message: str, shown: str = "") -> None:
         super().__init__(printable(message))
+        self._shown = shown
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython shows instead of a traceback."""
-        return [f"agent: {self}"]
+        return [f"agent: {self._shown or self}"]

@@ -94,7 +94,7 @@ class ForeignRun(CellRun):
             self._before(events.Interrupt(detail=stop.detail), events.End(status="interrupted", finish_reason="user"))
             return
         except AgentError as problem:
-            raise AgentCellError(self._refuse(problem)) from None
+            raise AgentCellError(self._refuse(problem), self._once("the run could not be shown")) from None
         self._leave()
 
     def _logs(self) -> list[EventLog]:

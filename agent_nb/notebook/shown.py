@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from .. import published
 from ..errors import Cancelled, UsageError
@@ -32,7 +32,7 @@ from ..signing import sign, user_key
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
 from ..view.renderer import HERTZ
-from .asking import Clicks, either_asker, stdin_asker
+from .asking import Clicks, either_asker, scope_of, stdin_asker
 from .capture import active, bars
 from .cell import Cell, Cells, content_hash
 from .frontend import can_click, headless, may_click, view_kind
@@ -156,13 +156,14 @@ def actions(stop: Callable[[], Any], questions: published.Questions) -> dict[str
     """Return what the buttons of a run do, from any thread."""
 
     def answer(payload: Mapping[str, Any], *, allow: bool) -> None:
-        scope: Literal["tool", "once"] = "tool" if payload.get("scope") == "tool" else "once"
         reason = "" if allow else "the user said no"
-        questions.answer(str(payload.get("call_id", "")), allow=allow, args=payload.get("args"), scope=scope, reason=reason, by="click")
+        call_id, scope = str(payload.get("call_id", "")), scope_of(payload)
+        questions.answer(call_id, allow=allow, args=payload.get("args"), scope=scope, reason=reason, by="click")
 
     return {
         "stop": lambda: stop(),  # noqa: PLW0108  (called with nothing, whatever it takes)
         "approve": lambda payload: answer(payload, allow=True),
+        "approve_lasting": lambda payload: answer(payload, allow=True),
         "deny": lambda payload: answer(payload, allow=False),
     }
 

@@ -2,7 +2,8 @@
 
 Rules
 - One question at a time, in the order in which the calls came to it.
-- An answer for all of a tool or for the run is kept until the run ends; an Approver is made per run.
+- An answer for all of a tool or for the run is kept until the run ends; an Approver is made per run. A yes for a tool until the kernel
+  restarts is kept in `standing`; events name it as one for this run's calls of the tool, for no record carries a permission on.
 - A policy's allow and deny stand above what was remembered; only what would be asked is answered from memory.
 - Arguments that were edited are judged again, whoever edited them; then only a denial counts, nobody is asked twice.
 - Nobody there to ask is a denial that says how to allow.
@@ -20,6 +21,7 @@ import msgspec
 from ..errors import ToolError
 from .base import Asker, Decision, Question, Report, Tool, ToolContext
 from .policy import Policy
+from .standing import STANDING, Standing
 from .threads import Worker
 from .values import message_of, plain
 
@@ -29,9 +31,10 @@ _EVERYTHING = ""
 class Approver:
     """Decides about the calls of one run; `ask` puts questions to the user (None: nobody is there)."""
 
-    def __init__(self, policy: Policy | None = None, ask: Asker | None = None) -> None:
+    def __init__(self, policy: Policy | None = None, ask: Asker | None = None, standing: Standing = STANDING) -> None:
         self.policy = policy or Policy()
         self.ask = ask
+        self._standing = standing
         self._turn = asyncio.Lock()
         self._kept: dict[str, Decision] = {}  # by tool name; "" for the whole run
 
@@ -48,10 +51,14 @@ class Approver:
                 settled(report, context.call_id, args, decision)
             return decision
         async with self._turn:
-            kept = self._kept.get(tool.name) or self._kept.get(_EVERYTHING)
+            kept = self._kept.get(tool.name) or self._kept.get(_EVERYTHING) or self._lasting(tool)
             decision = kept or self.again(tool, await self._put(tool, args, context, report, reason))
         settled(report, context.call_id, args, decision)
         return decision
+
+    def _lasting(self, tool: Tool) -> Decision | None:
+        """Return the yes that counts until the kernel restarts, if there is one."""
+        return Decision(True, by="click", reason="allowed until the kernel restarts") if self._standing.allows(tool) else None
 
     def again(self, tool: Tool, decision: Decision) -> Decision:
         """Return the decision, or a denial where it lets the tool run with other arguments that the policy denies."""
@@ -77,7 +84,10 @@ class Approver:
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
             return Decision(False, reason=_nobody(tool.name, why if self.policy.offer is not None else ""))
-        if answer.scope != "once":
+        if answer.scope == "kernel":
+            if answer.allow:
+                self._standing.allow(tool)
+        elif answer.scope != "once":
             kept = msgspec.structs.replace(answer, args=None, reason=f"decided earlier for this {answer.scope}")
             self._kept[tool.name if answer.scope == "tool" else _EVERYTHING] = kept
         return answer
@@ -90,7 +100,7 @@ def settled(report: Report, call_id: str, args: dict[str, Any], decision: Decisi
         stage="decided",
         args=args if decision.args is None else decision.args,
         decision="allow" if decision.allow else "deny",
-        scope=decision.scope,
+        scope="tool" if decision.scope == "kernel" else decision.scope,
         by=decision.by,
         reason=decision.reason,
     )

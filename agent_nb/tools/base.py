@@ -190,11 +190,14 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The answer: `args` as approved (perhaps edited), `scope` once, tool (all of this tool) or run, `by` who decided, and why."""
+    """The answer: `args` as approved (perhaps edited), `by` who decided, and why.
+
+    `scope`: for this call (once), all of this tool in this run (tool), all of the run, or for this tool until the kernel restarts (kernel).
+    """
 
     allow: bool
     args: dict[str, Any] | None = None
-    scope: Literal["once", "tool", "run"] = "once"
+    scope: Literal["once", "tool", "run", "kernel"] = "once"
     by: str = "policy"
     reason: str = ""
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from ..sides import CHANGED
 from . import look, nodes, safe
 from .nodes import Node
 from .text import Text
@@ -267,10 +268,17 @@ def _figure(node: nodes.Branch) -> str:
     return f" <span{style(look.METER)}>{inner}</span>{figure}"
 
 
+def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
+    if not node.sides:
+        return [f"<td{style(look.CELL)}>{text(c)}</td>" for c in row]
+    colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
+    return [f"<td{style(look.SIDE, look.syntax(kind) if kind else '')}>{text(c)}</td>" for c, kind in zip(row, colours, strict=False)]
+
+
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns)
-    body = "".join("<tr>" + "".join(f"<td{style(look.CELL)}>{text(c)}</td>" for c in row) + "</tr>" for row in node.rows)
+    body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
     note = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>" if node.note else ""
     inner = f"<table{style(look.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     scrolls = ' tabindex="0"' if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2 else ""

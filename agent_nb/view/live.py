@@ -66,16 +66,17 @@ class Presses:
         self.pressed: set[str] = set()
         self.editing: set[str] = set()
         self.notes: dict[str, str] = {}
+        self.lasting = isinstance(actions, Mapping) and "approve_lasting" in actions
 
     def press(self, button: Button) -> None:
         """Take a press; called by the front end, perhaps on a thread of its own."""
         call_id = button.payload.get("call_id", "") if isinstance(button.payload, dict) else ""
-        handler = {"edit": self._edit, "unedit": self._unedit, "submit": self._submit, "approve_all": self._all}.get(button.action)
+        handler = {"edit": self._edit, "unedit": self._unedit, "submit": self._submit}.get(button.action)
         if handler is not None:
             handler(button, call_id)
         elif button.key not in self.pressed:
             self.pressed.add(button.key)
-            self._act(button.action, button.payload)
+            self._act("approve" if button.action == "approve_all" else button.action, button.payload)
         self._nudge()
 
     def _act(self, action: str, payload: Any) -> None:
@@ -91,10 +92,6 @@ class Presses:
     def _unedit(self, button: Button, call_id: str) -> None:
         self.editing.discard(call_id)
         self.notes.pop(call_id, None)
-
-    def _all(self, button: Button, call_id: str) -> None:
-        self.pressed.add(button.key)
-        self._act("approve", {**button.payload, "scope": "tool"})
 
     def _submit(self, button: Button, call_id: str) -> None:
         """Approve with edited arguments, if they are a JSON object."""
@@ -132,7 +129,7 @@ class WidgetPainter:
         p = self.presses
         return Context(
             now=now, live=True, thoughts=self._thoughts, can_click=self._can_click(),
-            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes),
+            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes), lasting=p.lasting,
         )  # fmt: skip
 
     def restart(self) -> None:

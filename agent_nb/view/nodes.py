@@ -176,11 +176,15 @@ class Tree(Node, frozen=True, eq=False):
 
 
 class Table(Node, frozen=True, eq=False):
-    """Rows of cells under column names; `note` says what was left out."""
+    """Rows of cells under column names; `note` says what was left out.
+
+    `sides`: the rows are lines of two texts (`sides.lines`), in a fixed pitch, with their white space, coloured where they differ.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    sides: bool = False
 
 
 class Image(Node, frozen=True, eq=False):

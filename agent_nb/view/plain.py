@@ -112,8 +112,9 @@ def branch(node: nodes.Branch) -> list[str]:
 def table(node: nodes.Table) -> list[str]:
     """Return a table in columns."""
     rows = [tuple(safe.visible(c) for c in row) for row in (node.columns, *node.rows)]
-    widths = [min(40, max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
-    made = ["  ".join(cell[:40].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    most = 60 if node.sides else 40
+    widths = [min(most, max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
+    made = ["  ".join(cell[:most].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [*made, *([node.note] if node.note else [])]
 
 

@@ -132,4 +132,4 @@ def test_everything_that_can_be_done_is_reached_with_the_tabulator(waiting):
     for _ in range(12):
         reached.append(waiting.page.evaluate("document.activeElement.innerText.trim()"))
         waiting.page.keyboard.press("Tab")
-    assert {"■ Stop", "Approve", "Deny", "Approve all send calls", "Edit…"} <= set(reached)
+    assert {"■ Stop", "Approve", "Deny", "Approve all send calls for this run", "Edit…"} <= set(reached)

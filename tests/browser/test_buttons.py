@@ -157,7 +157,7 @@ def test_deny_does_not_run_it_and_tells_the_model(front):
 
 def test_approve_all_asks_no_more_about_this_tool(front):
     cell = ask(front, "one", "two", "three")
-    timed(front, front.button(cell, "Approve all send calls").click, lambda: front.wait(cell, BOUND), "all approved")
+    timed(front, front.button(cell, "Approve all send calls for this run").click, lambda: front.wait(cell, BOUND), "all approved")
     assert front.value("sent") == ["one", "two", "three"]
     assert decisions(front)[0] == ("allow", "click", "tool")
 

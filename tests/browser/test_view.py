@@ -84,7 +84,7 @@ def test_stop_works_while_the_cell_runs(notebook):
     [
         ("Approve", "acts: [('approve', {'call_id': 'k'})]"),
         ("Deny", "acts: [('deny', {'call_id': 'k'})]"),
-        ("Approve all write calls", "acts: [('approve', {'call_id': 'k', 'scope': 'tool'})]"),
+        ("Approve all write calls for this run", "acts: [('approve', {'call_id': 'k', 'scope': 'tool'})]"),
     ],
 )
 def test_a_question_is_answered_while_the_cell_runs(notebook, label, act):

@@ -13,6 +13,8 @@ from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.commands.shared import table
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.notebook.magic import AgentMagics
+from agent_nb.tools.standing import STANDING
+from agent_nb.tools.toolset import resolve
 
 
 @pytest.fixture
@@ -84,6 +86,19 @@ def test_status_names_the_limit_that_ended_a_turn(ask, loaded):
     loaded.user_ns["model"] = Scripted(['<execute>[{"name": "list", "args": {}}]</execute>'])
     loaded.run_cell_magic("agent", "-m model -t list --max-turns 1", "look around")
     assert "stopped at the limit of 1 turn" in ask("status")
+
+
+def test_what_is_allowed_until_the_kernel_restarts_is_listed_and_revoked(ask, loaded):
+    STANDING.allow(resolve(["write"])["write"])
+    try:
+        assert "Allowed until the kernel restarts: write (%agent revoke TOOL takes it back)" in ask("status")
+        with pytest.raises(AgentCellError, match="Did you mean write"):
+            ask("revoke wriet")
+        assert ask("revoke write") == "write: asked about again.\n"
+        assert "Allowed" not in ask("status")
+        assert ask("revoke") == "No tool is allowed until the kernel restarts.\n"
+    finally:
+        STANDING.revoke("write")
 
 
 def test_a_key_is_asked_for_kept_and_never_shown(ask, monkeypatch, capsys):

@@ -91,6 +91,24 @@ def test_a_run_that_ends_in_an_error_fails_the_cell_and_is_kept(agent, loaded):
     assert loaded.user_ns["_agent"].status == "error"
 
 
+@pytest.mark.parametrize(("view", "words"), [("html", "agent: the run failed; the reason stands above"), ("text", "agent: the run failed")])
+def test_the_reason_stands_once_in_the_card_and_in_the_value_for_ci(agent, view, words):
+    with pytest.raises(AgentCellError, match="teapot") as failure:
+        agent(f"-m model --view {view}", model=Scripted([{"error": {"status": 418, "message": "I am a teapot"}}]))
+    (below,) = failure.value._render_traceback_()
+    assert below.startswith(words)
+    assert "teapot" not in below
+
+
+@pytest.mark.parametrize(("view", "said"), [("html", False), ("text", True)])
+def test_a_run_that_could_not_start_gives_its_reason_below_only_where_there_is_no_card(agent, view, said):
+    with pytest.raises(AgentCellError, match="no provider 'nobody'") as failure:
+        agent(f"-m nobody/x --view {view}")
+    (below,) = failure.value._render_traceback_()
+    assert ("nobody" in below) is said
+    assert said or below == "agent: the run could not start; the reason stands above"
+
+
 def test_a_hit_limit_keeps_the_answer_and_the_cell_is_fine(agent):
     script = Scripted(['<execute>[{"name": "list", "args": {}}]</execute>'] * 3)
     assert agent("-m model -t list --max-turns 1", model=script).status == "limit"

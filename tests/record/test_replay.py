@@ -18,6 +18,7 @@ from agent_nb.replay import replay
 from agent_nb.signing import sign
 from agent_nb.tape import Tape, candidates, match
 from agent_nb.tools.base import Decision
+from agent_nb.tools.standing import STANDING, Standing
 from agent_nb.view.state import RunView
 
 KEY = b"this user's secret"
@@ -508,6 +509,26 @@ class TestTrust:
         assert (status, args) == ("waiting", {"code": "gone.append('harm')"})
         assert "not signed" in warning
         assert list(run.log) == events_of(stored)
+
+    @pytest.mark.parametrize("scope", ["tool", "run", "kernel"])
+    def test_a_yes_for_a_strangers_call_is_kept_for_no_other(self, scope):
+        async def ask(_):
+            return Decision(True, scope=scope, by="click")
+
+        played = play(self.forged(), ask=ask, live=True).played
+        assert all(e.scope != "kernel" for e in played.log.of("approval"))
+        assert STANDING.names == []
+
+    def test_what_is_allowed_until_the_kernel_restarts_does_not_count_for_a_strangers_call(self, monkeypatch):
+        monkeypatch.setattr(Standing, "allows", lambda *_: True)
+        asked = []
+
+        async def ask(question):
+            asked.append(question.name)
+            return Decision(False, by="click")
+
+        play(self.forged(), ask=ask)
+        assert asked == ["python"]
 
     def test_a_denied_call_does_not_go_on_live(self):
         """What a stranger's record says is no beginning of a run of this user."""

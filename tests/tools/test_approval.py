@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from agent_nb.errors import ToolError, UsageError
@@ -16,6 +17,7 @@ from agent_nb.tools.base import Decision, Question, ToolContext
 from agent_nb.tools.decorator import tool
 from agent_nb.tools.policy import load, parse
 from agent_nb.tools.runner import Job, ToolRunner
+from agent_nb.tools.standing import Standing
 from agent_nb.tools.toolset import resolve
 
 Run = Callable[..., Any]
@@ -119,6 +121,53 @@ def test_an_answer_holds_for_its_scope(run: Run, asker: Any, scope: Any, asked: 
     assert len(record.of("requested")) == asked
     assert len(record.of("decided")) == 3
     assert {d["by"] for d in record.of("decided")} == {"click"}
+
+
+class TestUntilTheKernelRestarts:
+    def gate(self, mode: str, ask: Any, standing: Standing) -> Approver:
+        return Approver(load(mode), ask, standing)
+
+    def test_a_yes_counts_for_the_tool_in_later_runs(self, run: Run, asker: Any) -> None:
+        standing, ask = Standing(), asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click"))
+        for text in "xy":
+            outcomes, _ = run(TOOLS, ("send", {"text": text}), approver=self.gate("ask", ask, standing))
+            assert outcomes[0].status == "ok"
+        assert len(ask.questions) == 1
+        outcomes, _ = run(TOOLS, ("change", {}), approver=self.gate("ask", ask, standing))
+        assert outcomes[0].status == "denied", "it is about one tool"
+
+    def test_it_stands_in_no_event(self, run: Run, asker: Any) -> None:
+        ask = asker(Decision(True, scope="kernel", by="click"))
+        _, record = run(TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", ask, Standing()))
+        assert [d["scope"] for d in record.of("decided")] == ["tool"]
+
+    def test_once_revoked_it_is_asked_about_again(self, run: Run, asker: Any) -> None:
+        standing, ask = Standing(), asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click"))
+        gate = self.gate("ask", ask, standing)
+        run(TOOLS, ("send", {"text": "x"}), approver=gate)
+        assert standing.names == ["send"]
+        assert standing.revoke("send")
+        outcomes, _ = run(TOOLS, ("send", {"text": "y"}), approver=gate)
+        assert (outcomes[0].status, len(ask.questions)) == ("denied", 2)
+
+    def test_a_denial_by_policy_always_wins(self, run: Run, asker: Any) -> None:
+        standing = Standing()
+        run(TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", asker(Decision(True, scope="kernel", by="click")), standing))
+        outcomes, _ = run(TOOLS, ("send", {"text": "y"}), approver=self.gate("deny", asker(), standing))
+        assert outcomes[0].status == "denied"
+
+    def test_a_no_is_not_kept(self, run: Run, asker: Any) -> None:
+        standing = Standing()
+        run(TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", asker(Decision(False, scope="kernel", by="click")), standing))
+        assert standing.names == []
+
+    def test_another_tool_of_the_same_name_is_asked_about(self) -> None:
+        standing, known = Standing(), resolve([send])["send"]
+        standing.allow(known)
+        other = msgspec.structs.replace(known, spec=msgspec.structs.replace(known.spec, description="Send it to everybody."))
+        assert standing.allows(known)
+        assert not standing.allows(other)
+        assert not standing.allows(msgspec.structs.replace(known, effect="kernel"))
 
 
 def test_edited_arguments_are_not_carried_over_to_later_calls(run: Run, asker: Any) -> None:

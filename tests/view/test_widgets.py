@@ -313,7 +313,25 @@ def test_the_buttons_come_alive_once_clicks_arrive(acts, begun):
     assert labels(painter) == ["use ■ to stop"]
     arrive[0] = True
     painter.paint(view, 0.0)
-    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Approve all write calls", "Edit…"]
+    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Approve all write calls for this run", "Edit…"]
+    painter.close()
+
+
+def test_a_yes_until_the_kernel_restarts_is_offered_where_it_can_be_kept(begun):
+    acts = []
+    painter, view = WidgetPainter({"approve_lasting": acts.append}, "collapse", lambda: True), asked(begun)
+    painter.paint(view, 0.0)
+    button(painter, "Approve write until the kernel restarts").click()
+    assert acts == [{"call_id": "k", "scope": "kernel"}]
+    painter.close()
+
+
+def test_a_question_with_a_warning_offers_no_yes_beyond_the_call(begun):
+    begun.call("k", "write", {"file": "a"})
+    begun(e.Approval(call_id="k", stage="requested", args={"file": "a"}, extra={"warning": "not signed"}))
+    painter = WidgetPainter({"approve_lasting": print}, "collapse", lambda: True)
+    painter.paint(RunView().extend(begun.seen), 0.0)
+    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit…"]
     painter.close()
 
 
@@ -330,7 +348,7 @@ def test_without_clicks_the_button_says_what_to_use(acts, begun):
     [
         ("Approve", ("approve", {"call_id": "k"})),
         ("Deny", ("deny", {"call_id": "k"})),
-        ("Approve all write calls", ("approve", {"call_id": "k", "scope": "tool"})),
+        ("Approve all write calls for this run", ("approve", {"call_id": "k", "scope": "tool"})),
     ],
 )
 def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, label, act):

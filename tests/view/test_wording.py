@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -86,6 +87,20 @@ def test_the_line_of_a_result_with_fields_names_them():
 def test_a_replay_that_went_on_live_says_what_differed_and_what_follows():
     payload = {"name": "python", "recorded": "42", "fresh": "43"}
     assert f"↻ python {SENTENCE}" in said(e.Extension(namespace="agent_nb", name="drift", payload=payload))
+
+
+def test_a_drift_is_shown_line_by_line_in_two_columns():
+    payload = {"name": "python", "recorded": "a\n  b = 1\nc", "fresh": "a\n  b = 2\nc"}
+    view = RunView().extend([e.RunStart(), e.Extension(namespace="agent_nb", name="drift", payload=payload)])
+    text, web = plain.draw(page(view)), html.draw(page(view))
+    assert re.search(r"^ *recorded +now$", text, re.MULTILINE)
+    assert re.search(r"^ *≠ +b = 1 +b = 2$", text, re.MULTILINE)
+    assert re.search(r"<td[^>]*pre-wrap[^>]*>  b = 1</td><td[^>]*pre-wrap[^>]*>  b = 2</td>", web)
+
+
+def test_the_lines_of_an_error_stay_lines():
+    text = said(e.Error(code="usage", message="Choose one:\n  a\n  b"))
+    assert re.search(r"Cannot start  Choose one:\n +a\n +b\n", text)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import AgentError, UsageError
 from ..failure import AgentCellError
 from ..options import words
-from . import records, runs, setup
+from . import records, runs, setup, standing
 from .shared import Command, say, table
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     "config": setup.config,
     "key": setup.key,
     "trust-folder": setup.trust_folder,
+    "revoke": standing.revoke,
     "reset": runs.reset,
     "show": runs.show,
     "attach": runs.attach,

@@ -9,6 +9,7 @@ from ...limits import AT, limit_in
 from ...record import KEY, MIME
 from ..metadata import FORGET
 from .shared import Rows, show
+from .standing import allowed
 
 if TYPE_CHECKING:
     from ...agent import Agent
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def status(magics: AgentMagics, _: list[str]) -> None:
-    """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that were lost"""
-    parts = (_cells(magics), _cleared(magics), _turns(magics), _lost(magics))
+    """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that were lost; tools allowed for now"""
+    parts = (_cells(magics), _cleared(magics), _turns(magics), _lost(magics), allowed())
     show(magics, *([p for p in parts if p] or ["No cell has run an agent yet."]))
 
 

@@ -73,11 +73,15 @@ def _answer(state: CallCard, context: Context) -> Node:
     if not context.can_click:
         return Row((T("Answer in the prompt below this cell; to allow it without asking: --approve auto.", tone="wait"),), wrap=True)
     call = _call(state)
-    every = Button("approve_all", f"Approve all {state.name} calls", {**call, "scope": "tool"}, busy="Approved")
+    every = Button("approve_all", f"Approve all {state.name} calls for this run", {**call, "scope": "tool"}, busy="Approved")
+    hint = f"No call of {state.name} is asked about until the kernel restarts; %agent revoke {state.name} takes it back."
+    lasting = Button(
+        "approve_lasting", f"Approve {state.name} until the kernel restarts", {**call, "scope": "kernel"}, busy="Approved", hint=hint
+    )
     buttons = (
         Button("approve", "Approve", call, tone="ok", busy="Approved"),
         Button("deny", "Deny", call, tone="bad", busy="Denied"),
-        *(() if _warning(state) else (every,)),
+        *(() if _warning(state) else (every, *((lasting,) if context.lasting else ()))),
         Button("edit", "Edit…", call),
     )
     return Buttons(_pressed(buttons, context))

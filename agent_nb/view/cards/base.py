@@ -41,7 +41,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     `now`: epoch seconds, or None for a view that stands still; `live`: somebody watches a run; `can_click`: buttons arrive while the
     cell runs; `pressed`: keys of pressed buttons; `editing`: call ids whose arguments are open for editing; `notes`: what was wrong
-    with the edited arguments of a call.
+    with the edited arguments of a call; `lasting`: a yes can be kept until the kernel restarts.
     """
 
     now: float | None = None
@@ -51,6 +51,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     pressed: frozenset[str] = frozenset()
     editing: frozenset[str] = frozenset()
     notes: Mapping[str, str] = {}
+    lasting: bool = False
 
     @property
     def still(self) -> bool:

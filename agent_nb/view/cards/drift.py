@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...sides import lines
 from ..cardstates import NoteCard
-from ..nodes import Box, Node, Row, T
+from ..nodes import Box, Node, Row, Stack, T, Table
+from ..values import bounded
 from ..words import clip
 from .base import Context
+
+LONGEST = 20_000  # characters of each side
 
 
 def card(state: NoteCard, context: Context) -> Node:
@@ -19,4 +23,6 @@ def _said(payload: Any) -> Node:
     found = payload if isinstance(payload, dict) else {}
     name = clip(str(found.get("name") or "a tool"), 60)
     rest = " returned something else than in the record; from here on the model was asked again."
-    return Row((T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(rest)), wrap=True)
+    head = Row((T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(rest)), wrap=True)
+    sides = lines(*(bounded(str(found.get(side, "")), LONGEST) for side in ("recorded", "fresh")))
+    return Stack((head, Table(("", "recorded", "now"), tuple(sides), sides=True))) if sides else head

@@ -33,11 +33,13 @@ def card(state: ErrorCard, context: Context) -> Node:
     """Return the error with the raw text it is about in a fold."""
     title, tone, after = KNOWN.get(state.code, (_words(state.code), "bad", ""))
     mark = "✕" if tone == "bad" else "!"
-    head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(state.message, 2000)}")), wrap=True)
+    first, _, rest = bounded(state.message.strip(), 4000).partition("\n")
+    head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(first, 2000)}")), wrap=True)
+    more = (Pre(rest),) if rest.strip() else ()
     next_line = (Row((T(after, tone="muted"),)),) if after else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
     raw = (Fold((Row((T(whose, tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title=whose),) if state.raw else ()
-    parts = (head, *next_line, *raw)
+    parts = (head, *more, *next_line, *raw)
     return Stack(parts) if state.soft else Box(parts, tone=tone)
 
 

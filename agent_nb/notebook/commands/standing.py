@@ -1,0 +1,32 @@
+"""What the user has allowed until the kernel restarts: `%agent revoke`, and its part of `%agent status`."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError
+from ...tools.standing import STANDING
+from .shared import say
+
+if TYPE_CHECKING:
+    from ..magic import AgentMagics
+
+
+def allowed() -> str:
+    """Return the tools that run unasked, in words; "" when there are none."""
+    names = ", ".join(STANDING.names)
+    return f"Allowed until the kernel restarts: {names} (%agent revoke TOOL takes it back)" if names else ""
+
+
+def revoke(magics: AgentMagics, arguments: list[str]) -> None:
+    """TOOL …: ask again about tools that were allowed until the kernel restarts"""
+    known = STANDING.names
+    wrong = [name for name in arguments if name not in known]
+    if wrong:
+        near = difflib.get_close_matches(wrong[0], known, 1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise UsageError(f"The tool {wrong[0]!r} is not allowed until the kernel restarts.{hint} Allowed: {', '.join(known) or 'none'}.")
+    for name in arguments:
+        STANDING.revoke(name)
+    say(f"{', '.join(arguments)}: asked about again." if arguments else allowed() or "No tool is allowed until the kernel restarts.")
