@@ -18,7 +18,7 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "awaiting": ("?", "wait", "waits for an answer"),
 }
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")  # on a page that cannot know what came of the run
-CHOSEN = ("by", "because", "imported", "first", "the ")  # how a source begins where nobody named the model
+CHOSEN = ("by", "because", "imported", "first", "the embedded")  # how a source begins where nobody named the model
 LETTERS_PER_TOKEN = 4
 
 
