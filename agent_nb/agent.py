@@ -223,13 +223,16 @@ class Agent:
     ) -> Plan:  # fmt: skip
         from .models.retry import delays
         from .tools.approval import Approver
+        from .tools.standing import STANDING
 
         outgoing.check(self.model.name, self.tools.specs, self.settings, redaction)
         start, policy = getattr(self.model, "start", None), self.policy()
+        foreign = any(isinstance(note, events.State) and note.kind == "foreign_turns" for note in notes)
+        approver = Approver(policy, ask, None if foreign else STANDING)
         return Plan(
             model=start() if start else self.model,
             dialect=self._thinking(self.dialect), fallback=self._thinking(plugins.load("dialects", FALLBACK)),
-            tools=self.tools.specs, runner=self._runner(Approver(policy, ask), log, redaction), limits=self.limits,
+            tools=self.tools.specs, runner=self._runner(approver, log, redaction), limits=self.limits,
             redaction=redaction, retry_delay=delays, system=self.system, memory=self.memory, settings=self.settings,
             start=self._start(redaction, inputs), notes=tuple(notes), warnings=redaction.value(policy.remarks),
         )  # fmt: skip

@@ -8,10 +8,12 @@ import anyio.lowlevel
 import pytest
 
 from agent_nb import Agent, Scripted, parts, tool
+from agent_nb import events as e
 from agent_nb.errors import AgentError, RunFailed, UsageError
 from agent_nb.limits import Meter, limits_from
 from agent_nb.memory import request, summary
 from agent_nb.parts import Text
+from agent_nb.tools.standing import Standing
 
 CALL = '<execute>[{"name": "echo", "args": {"x": "1"}}]</execute>'
 
@@ -699,3 +701,17 @@ def test_further_thought_tags_are_a_matter_of_configuration():
     assert run([text]).answer == text
     done = run([text], thought_tags=["analysis"])
     assert ([e.content for e in done.log.of("think")], done.answer) == (["hm"], "yes")
+
+
+@pytest.mark.parametrize(("notes", "status"), [([], "ok"), ([e.State(kind="foreign_turns", payload={"turns": 1})], "denied")])
+def test_what_is_allowed_until_the_kernel_restarts_is_not_used_after_turns_of_others(notes, status, monkeypatch):
+    monkeypatch.setattr("agent_nb.tools.standing.STANDING", standing := Standing())
+
+    @tool(effect="outside")
+    def post(text: str):
+        return "posted"
+
+    agent = Agent(Scripted(['<execute>[{"name":"post","args":{"text":"x"}}]</execute>', "done"]), [post], secrets={})
+    standing.allow(agent.tools["post"])
+    run = agent.run_sync("go", notes=notes)
+    assert [r.status for r in run.log.of("result")] == [status]

@@ -25,6 +25,7 @@ from ..ranking import started
 from ..record import events_of
 from ..signing import intact
 from ..tape import Match, match
+from ..view.words import clip
 from .cell import Cell
 from .interpolate import interpolate
 from .library import File
@@ -73,7 +74,7 @@ def standings(
         if whole is not None and file.said_by(cell.key, whole):
             said[str(whole.get("conversation", "main"))].append(events_of(whole))
         recorded = started(records[0]) if records else 0.0
-        found.append(Standing(cell.id, " ".join(cell.body.split())[:LONGEST], state, why, recorded))
+        found.append(Standing(cell.id, clip(cell.body, LONGEST), state, why, recorded))
     return found
 
 

@@ -29,9 +29,12 @@ _EVERYTHING = ""
 
 
 class Approver:
-    """Decides about the calls of one run; `ask` puts questions to the user (None: nobody is there)."""
+    """Decides about the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
-    def __init__(self, policy: Policy | None = None, ask: Asker | None = None, standing: Standing = STANDING) -> None:
+    `standing`: what is allowed until the kernel restarts (None: this run neither uses nor extends it; such a yes counts for the run).
+    """
+
+    def __init__(self, policy: Policy | None = None, ask: Asker | None = None, standing: Standing | None = STANDING) -> None:
         self.policy = policy or Policy()
         self.ask = ask
         self._standing = standing
@@ -58,7 +61,8 @@ class Approver:
 
     def _lasting(self, tool: Tool) -> Decision | None:
         """Return the yes that counts until the kernel restarts, if there is one."""
-        return Decision(True, by="click", reason="allowed until the kernel restarts") if self._standing.allows(tool) else None
+        allowed = self._standing is not None and self._standing.allows(tool)
+        return Decision(True, by="click", reason="allowed until the kernel restarts") if allowed else None
 
     def again(self, tool: Tool, decision: Decision) -> Decision:
         """Return the decision, or a denial where it lets the tool run with other arguments that the policy denies."""
@@ -84,12 +88,13 @@ class Approver:
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
             return Decision(False, reason=_nobody(tool.name, why if self.policy.offer is not None else ""))
-        if answer.scope == "kernel":
+        if answer.scope == "kernel" and self._standing is not None:
             if answer.allow:
                 self._standing.allow(tool)
         elif answer.scope != "once":
-            kept = msgspec.structs.replace(answer, args=None, reason=f"decided earlier for this {answer.scope}")
-            self._kept[tool.name if answer.scope == "tool" else _EVERYTHING] = kept
+            about = "run" if answer.scope == "run" else "tool"
+            kept = msgspec.structs.replace(answer, args=None, reason=f"decided earlier for this {about}")
+            self._kept[_EVERYTHING if about == "run" else tool.name] = kept
         return answer
 
 

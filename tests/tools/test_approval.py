@@ -161,6 +161,12 @@ class TestUntilTheKernelRestarts:
         run(TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", asker(Decision(False, scope="kernel", by="click")), standing))
         assert standing.names == []
 
+    def test_where_it_may_not_be_used_such_a_yes_counts_for_the_run(self, run: Run, asker: Any) -> None:
+        ask = asker(Decision(True, scope="kernel", by="click"))
+        gate = Approver(load("ask"), ask, None)
+        outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=gate)
+        assert ([o.status for o in outcomes], len(ask.questions)) == (["ok", "ok"], 1)
+
     def test_another_tool_of_the_same_name_is_asked_about(self) -> None:
         standing, known = Standing(), resolve([send])["send"]
         standing.allow(known)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError
 from ...limits import AT, limit_in
 from ...record import KEY, MIME
+from ...view.words import clip
 from ..metadata import FORGET
 from .shared import Rows, show
 from .standing import allowed
@@ -59,7 +60,7 @@ def _turns(magics: AgentMagics) -> Rows:
             id_ = run.log[0].run if len(run.log) else "?"
             limit = limit_in(run.reason) if run.status == "limit" else ""
             status = f"{AT}{limit}" if limit else run.status
-            rows.append((conversation.name, str(number), id_, status, " ".join(run.prompt.split())[:60]))
+            rows.append((conversation.name, str(number), id_, status, clip(run.prompt, 60)))
     return rows if len(rows) > 1 else []
 
 
