@@ -61,7 +61,7 @@ def nothing(why: str) -> Cell:
 NO_BUTTON = nothing("no buttons: interrupt")
 ALONE = nothing("nobody looks on")
 ASKED = nothing("buttons arrive")
-YES_OR_NO = nothing("the keyboard takes yes, no, always")
+YES_OR_NO = nothing("the keyboard takes yes or no")
 # behaviour: the cells of JupyterLab and Notebook 7, then what `test_profiles.py` checks, in the order of PROFILES
 ROWS: dict[str, tuple[list[Cell], list[str | Cell]]] = {
     "view": (
