@@ -6,6 +6,7 @@ import ipaddress
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,20 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
         private = name.startswith(("AGENT_NB_M", "AGENT_NB_C", "OPENAI", "ANTHROPIC"))
         if private or name.upper().endswith((*SECRET_WORDS, "_PROXY")):
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    return _moved(monkeypatch, tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a module's kernel or server keeps is not kept with the user's: it is started before a test has a home."""
+    with pytest.MonkeyPatch.context() as patch:
+        _moved(patch, tmp_path_factory.mktemp("home"))
+        yield
+
+
+def _moved(patch: pytest.MonkeyPatch, home: Path) -> Path:
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(home / name.lower()))
+        patch.setenv(name, str(home / name.lower()))
     return home
 
 

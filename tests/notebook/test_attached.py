@@ -123,7 +123,7 @@ def test_awaiting_shows_it_too_where_one_insists(line, remote, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("ftp://x", "no address of a run"),
+        ("ftp://x", "not the address of a run"),
         ("http://127.0.0.1:9 -o 1x", "takes the name of a variable"),
         ("http://127.0.0.1:9 --token NOT_THERE", "holds the token"),
         ("http://127.0.0.1:9 --frob", "nrecognized arguments"),

@@ -240,7 +240,8 @@ patched.start()""")
 
 
 def test_a_run_that_is_left_behind_before_its_first_event_leaves_no_empty_log_and_asks_no_model(ready):
-    ready.run("""from agent_nb.notebook.streams import Work
+    ready.run("""from unittest.mock import patch
+from agent_nb.notebook.streams import Work
 async def run(work):
     mark()
     released.wait(60)

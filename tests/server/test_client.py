@@ -315,7 +315,7 @@ def test_states_are_told(rig, token):
 
 @pytest.mark.parametrize("url", ["", "ftp://x/runs/r", "http://", "file:///etc/passwd"])
 def test_what_is_no_address_is_refused(url):
-    with pytest.raises(UsageError, match="no address of a run"):
+    with pytest.raises(UsageError, match="not the address of a run"):
         attach(url)
 
 
@@ -343,7 +343,7 @@ def test_any_stream_can_be_read_for_a_codec(rig, token):
     assert decode(chunks, "looopy")[-1].type == "end"
     with pytest.raises(UsageError, match="answers 404"):
         run(main, "/runs/none/events")
-    with pytest.raises(UsageError, match="no http address"):
+    with pytest.raises(UsageError, match="not an http address"):
         run(partial(_read_all, "file:///etc/passwd"))
 
 
