@@ -31,7 +31,7 @@ from .asking import Clicks
 from .cell import Cell, content_hash
 from .conversations import Conversation, Turn
 from .driver import Driver
-from .frontend import view_kind
+from .frontend import headless, view_kind
 from .notices import warn
 from .options import Options
 from .publish import publish
@@ -102,8 +102,10 @@ class CellEnd:
         return message
 
     def _once(self, words: str) -> str:
-        """Return the words for the line below the card, "" where there is no card: then the line has to give the reason."""
+        """Return the words for the line below the card, "" where nobody sees a card: then the line has to give the reason."""
         card = self._place.view is not None or view_kind(self.options.view, self.cell) != "text"
+        if headless(self.cell):  # papermill and `jupyter execute` print this line only
+            return ""
         return f"{words}; the reason stands above" if card else ""
 
     def _before(self, *ending: events.Event) -> Run:

@@ -119,8 +119,9 @@ IMAGE = "max-width:100%;max-height:480px;margin:4px 0"
 
 LIVE_CSS = """
 .agent-nb{max-width:880px;padding:2px 0;overflow:visible}
-.agent-nb .widget-html,.agent-nb .jupyter-widget-html{margin:0;width:auto;min-height:0;line-height:1.5}
-.agent-nb .widget-html-content{line-height:1.5;font-size:13px;overflow:visible;align-self:auto;flex:1;min-width:0;padding:0 3px}
+.agent-nb .widget-html,.agent-nb .jupyter-widget-html,.agent-nb .widget-htmlmath{margin:0;width:auto;min-height:0;line-height:1.5}
+.agent-nb .widget-html-content,.agent-nb .widget-htmlmath-content{line-height:1.5;font-size:13px;overflow:visible;align-self:auto;flex:1;
+ min-width:0;padding:0 3px}
 .agent-nb .jupyter-widget-box,.agent-nb .jupyter-widgets{margin:0}
 .agent-nb .jupyter-widget-box{overflow:visible}
 .agent-nb-panel{border:1px solid rgba(128,128,128,.28);border-radius:6px;margin:6px 0 !important;overflow:hidden !important}

@@ -23,6 +23,7 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
+_DELIMITER = re.compile(r"\\(?=[()\[\]]|begin|end)")  # what a typesetter looks for in a page, also where markdown escapes it
 _MATH = re.compile(r"\$|\\[(\[]|\\begin")
 _FORMULA = re.compile(
     rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,300}}?(?<!\s)\$(?!\d)"
@@ -47,7 +48,8 @@ def _all(children: tuple[Node, ...]) -> list[str]:
 
 def escaped(text: str) -> str:
     """Return text that no parser takes for markup."""
-    return _SPECIAL.sub(r"\\\g<0>", safe.visible(text)).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    said = _DELIMITER.sub(f"\\\\{ZERO}", safe.visible(text))
+    return _SPECIAL.sub(r"\\\g<0>", said).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
 
 
 def span(text: str) -> str:

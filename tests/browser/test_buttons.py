@@ -178,11 +178,14 @@ def test_edited_arguments_are_what_runs(front):
 
 
 @pytest.mark.parametrize("call", ["spawn", "python"])
-def test_after_a_click_what_threads_print_stays_in_the_cell(front, call):
+def test_after_a_click_what_threads_print_stands_in_the_card_of_the_call(front, call):
     cell = front.begin(f"%%agent -m spawning_{call} -t {call} --live\nPrint.")
     front.button(cell, "Approve").click()
     front.wait(cell, BOUND)
+    front.sees(cell, "That is all.")
+    front.output(cell).locator("summary").first.click()
     front.sees(cell, "from a thread")
+    assert front.output(cell).locator(".jp-OutputArea-child").count() == 1
 
 
 def test_stop_while_a_question_is_open_runs_nothing(front):

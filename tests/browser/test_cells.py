@@ -49,9 +49,10 @@ def test_the_record_is_saved_survives_cleared_outputs_and_the_view_a_fresh_kerne
     index = stopped(notebook)
     saved = notebook.save()
     cell = saved.cells[index]
-    [output] = cell.outputs
-    assert WIDGET not in output.data
-    assert "text/html" in output.data
+    page, stop = cell.outputs
+    assert WIDGET not in page.data
+    assert "text/html" in page.data
+    assert stop.ename == "AgentStopped"
     [record] = saved.metadata.agent_nb.runs[cell.id]
     notebook.close()
     notebook.server.end_kernels()

@@ -46,7 +46,7 @@ def said(command):
     "What `%agent COMMAND` says, as text."
     with capture_output() as out:
         get_ipython().run_line_magic("agent", command)
-    return out.stdout + "\n".join(shown.data["text/plain"] for shown in out.outputs)
+    return out.stdout + "\\n".join(shown.data["text/plain"] for shown in out.outputs)
 """
 
 

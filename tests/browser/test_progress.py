@@ -190,7 +190,7 @@ def test_the_diff_that_was_approved_stays_in_the_card(front):
     front.sees(cell, "_agent.to_frame()")
     front.output(cell).locator("summary").first.click()
     front.sees(cell, "-y = 2")
-    front.sees(cell, "Approved")
+    front.sees(cell, "You approved this call")
     front.shot("progress-diff")
 
 

@@ -118,7 +118,7 @@ def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
     notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)  # the power and the fraction
     notebook.shot("formulas-live")
     notebook.run("view.close(bundle(log))")
-    shown.locator("details").first.wait_for()
+    shown.locator(".jupyter-widgets").first.wait_for(state="detached")
     notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)
     assert shown.locator("code", has_text="raise 60em").count() == 1
     notebook.shot("formulas-static")

@@ -96,7 +96,8 @@ def test_a_kernel_finds_the_records_of_the_stripped_file_and_its_status_says_so(
     command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "notebook", "--output", "out", str(notebook)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    said = "".join("".join(o.get("text", "")) for c in load(tmp_path / "out.ipynb")["cells"] for o in c["outputs"])
+    outputs = [o for c in load(tmp_path / "out.ipynb")["cells"] for o in c["outputs"]]
+    (said,) = (text for o in outputs if (text := "".join(o.get("data", {}).get("text/plain", ""))).startswith("cell "))
     assert said.count(" recorded ") == 2 + 1  # a line each, and the head of the table
     assert "stale" not in said
     assert "unrecorded" not in said

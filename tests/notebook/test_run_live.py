@@ -34,7 +34,7 @@ class Front:
         self.client = kernel.client
         self.name = f"c{next(NUMBERS)}"  # of the agent cell of this test, and of its conversation
         self.source = f"%%agent -m model -t python --approve auto -c {self.name}\ngo"
-        self.buttons, self.closed, self.shown, self.text, self.idle = {}, set(), [], "", set()
+        self.buttons, self.closed, self.shown, self.text, self.idle, self.replies = {}, set(), [], "", set(), {}
 
     def hear(self, until, seconds=120):
         end = time.monotonic() + seconds
@@ -68,14 +68,15 @@ class Front:
     def cell(self, code, cell="other"):
         asked = self.send(code, cell)
         self.hear(lambda: asked in self.idle)
+        self.reply(asked)  # ipykernel 7.0 to 7.3 may lose a request that arrives while it replies to another
         return asked
 
     def reply(self, asked):
         """Wait for the reply to a cell and return its status."""
-        while True:
+        while asked not in self.replies:
             reply = self.client.get_shell_msg(timeout=60)
-            if reply["parent_header"]["msg_id"] == asked:
-                return reply["content"]["status"]
+            self.replies[reply["parent_header"].get("msg_id")] = reply["content"].get("status")
+        return self.replies[asked]
 
     def send(self, code, cell="other"):
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}

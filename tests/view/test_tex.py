@@ -209,6 +209,14 @@ def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
         assert "\\`" not in made, "an escaped mark would open nothing"
 
 
+@pytest.mark.parametrize("formula", PAINTERS)
+def test_a_name_begins_and_ends_no_formula_in_the_markdown_form(formula):
+    """Names and first lines stand outside of code there, whole or cut."""
+    for text in (*wrapped(formula), f"\\begin{{a}}{formula}\\end{{a}}"):
+        for said in (text, text[: len(text) // 2]):
+            assert re.search(r"\\(?:[()]|begin|end|\\[\[\]])", md.escaped(said)) is None, md.escaped(said)
+
+
 def test_ordinary_mathematics_stays_as_it_is_in_the_markdown_form():
     for formula in ORDINARY:
         assert md.prose(nodes.Prose(f"$${formula}$$")) == [f"$${formula}$$"]
