@@ -194,8 +194,7 @@ def prose(node: nodes.Prose) -> str:
 
         inner = render(str(node.text), Formulas())
     elif isinstance(node.text, Text):
-        stream = stream_of(node.text, closed=not node.open)
-        inner = "".join(stream.frozen) + (stream.tail(caret=True) if node.open else "")
+        inner = stream_of(node.text, closed=not node.open).html(caret=node.open)
     else:
         inner = render(str(node.text))
     return f"<div {MATH}{style(look.THOUGHT if node.dim else look.ANSWER, look.ink('muted') if node.dim else '')}>{inner}</div>"

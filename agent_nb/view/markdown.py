@@ -72,9 +72,10 @@ class MarkdownStream:
         rest = range(start, len(self.frozen))
         return "".join(self._html(self._with_tex[n], unset=True) if n in self._with_tex else self.frozen[n] for n in rest)
 
-    def html(self) -> str:
+    def html(self, *, caret: bool = False) -> str:
         """Return the whole as it looks now."""
-        return "".join(self.frozen) + self.tail()
+        tail = self.tail(caret=caret)  # before the finished parts are read: it finishes some
+        return "".join(self.frozen) + tail
 
     def _freeze(self, *, final: bool) -> None:
         for segment in self._splitter.finished(final=final):

@@ -23,10 +23,10 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
-_DELIMITER = re.compile(r"\\(?=[()\[\]]|begin|end)")  # what a typesetter looks for in a page, also where markdown escapes it
+_TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # what a page that is typeset behind markdown's back may take for TeX
 _MATH = re.compile(r"\$|\\[(\[]|\\begin")
 _FORMULA = re.compile(
-    rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,300}}?(?<!\s)\$(?!\d)"
+    rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,5200}}?(?<!\s)\$(?!\d)"
     r"|\\\((?s:.){1,1000}?\\\)|\\\[(?s:.){1,1000}?\\\]|\\begin\{(?P<env>\w{1,12}\*?)\}(?s:.){1,2000}?\\end\{(?P=env)\})"
 )
 _RASTER = re.compile(r"!\[(?=[^\]\n]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))")
@@ -46,10 +46,14 @@ def _all(children: tuple[Node, ...]) -> list[str]:
     return [block for child in children for block in blocks(child)]
 
 
+def literal(text: str) -> str:
+    """Return text that no parser takes for markup and nobody typesets: it is escaped, or a code span if it may hold TeX."""
+    return span(text) if _TEX.search(text) else escaped(text)
+
+
 def escaped(text: str) -> str:
     """Return text that no parser takes for markup."""
-    said = _DELIMITER.sub(f"\\\\{ZERO}", safe.visible(text))
-    return _SPECIAL.sub(r"\\\g<0>", said).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return _SPECIAL.sub(r"\\\g<0>", safe.visible(text)).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
 
 
 def span(text: str) -> str:
@@ -74,7 +78,7 @@ def inline(run: nodes.T) -> str:
         return " " if run.text else ""
     if run.mono and not run.label:
         return span(run.text)
-    body = escaped(run.text)
+    body = literal(run.text)
     mark = "**" if run.bold else "*" if run.italic else ""
     core = body.strip()
     return body.replace(core, f"{mark}{core}{mark}", 1) if mark else body
@@ -124,11 +128,16 @@ def _code(text: str, language: str = "") -> list[str]:
     return [fence("\n".join([*kept[: plain.OPENED], *more]), language)]
 
 
+def _cell(text: str) -> str:
+    said = literal(text)
+    return said if said == escaped(text) else said.replace("|", "\\|")
+
+
 def table(node: nodes.Table) -> list[str]:
     """Return a table."""
-    rows = ["| " + " | ".join(escaped(c) for c in cells) + " |" for cells in (node.columns, *node.rows)]
+    rows = ["| " + " | ".join(_cell(c) for c in cells) + " |" for cells in (node.columns, *node.rows)]
     rows.insert(1, "|" + " --- |" * len(node.columns))
-    return ["\n".join(rows), *([escaped(node.note)] if node.note else [])]
+    return ["\n".join(rows), *([literal(node.note)] if node.note else [])]
 
 
 def prose(node: nodes.Prose) -> list[str]:
@@ -189,13 +198,13 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Page: page,
     nodes.Pre: lambda node: _code(node.text),
     nodes.Code: lambda node: _code(node.text, node.language),
-    nodes.Bar: lambda node: [escaped(node.label)],
+    nodes.Bar: lambda node: [literal(node.label)],
     nodes.Prose: prose,
     nodes.Json: lambda node: [fence("\n".join(plain.json(node)[: plain.OPENED]), "json")],
     nodes.Tree: lambda node: [fence("\n".join(plain.tree(node)))] if node.branches else [],
     nodes.Branch: lambda node: [fence("\n".join(plain.branch(node)))],
     nodes.Table: table,
-    nodes.Image: lambda node: [escaped(plain.draw(node))],
+    nodes.Image: lambda node: [literal(plain.draw(node))],
     nodes.Diff: lambda node: _code(node.text, "diff"),
     nodes.Html: lambda node: _code(node.text) if node.text else ["(HTML)"],
     nodes.Button: lambda node: [],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -142,9 +143,10 @@ def sound(front, nb):
 
 
 def standing(front, cell):
-    """Return what `%agent status` says of a cell."""
+    """Return what `%agent status` says of a cell: its state, and why in brackets."""
     lines = [line for line in front.value("said('status')").splitlines() if line.startswith(cell)]
-    return lines[0].removeprefix(cell).strip() if lines else ""
+    _, state, _, _, *why = re.split(" {2,}", lines[0]) if lines else ("", "", "", "")
+    return f"{state} ({why[0]})" if why else state
 
 
 def test_a_run_is_in_the_file_once_it_is_saved(front):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_nb.view import mdsplit
+from agent_nb.view import html, mdsplit, nodes
 from agent_nb.view.clean import clean
 from agent_nb.view.markdown import MarkdownStream, render, sensible, stream_of
 from agent_nb.view.mdhtml import parser, tokens_html
@@ -197,6 +197,17 @@ def test_code_is_coloured_and_escaped():
     assert 'color:color-mix(in srgb,rgb(150,90,220) 72%,currentColor)">if</span>' in html.replace(" </span>", "</span>")
     assert "a &lt; b" in html
     assert "&lt;b&gt;" in html
+
+
+def test_a_page_that_is_made_while_a_text_grows_shows_all_of_it():
+    source = "One.\n\nTwo.\n\nThree is `code`.\n\nFour."
+    words = ("One.", "Two.", "Three", "Four.")
+    for size in range(1, len(source) + 1):
+        text = Text("")
+        for start in range(0, len(source), size):
+            text.append(source[start : start + size])
+            shown = html.prose(nodes.Prose(text, open=True))
+            assert [w for w in words if w in shown] == [w for w in words if w in str(text)]
 
 
 def test_a_growing_text_keeps_its_stream():
