@@ -204,8 +204,8 @@ def serve():
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch, tmp_path_factory):
-    """No key, proxy, configuration or `.env` of the machine reaches a test."""
+def clean_environment(clean_environment, monkeypatch):
+    """No key, proxy, configuration or `.env` of the machine reaches a test either."""
     import os
 
     for name in list(os.environ):
@@ -213,7 +213,7 @@ def clean_environment(monkeypatch, tmp_path_factory):
             monkeypatch.delenv(name)
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "AGENT_NB_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    folder = tmp_path_factory.mktemp("home")
+    folder = clean_environment
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.chdir(folder)

@@ -177,8 +177,8 @@ class Messages:
     def _did(self, seen: Seen, step: str, what: Any) -> bool:
         """Do a step if its time has come."""
         ready = {
-            "press": lambda: self._find("ButtonModel", description=what, disabled=False),
-            "fill": lambda: self._find("TextareaModel"),
+            "press": lambda: self._placed(self._find("ButtonModel", description=what, disabled=False)),
+            "fill": lambda: self._placed(self._find("TextareaModel")),
             "type": lambda: seen.question,
             "interrupt": lambda: any(what in page for page in [seen.streamed, *seen.pages]),
         }[step]()
@@ -199,6 +199,11 @@ class Messages:
             if state.get("_model_name") == model and all(state.get(k) == v for k, v in traits.items()):
                 return name
         return ""
+
+    def _placed(self, name: str) -> str:
+        """Return the name of a widget once it stands in the page, "" before: nobody can use it sooner."""
+        held = f"IPY_MODEL_{name}"
+        return name if name and any(held in state.get("children", ()) for state in self._models.values()) else ""
 
     def _say(self, comm: str, data: dict[str, Any]) -> None:
         self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": comm, "data": data}))
