@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import sys
 import tempfile
@@ -38,6 +39,7 @@ from .relay import STREAM
 from .whereis import SESSION
 
 DEFAULT_KERNEL = "python3"
+STARTS = 3  # times a kernel is started before it counts as one that does not start
 # `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before the standard library; here it comes
 # to its place (as IPython has it, before the installed packages) when the kernel is loaded.
 LAUNCH = """
@@ -72,6 +74,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._sent = sent
         self._environment = environment
         self._proof = ""
+        self._starting: dict[str, Any] = {}
         self._records = records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
@@ -86,13 +89,14 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
 
     async def async_start_new_kernel(self, **options: Any) -> None:
         """Start a kernel that knows our requests."""
+        self._starting = options
         self._proof = launch.secret()
-        environment = {**(options.pop("env", None) or os.environ), **self._environment, launch.PROOF: self._proof}
-        await super().async_start_new_kernel(env=environment, **options)
+        environment = {**(options.get("env") or os.environ), **self._environment, launch.PROOF: self._proof}
+        await super().async_start_new_kernel(**{**options, "env": environment})
 
     async def async_start_new_kernel_client(self) -> Any:
-        """Connect to the kernel; from then on every execution request carries the cell's id."""
-        client = await super().async_start_new_kernel_client()
+        """Connect to the kernel; from then on every execution request carries the cell's id. Raises DeadKernelError."""
+        client = await self._connected()
         plain = client.session.msg
 
         def msg(msg_type: str, content: Any = None, parent: Any = None, header: Any = None, metadata: Any = None) -> Any:
@@ -104,6 +108,19 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
 
         client.session.msg = msg
         return client
+
+    async def _connected(self) -> Any:
+        """Connect to the kernel. One that ends at once is started again: somebody else may have taken the ports that were free."""
+        for more in reversed(range(STARTS)):
+            try:
+                return await super().async_start_new_kernel_client()
+            except RuntimeError as fault:
+                if not more:
+                    atexit.unregister(self._cleanup_kernel)  # nbclient's: it needs a kernel
+                    raise DeadKernelError(f"The kernel did not start: {fault}") from None
+                self.km = self.create_kernel_manager()
+                await self.async_start_new_kernel(**self._starting)
+        raise AssertionError
 
     async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
         """Execute one cell, announced."""

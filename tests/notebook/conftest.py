@@ -83,6 +83,15 @@ class Kernel:
 
     def __init__(self, python, folder):
         self.mark = Path(folder) / "mark"
+        for more in (2, 1, 0):  # somebody else may take the ports between their choice and the kernel's start
+            try:
+                self._start(python, folder)
+                return
+            except RuntimeError:
+                if not more:
+                    raise
+
+    def _start(self, python, folder):
         self.manager = KernelManager()
         self.manager.kernel_spec.argv[0] = python
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

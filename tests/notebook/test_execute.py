@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import sys
 from pathlib import Path
 
 import nbformat
@@ -303,6 +304,24 @@ def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
 
     nb = new_notebook(cells=[new_code_cell(cell, id="a"), new_code_cell(cell, id="b")])
     Restarting(nb, {}, lambda *_: None, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+
+@pytest.mark.parametrize(("deaths", "failed"), [(2, False), (9, True)])
+def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(notebook, monkeypatch, capsys, deaths, failed):
+    started, plain = [], Client.create_kernel_manager
+
+    def manager(self):
+        made = plain(self)
+        started.append(made)
+        if len(started) <= deaths:
+            made.kernel_spec.argv = [sys.executable, "-c", "raise SystemExit('the port is taken')"]
+        return made
+
+    monkeypatch.setattr(Client, "create_kernel_manager", manager)
+    assert main(["run", "--live", str(notebook(AGENT))]) == failed
+    assert len(started) == 3
+    told = capsys.readouterr().err
+    assert ("The kernel did not start" in told, "the port is taken" in told) == (failed, failed)
 
 
 @pytest.mark.parametrize("lost", ["import os; os.environ.pop('AGENT_NB_PROOF')", "import os; os.environ.clear()"])

@@ -193,7 +193,13 @@ class Cell:
         assert self.gapless
 
 
-ENDS = [("error", "aborted", "aborted"), ("ok", "aborted", "aborted"), ("ok", "error", "aborted"), ("ok", "ok", "ok")]
+ENDS = [  # the press met
+    ("error", "aborted", "aborted"),  # the first cell
+    ("ok", "aborted", "aborted"),  # what comes after its run
+    ("ok", "error", "aborted"),  # the second one, which is an agent cell
+    ("ok", "ok", "aborted"),  # what comes after that
+    ("ok", "ok", "ok"),  # nothing of ours
+]
 
 
 def test_interrupts_at_random_moments_lose_no_reply_and_no_end_and_stop_the_queue(kernel):
