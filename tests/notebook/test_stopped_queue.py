@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -39,10 +40,16 @@ def mark():
 async def wait():
     await anyio.sleep(60)
 
+def arrived():
+    "Wait for what is queued: a kernel aborts no request that it has not got."
+    time.sleep(0.3)
+
 def elsewhere():
+    arrived()
     published.reach(published.going_on()[-1]).cancel()
 
 def press():
+    arrived()
     os.kill(os.getpid(), signal.SIGINT)
 """
 
@@ -66,6 +73,7 @@ def queued(kernel, code, press=None):
     codes = {"first": code, "plain": "ran = True", "last": "%%agent -m model --live\ngo"}
     requests = [kernel.send(code, cell=cell) for cell, code in codes.items()]
     if press is not None:
+        time.sleep(0.3)  # as `arrived` does
         press()
     ends = [kernel.finish(request)[:2] for request in requests]
     return ends, int(kernel.run("print(len(asked))")[1])
