@@ -7,7 +7,8 @@ flag, unless the user's own synchronous code is what runs; then KeyboardInterrup
 Rules
 - KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never into an event loop.
 - The frame that was interrupted decides: from the innermost outwards, code of this package means "only the flag", the
-  user's namespace below a guard means "raise".
+  user's namespace below a guard means "raise". What a stand-in of the user's code calls belongs to it.
+- A job that is broken before it begins does not begin.
 - A press that met our own code inside the user's (a captured `print`) is raised when that code returns (`checkpoint`).
 - The first press asks to stop; a further one, unless it is part of a double click, says: abandon the run. `break_job` interrupts
   one job without a press.
@@ -22,7 +23,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -56,6 +57,7 @@ class Interrupts:
         self._lock = threading.Lock()
         self._job: object = None
         self._victim: object = None
+        self._broken: object = None
         self._deferred = False
         self._in_guard = False
 
@@ -100,16 +102,21 @@ class Interrupts:
         # Signals are handled after calls and at backward jumps only: none strikes between the handler and its end.
         try:
             self._job, self._in_guard, self._deferred = job, True, False
+            if self._broken is job:
+                raise KeyboardInterrupt  # noqa: TRY301  (the handler below makes it a value)
             return function(), None
         except BaseException as fault:  # KeyboardInterrupt must end here, below the event loop
             return None, fault
         finally:
             self._in_guard = self._deferred = False
 
-    async def guard_async(self, job: object, work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    async def guard_async(self, job: object, work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
         """Await `work`, which runs the user's code of `job`; return its value and what it raised."""
         try:
             self._job, self._deferred = job, False
+            if self._broken is job:
+                work.close()
+                raise KeyboardInterrupt  # noqa: TRY301  (the handler below makes it a value)
             return await work, None
         except BaseException as fault:  # as above; a cancellation is also an answer
             return None, fault
@@ -123,7 +130,8 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def break_job(self, job: object) -> None:
-        """Raise KeyboardInterrupt in the synchronous code of `job` if that is what runs; from any thread."""
+        """Raise KeyboardInterrupt in the synchronous code of `job` if that is what runs, or before it begins; from any thread."""
+        self._broken = job  # before the look at what runs: the job looks here after it says that it runs
         with self._lock:
             if self._thread and self._job is job:
                 self._victim = job
@@ -154,8 +162,9 @@ class Interrupts:
         user = ours = False
         while frame is not None and frame.f_code not in _GUARDS:
             module = str(frame.f_globals.get("__name__", ""))
-            user = user or module in STAND_INS or any(frame.f_globals is names for names in self._namespaces)
-            ours = ours or (not user and module.startswith(OURS))
+            stand_in = module in STAND_INS
+            user = user or stand_in or any(frame.f_globals is names for names in self._namespaces)
+            ours = not stand_in and (ours or (not user and module.startswith(OURS)))
             frame = frame.f_back
         self._deferred = self._deferred or (frame is not None and ours)
         return frame is not None and not ours and (user or self._in_guard)

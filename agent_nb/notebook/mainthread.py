@@ -145,8 +145,10 @@ class MainThread:
             raise
 
     def _cancel(self, job: Job) -> None:
-        with self._lock, suppress(ValueError):
-            self._waiting.remove(job)
+        with self._lock:
+            if job in self._waiting:
+                self._waiting.remove(job)
+                return
         with suppress(RuntimeError):  # the cell's loop is closed
             self._loop.call_soon_threadsafe(_cancel_task, job)
         self._interrupts.break_job(job)

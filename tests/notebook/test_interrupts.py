@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent_nb import notebook
+from agent_nb.notebook import asking
 from agent_nb.notebook.interrupts import DOUBLE, Interrupts
+from agent_nb.tools.base import Question
 
 USER = {"time": time, "asyncio": asyncio, "signal": signal}
 
@@ -142,6 +144,34 @@ def test_a_job_can_be_broken_from_another_thread_without_counting_as_a_press():
         breaker.join()
     assert isinstance(fault, KeyboardInterrupt)
     assert interrupts.presses == 0
+
+
+def test_a_job_that_is_broken_before_it_begins_does_not_begin():
+    begun = []
+
+    async def work():
+        begun.append("async")
+
+    with Interrupts() as interrupts:
+        interrupts.break_job("job")
+        _, fault = interrupts.guard("job", lambda: begun.append("sync"))
+        _, fault_async = asyncio.run(interrupts.guard_async("job", work()))
+        assert interrupts.guard("next", lambda: "whole") == ("whole", None)
+    assert begun == []
+    assert isinstance(fault, KeyboardInterrupt)
+    assert isinstance(fault_async, KeyboardInterrupt)
+
+
+def test_a_question_is_broken_while_its_words_are_made():
+    class Name(str):
+        def __iter__(self):
+            interrupts.break_job("job")
+            return super().__iter__()
+
+    question = Question(call_id="1", name=Name("touch"), args={})
+    with Interrupts(USER) as interrupts:
+        _, fault = interrupts.guard("job", lambda: asking.put(question))
+    assert isinstance(fault, KeyboardInterrupt)
 
 
 def test_breaking_a_job_that_is_over_does_not_hurt_the_next():
