@@ -138,7 +138,7 @@ class Agent:
     ) -> Stream:
         """Return the stream of a new run. Nothing happens before it is started, iterated or awaited.
 
-        `history` are the events of earlier runs of the conversation, oldest first; the caller answers for them, whoever recorded them.
+        `history` are the events of earlier runs of the conversation, oldest first. They are trusted: check foreign records before.
         `notes` are remarks on it for the log; `resume` is where a replay drifted: the run goes on from there. `view`: how a notebook cell
         that awaits it shows it (`auto`, `widgets`, `html`, `text`; None: not at all). Raises UsageError on an empty prompt.
 

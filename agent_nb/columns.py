@@ -142,7 +142,7 @@ _CALLS = _table(
     ("seconds", "float", "Seconds from the first event of the run to the call."),
     ("duration_s", "float", "How long it ran, in seconds.", "duration"),
     ("waited_s", "float", "How long it waited before it ran, in seconds.", "waited"),
-    ("decision", "category", "What was decided, where somebody or a policy decided."), ("by", "category", "Who or what decided."),
+    ("decision", "category", "The decision of a user or policy; missing if none was needed."), ("by", "category", "Who or what decided."),
     ("progress", "count", "How often it reported progress."), ("seq", "count", "The number of the call's event in its run, from 1."),
     ("call_id", "text", "The id of the call."), *_ROW_PLACES,
     ("ts", "time", "When the call was made, UTC."), ("duration", "duration", "How long it ran."),

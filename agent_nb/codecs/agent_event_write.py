@@ -105,7 +105,7 @@ class AgentEventWriter:
 
     def _result(self, event: Result) -> list[Obj]:
         if event.status not in ("ok", "error"):
-            self._losses.add("result.status", "only ok and error are told apart")
+            self._losses.add("result.status", "only ok and error are distinguished")
         if not isinstance(event.content, str):
             self._losses.add("result.content", "an output is text: the value is written as JSON text")
         drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}

@@ -7,9 +7,9 @@ A codec module offers an instance as `codec`. It is stateless; each stream has a
     events += decoder.close()          texts  += encoder.close()
 
 Rules
-- The events of a stream do not depend on how its bytes are chunked, unless the decoder is told the time (`tick`), which whoever watches
-  a stream live does after each piece and while none comes. Live deltas come out among them (`type == "delta"`), and every
-  block is closed by its complete event, so deltas may be left out.
+- The events of a stream do not depend on how its bytes are chunked. Only `tick`, which a live watcher calls after each piece and while
+  none comes, makes time count. Live deltas come out among the events (`type == "delta"`), and every block is closed by its complete
+  event, so deltas may be left out.
 - Unknown types become `extension` events of the codec's namespace, unknown fields are kept in `extra[codec]`; both come out unchanged.
 - Nothing canonical is hidden in a foreign field: what a format has no word for is lost, and every loss is listed in `lossy`, counted in
   `losses`, and refused with `strict` (WireError).
@@ -62,7 +62,7 @@ class Decoder(Protocol):
         """Return the events of one object that somebody else has parsed (an async iterator of dicts)."""
 
     def tick(self, now: float) -> list[Event]:
-        """Somebody watches and it is `now` (s, of a clock that does not stand still): return what has been held back long enough."""
+        """Return what has been held back long enough at `now` (s, of a monotonic clock). Called while a live stream is watched."""
 
     def close(self) -> list[Event]:
         """The stream is over: return what was held back; open blocks are closed as incomplete."""

@@ -103,7 +103,7 @@ class CogencyWriter:
         if shown and (len(shown) > 1 or not isinstance(text, str) or text in STATUS or text != own_outcome(event)):
             self._losses.add("result.display", "only a line of plain text has a place (outcome), which an error's message takes")
         if text is not None and event.status not in ("ok", "error"):
-            self._losses.add("result.status", "the outcome is a text; only success and error are told apart")
+            self._losses.add("result.status", "the outcome is a text; only success and error are distinguished")
 
 
 def _line(event: Event) -> Obj:

@@ -4,8 +4,8 @@ Rules
 - A frame without an id is passed on where it stands; legacy streams have no others.
 - A repeat (same id, same content) is dropped; the same id with other content is a fault of the sender: dropped and counted as a loss.
 - A frame that is early waits, at most `WINDOW` frames long; ids that never come are counted, not waited for.
-- Where somebody watches (`tick`), ids that are missing are no reason to wait: a stream may step by more than one or begin late. Frames
-  wait, `PATIENCE` at most, only since one came after a frame with a higher id, and until such a wait was in vain.
+- Live (`tick`), missing ids alone hold nothing back: a stream may step by more than one or begin late. Frames wait only after one came
+  behind a frame with a higher id, `PATIENCE` at most, until such a wait was in vain.
 - A reply does not use up its id: the next run of the session may begin with it, or with the next, or anew at 0 or 1.
 - What is remembered is bounded, whatever the length of the stream.
 """

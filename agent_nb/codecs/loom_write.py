@@ -256,7 +256,7 @@ class _Run:
 
     def _check(self, event: Result) -> None:
         if event.status not in ("ok", "error"):
-            self._losses.add("result.status", "only ok and error are told apart")
+            self._losses.add("result.status", "only ok and error are distinguished")
         if not isinstance(event.content, str):
             self._losses.add("result.content", "a result is text: the value is written as JSON text")
 

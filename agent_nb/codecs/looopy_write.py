@@ -233,7 +233,7 @@ class _Run:
 
     def _check(self, event: Result) -> None:
         if event.status not in ("ok", "error"):
-            self._losses.add("result.status", "only success and failure are told apart")
+            self._losses.add("result.status", "only success and failure are distinguished")
         if event.status != "ok" and not isinstance(event.content, str):
             self._losses.add("result.content", "an error is text: the value is written as JSON text")
 

@@ -2,8 +2,8 @@
 
 Rules
 - A note is `extra[codec]`: what the canonical fields do not say of a line (see residue), and how it was read.
-- A foreign field is no loss elsewhere if our own fields, or other events of the run, tell the same under other names. What a tool printed
-  is not a loss either: it is also progress.
+- A format that drops a foreign field loses nothing if canonical fields, or other events of the run, carry the same fact. What a tool
+  printed is not a loss either: it is also progress.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from ..events import PRINTED, Event
 
-#: What a reader may leave in a note, and the foreign fields in it that number or name what our own fields number and name:
-#: their absence elsewhere is no loss.
+#: What a reader may leave in a note, and the foreign fields in it that number or name what our own fields number and name;
+#: a format that drops them loses nothing.
 NOTE_KEYS = frozenset(
     {"fields", "absent", "lines", "derived", "guess", "batch", "form", "held", "implicit", "start", "end", "chunks", "block", "call",
      "complete", "rest"}

@@ -1,6 +1,6 @@
 """What a reply adds to what was streamed, in formats whose run, or turn, ends with its whole text.
 
-Rule: a reply is no second answer where its text had been streamed: in the last turn, its last block, or all turns together.
+Rule: a reply repeats the answer if its text was streamed already: as the last turn, its last block, or all turns together.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class UiMessageWriter:
 
     def _on_result(self, event: Result) -> list[Obj]:
         if event.status in ("cancelled", "timeout"):
-            self._losses.add("result.status", "only errors and denials are told apart")
+            self._losses.add("result.status", "only errors and denials are distinguished")
         if event.status not in ("ok", "denied") and not isinstance(event.content, str):
             self._losses.add("result.content", "an error is text: the value is written as JSON text")
         if event.status == "denied" and event.content:

@@ -5,7 +5,8 @@ Why: this is what a saved notebook shows everywhere: JupyterLab before and after
 Rules
 - No script, style element, svg, form control, id, remote address; every text is escaped here, once.
 - It must read without styles: words carry the state, colours only repeat it.
-- One function per node type; the live widgets use the same functions for everything that stands still.
+- One function per node type (data in `datahtml`, runs of text in `markup`); the live widgets use the same functions for everything that
+  stands still.
 - Formulas stay TeX, which front ends typeset; `typeset` makes them MathML, for a page that stands alone.
 """
 
@@ -18,10 +19,9 @@ from contextvars import ContextVar
 from html import escape
 from typing import Any
 
-import msgspec
-
-from ..sides import CHANGED
 from . import look, nodes, safe
+from .datahtml import diff, json, table
+from .markup import run, stop, style, text
 from .nodes import Node
 from .text import Text
 
@@ -29,8 +29,6 @@ NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
 IGNORE = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
 GAP = "\u2003"  # between the two sides of a row, also where no style keeps them apart
-DEPTH, ENTRIES = 6, 60
-LINES, LETTERS = 12, look.SCROLLS  # what certainly needs no scrolling
 
 
 _alone: ContextVar[bool] = ContextVar("agent_nb_page_alone", default=False)
@@ -54,36 +52,6 @@ def draw(node: Node) -> str:
 def drawn(children: tuple[Node, ...]) -> str:
     """Return the HTML of nodes, one after the other."""
     return "".join(draw(c) for c in children)
-
-
-def text(value: str) -> str:
-    """Return a text for the page: no character hides, none has a meaning in HTML."""
-    return escape(safe.visible(value))
-
-
-def style(*parts: str) -> str:
-    """Return a style attribute of the parts that are not empty, or nothing."""
-    joined = ";".join(p for p in parts if p)
-    return f' style="{joined}"' if joined else ""
-
-
-def run(node: nodes.T) -> str:
-    """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code is plain text there."""
-    if node.now:
-        return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
-    ink = look.ink(node.tone)
-    if node.hint:
-        return f'<span title="{text(node.hint)}">{run(msgspec.structs.replace(node, hint=""))}</span>'
-    if node.label:
-        glyph = look.GLYPH if node.mono else ""
-        return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
-    if node.mono:
-        tag = "span" if node.tone == "muted" else "code"
-        said = f"<{tag}{style(look.MONO, ink)}>{text(node.text)}</{tag}>"
-        return f"<b{style('font-weight:600')}>{said}</b>" if node.bold else said
-    tag, weight = ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
-    css, said = style(ink, weight), text(node.text.replace("  ", "\u2002"))
-    return f"<{tag}{css}>{said}</{tag}>" if css or tag != "span" else said
 
 
 def _line(node: nodes.Row) -> str:
@@ -160,13 +128,6 @@ def pre(node: nodes.Pre) -> str:
     return f"<pre{style(look.PRE, look.HEIGHT, wrap, look.ink(node.tone))}{stop(said, wrap=node.wrap)}>{escape(said)}</pre>"
 
 
-def stop(said: str, *, wrap: bool = False) -> str:
-    """Return what makes a text that scrolls a stop of the tabulator: who has no mouse could not read its end."""
-    lines = said.split("\n")
-    tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
-    return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""
-
-
 def code(node: nodes.Code) -> str:
     """Return highlighted source code."""
     from .highlight import highlight
@@ -200,44 +161,6 @@ def prose(node: nodes.Prose) -> str:
     return f"<div {MATH}{style(look.THOUGHT if node.dim else look.ANSWER, look.ink('muted') if node.dim else '')}>{inner}</div>"
 
 
-def json(node: nodes.Json) -> str:
-    """Return a JSON value as a tree of folds."""
-    tree = _tree(node.value, DEPTH)
-    return f"<div{style('margin:4px 0', look.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
-
-
-def _tree(value: Any, depth: int) -> str:
-    pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else None
-    if not pairs:
-        return _leaf(value)
-    lines = [_entry(key, item, depth) for key, item in pairs[:ENTRIES]]
-    if len(pairs) > ENTRIES:
-        lines.append(f"<div{style(look.ink('muted'))}>… {len(pairs) - ENTRIES:,} more</div>")
-    return "".join(lines)
-
-
-def _entry(key: Any, item: Any, depth: int) -> str:
-    name = f"<code{style(look.MONO, look.syntax('name'))}>{text(str(key))}</code>"
-    if not isinstance(item, dict | list) or not item:
-        return f"<div>{name} {_leaf(item)}</div>"
-    size = f"{len(item)} {'fields' if isinstance(item, dict) else 'items'}"
-    about = f"<span{style(look.ink('muted'))}>{size}</span>"
-    if depth <= 0:
-        return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
-    summary = f"<summary{style(look.SUMMARY)}>{name} {about}</summary>"
-    opened = " open" if depth == DEPTH and len(item) <= 5 else ""
-    return f"<details{opened}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
-
-
-def _leaf(value: Any) -> str:
-    import json as codec
-
-    family = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "keyword"
-    said = codec.dumps(value, ensure_ascii=False, default=str)
-    said = said if len(said) <= 2000 else said[:2000] + "…"
-    return f"<code{style(look.MONO, look.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
-
-
 def tree(node: nodes.Tree) -> str:
     """Return branches as nested lists, which stay a tree without styles."""
     label = f' aria-label="{text(node.label)}"' if node.label else ""
@@ -267,41 +190,10 @@ def _figure(node: nodes.Branch) -> str:
     return f" <span{style(look.METER)}>{inner}</span>{figure}"
 
 
-def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
-    if not node.sides:
-        return [f"<td{style(look.CELL)}>{text(c)}</td>" for c in row]
-    colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
-    return [f"<td{style(look.SIDE, look.syntax(kind) if kind else '')}>{text(c)}</td>" for c, kind in zip(row, colours, strict=False)]
-
-
-def table(node: nodes.Table) -> str:
-    """Return a table."""
-    head = "".join(f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns)
-    body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
-    note = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>" if node.note else ""
-    inner = f"<table{style(look.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    scrolls = ' tabindex="0"' if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2 else ""
-    return f"<div{style('overflow:auto', look.HEIGHT)}{scrolls}>{inner}</div>{note}"
-
-
 def image(node: nodes.Image) -> str:
     """Return an image from its data."""
     data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
     return f'<div><img alt="{escape(safe.visible(node.alt))}" src="data:{node.media_type};base64,{data}"{style(look.IMAGE)}></div>'
-
-
-def diff(node: nodes.Diff) -> str:
-    """Return a diff, its lines coloured."""
-    text = safe.output(node.text).rstrip("\n")
-    said = "\n".join(_diff_line(line) for line in text.split("\n"))
-    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}{stop(text)}>{said}</pre>"
-
-
-def _diff_line(line: str) -> str:
-    family = {"+": "inserted", "-": "deleted", "@": "name"}.get(line[:1], "")
-    if line.startswith(("+++", "---", "diff ")):
-        family = "comment"
-    return f"<span{style(look.syntax(family))}>{escape(line)}</span>" if family else escape(line)
 
 
 def html(node: nodes.Html) -> str:

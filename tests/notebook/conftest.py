@@ -1,6 +1,7 @@
 """A real IPython shell in this process, real kernels beside it, and ways to run cells in them."""
 
 import asyncio
+import builtins
 import os
 import re
 import select
@@ -71,6 +72,26 @@ def agent(loaded, run):
         return loaded.user_ns["_agent"]
 
     return agent
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Have `input()` give these answers in turn; return the texts it was asked with."""
+
+    def answer(*said):
+        asked, left = [], list(said)
+
+        def fake(text=""):
+            asked.append(text)
+            item = left.pop(0)
+            if isinstance(item, BaseException):
+                raise item
+            return item
+
+        monkeypatch.setattr(builtins, "input", fake)
+        return asked
+
+    return answer
 
 
 ROOT = Path(__file__).parents[2]

@@ -1,7 +1,6 @@
 """A question on the keyboard: what is not clearly a yes is a no, and hostile text stays text."""
 
 import asyncio
-import builtins
 
 import pytest
 from IPython.core.error import StdinNotImplementedError
@@ -11,26 +10,6 @@ from agent_nb.notebook.asking import ANSWERS, Clicks, either_asker, put, stdin_a
 from agent_nb.tools.base import Decision, Question
 
 QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
-
-
-@pytest.fixture
-def answer(monkeypatch):
-    """Have `input()` give these answers in turn; return the texts it was asked with."""
-
-    def answer(*said):
-        asked, left = [], list(said)
-
-        def fake(text=""):
-            asked.append(text)
-            item = left.pop(0)
-            if isinstance(item, BaseException):
-                raise item
-            return item
-
-        monkeypatch.setattr(builtins, "input", fake)
-        return asked
-
-    return answer
 
 
 @pytest.mark.parametrize(

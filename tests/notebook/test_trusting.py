@@ -1,6 +1,5 @@
 """The yes to what the notebook's folder offers: asked for when a cell starts, given by a command, never where nobody is."""
 
-import builtins
 import json
 import re
 import subprocess
@@ -39,26 +38,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "other.yaml").write_text("model: x\n")
     (tmp_path / "agent.toml").write_text('model = "lab/x"')
     return tmp_path
-
-
-@pytest.fixture
-def answer(monkeypatch):
-    """Have `input()` give these answers; return the questions."""
-
-    def answer(*said):
-        asked, left = [], list(said)
-
-        def fake(text=""):
-            asked.append(text)
-            item = left.pop(0)
-            if isinstance(item, BaseException):
-                raise item
-            return item
-
-        monkeypatch.setattr(builtins, "input", fake)
-        return asked
-
-    return answer
 
 
 def waiting(*offers):

@@ -1,0 +1,84 @@
+"""Data as static HTML: JSON values, tables and diffs.
+
+Rule: long data is bounded (`ENTRIES`, `DEPTH`) or scrolls in a box that the keyboard reaches.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from ..sides import CHANGED
+from . import look, nodes, safe
+from .markup import LETTERS, LINES, stop, style, text
+
+DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, members of each
+
+
+def json(node: nodes.Json) -> str:
+    """Return a JSON value as a tree of folds."""
+    tree = _tree(node.value, DEPTH)
+    return f"<div{style('margin:4px 0', look.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
+
+
+def _tree(value: Any, depth: int) -> str:
+    pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else None
+    if not pairs:
+        return _leaf(value)
+    lines = [_entry(key, item, depth) for key, item in pairs[:ENTRIES]]
+    if len(pairs) > ENTRIES:
+        lines.append(f"<div{style(look.ink('muted'))}>… {len(pairs) - ENTRIES:,} more</div>")
+    return "".join(lines)
+
+
+def _entry(key: Any, item: Any, depth: int) -> str:
+    name = f"<code{style(look.MONO, look.syntax('name'))}>{text(str(key))}</code>"
+    if not isinstance(item, dict | list) or not item:
+        return f"<div>{name} {_leaf(item)}</div>"
+    size = f"{len(item)} {'fields' if isinstance(item, dict) else 'items'}"
+    about = f"<span{style(look.ink('muted'))}>{size}</span>"
+    if depth <= 0:
+        return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
+    summary = f"<summary{style(look.SUMMARY)}>{name} {about}</summary>"
+    opened = " open" if depth == DEPTH and len(item) <= 5 else ""
+    return f"<details{opened}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
+
+
+def _leaf(value: Any) -> str:
+    import json as codec
+
+    family = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "keyword"
+    said = codec.dumps(value, ensure_ascii=False, default=str)
+    said = said if len(said) <= 2000 else said[:2000] + "…"
+    return f"<code{style(look.MONO, look.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
+
+
+def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
+    if not node.sides:
+        return [f"<td{style(look.CELL)}>{text(c)}</td>" for c in row]
+    colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
+    return [f"<td{style(look.SIDE, look.syntax(kind) if kind else '')}>{text(c)}</td>" for c, kind in zip(row, colours, strict=False)]
+
+
+def table(node: nodes.Table) -> str:
+    """Return a table."""
+    head = "".join(f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns)
+    body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
+    note = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>" if node.note else ""
+    inner = f"<table{style(look.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    scrolls = ' tabindex="0"' if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2 else ""
+    return f"<div{style('overflow:auto', look.HEIGHT)}{scrolls}>{inner}</div>{note}"
+
+
+def diff(node: nodes.Diff) -> str:
+    """Return a diff, its lines coloured."""
+    plain = safe.output(node.text).rstrip("\n")
+    said = "\n".join(_diff_line(line) for line in plain.split("\n"))
+    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}{stop(plain)}>{said}</pre>"
+
+
+def _diff_line(line: str) -> str:
+    family = {"+": "inserted", "-": "deleted", "@": "name"}.get(line[:1], "")
+    if line.startswith(("+++", "---", "diff ")):
+        family = "comment"
+    return f"<span{style(look.syntax(family))}>{escape(line)}</span>" if family else escape(line)

@@ -1,0 +1,51 @@
+"""The pieces of static HTML: escaped text, style attributes, runs of text, and what makes a scrolling text reachable by keyboard.
+
+Rule: every text of a page is escaped here, once.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+import msgspec
+
+from . import look, nodes, safe
+
+LINES, LETTERS = 12, look.SCROLLS  # what certainly needs no scrolling
+
+
+def text(value: str) -> str:
+    """Return a text for the page: no character hides, none has a meaning in HTML."""
+    return escape(safe.visible(value))
+
+
+def style(*parts: str) -> str:
+    """Return a style attribute of the parts that are not empty, or nothing."""
+    joined = ";".join(p for p in parts if p)
+    return f' style="{joined}"' if joined else ""
+
+
+def run(node: nodes.T) -> str:
+    """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code is plain text there."""
+    if node.now:
+        return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
+    ink = look.ink(node.tone)
+    if node.hint:
+        return f'<span title="{text(node.hint)}">{run(msgspec.structs.replace(node, hint=""))}</span>'
+    if node.label:
+        glyph = look.GLYPH if node.mono else ""
+        return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
+    if node.mono:
+        tag = "span" if node.tone == "muted" else "code"
+        said = f"<{tag}{style(look.MONO, ink)}>{text(node.text)}</{tag}>"
+        return f"<b{style('font-weight:600')}>{said}</b>" if node.bold else said
+    tag, weight = ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
+    css, said = style(ink, weight), text(node.text.replace("  ", "\u2002"))
+    return f"<{tag}{css}>{said}</{tag}>" if css or tag != "span" else said
+
+
+def stop(said: str, *, wrap: bool = False) -> str:
+    """Return what makes a text that scrolls a stop of the tabulator: who has no mouse could not read its end."""
+    lines = said.split("\n")
+    tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
+    return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""
