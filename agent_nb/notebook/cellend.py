@@ -102,10 +102,10 @@ class CellEnd:
         return message
 
     def _once(self, words: str) -> str:
-        """Return the words for the line below the card, "" where nobody sees a card: then the line has to give the reason."""
-        card = self._place.view is not None or view_kind(self.options.view, self.cell) != "text"
+        """Return the line below the card, "" where it must give the reason itself: without a card, or without a front end that shows it."""
         if headless(self.cell):  # papermill and `jupyter execute` print this line only
             return ""
+        card = self._place.view is not None or view_kind(self.options.view, self.cell) != "text"
         return f"{words}; the reason stands above" if card else ""
 
     def _before(self, *ending: events.Event) -> Run:

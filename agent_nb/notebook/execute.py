@@ -39,7 +39,7 @@ from .relay import STREAM
 from .whereis import SESSION
 
 DEFAULT_KERNEL = "python3"
-STARTS = 3  # times a kernel is started before it counts as one that does not start
+STARTS = 3  # attempts to start a kernel
 # `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before the standard library; here it comes
 # to its place (as IPython has it, before the installed packages) when the kernel is loaded.
 LAUNCH = """
@@ -109,18 +109,17 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         client.session.msg = msg
         return client
 
-    async def _connected(self) -> Any:
-        """Connect to the kernel. One that ends at once is started again: somebody else may have taken the ports that were free."""
-        for more in reversed(range(STARTS)):
-            try:
-                return await super().async_start_new_kernel_client()
-            except RuntimeError as fault:
-                if not more:
-                    atexit.unregister(self._cleanup_kernel)  # nbclient's: it needs a kernel
-                    raise DeadKernelError(f"The kernel did not start: {fault}") from None
-                self.km = self.create_kernel_manager()
-                await self.async_start_new_kernel(**self._starting)
-        raise AssertionError
+    async def _connected(self, attempts: int = STARTS) -> Any:
+        """Connect to the kernel; start it anew if it fails, as it does when another process takes its ports before it binds them."""
+        try:
+            return await super().async_start_new_kernel_client()
+        except RuntimeError as fault:
+            if attempts == 1:
+                atexit.unregister(self._cleanup_kernel)  # nbclient's handler fails without a kernel
+                raise DeadKernelError(f"The kernel did not start: {fault}") from None
+        self.km = self.create_kernel_manager()
+        await self.async_start_new_kernel(**self._starting)
+        return await self._connected(attempts - 1)
 
     async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
         """Execute one cell, announced."""

@@ -7,8 +7,8 @@ flag, unless the user's own synchronous code is what runs; then KeyboardInterrup
 Rules
 - KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never into an event loop.
 - The frame that was interrupted decides: from the innermost outwards, code of this package means "only the flag", the
-  user's namespace below a guard means "raise". What a stand-in of the user's code calls belongs to it.
-- A job that is broken before it begins does not begin.
+  user's namespace below a guard means "raise". Code that a stand-in calls counts as the user's.
+- A job that is broken before it starts does not start.
 - A press that met our own code inside the user's (a captured `print`) is raised when that code returns (`checkpoint`).
 - The first press asks to stop; a further one, unless it is part of a double click, says: abandon the run. `break_job` interrupts
   one job without a press.
@@ -131,7 +131,7 @@ class Interrupts:
 
     def break_job(self, job: object) -> None:
         """Raise KeyboardInterrupt in the synchronous code of `job` if that is what runs, or before it begins; from any thread."""
-        self._broken = job  # before the look at what runs: the job looks here after it says that it runs
+        self._broken = job  # written before `_job` is read; a guard writes `_job`, then reads this: one of both sees the other
         with self._lock:
             if self._thread and self._job is job:
                 self._victim = job

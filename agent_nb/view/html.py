@@ -3,7 +3,7 @@
 Why: this is what a saved notebook shows everywhere: JupyterLab before and after trust, GitHub (which strips styles), nbconvert, print.
 
 Rules
-- No script, style element, svg, form control, id, remote address; every text is escaped here, once.
+- No script, style element, svg, form control, id, remote address; every text is escaped once.
 - It must read without styles: words carry the state, colours only repeat it.
 - One function per node type (data in `datahtml`, runs of text in `markup`); the live widgets use the same functions for everything that
   stands still.
@@ -29,7 +29,6 @@ NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
 IGNORE = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
 GAP = "\u2003"  # between the two sides of a row, also where no style keeps them apart
-
 
 _alone: ContextVar[bool] = ContextVar("agent_nb_page_alone", default=False)
 

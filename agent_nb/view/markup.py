@@ -1,6 +1,6 @@
-"""The pieces of static HTML: escaped text, style attributes, runs of text, and what makes a scrolling text reachable by keyboard.
+"""The pieces of static HTML: escaped text, style attributes, runs of text, tab stops of scrolling boxes.
 
-Rule: every text of a page is escaped here, once.
+Rule: `text` makes hidden characters visible and escapes; nothing else escapes its result again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import msgspec
 
 from . import look, nodes, safe
 
-LINES, LETTERS = 12, look.SCROLLS  # what certainly needs no scrolling
+LINES, LETTERS = 12, look.SCROLLS  # a text of at most this size fits without scrolling
 
 
 def text(value: str) -> str:
-    """Return a text for the page: no character hides, none has a meaning in HTML."""
+    """Return a text for the page, escaped, with hidden characters made visible."""
     return escape(safe.visible(value))
 
 
@@ -45,7 +45,7 @@ def run(node: nodes.T) -> str:
 
 
 def stop(said: str, *, wrap: bool = False) -> str:
-    """Return what makes a text that scrolls a stop of the tabulator: who has no mouse could not read its end."""
+    """Return the tabindex of a text that scrolls, so that the keyboard reaches its end; "" for one that fits."""
     lines = said.split("\n")
     tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
     return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""

@@ -23,7 +23,7 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
-_TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # what a page that is typeset behind markdown's back may take for TeX
+_TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # what MathJax may typeset although markdown escapes it
 _MATH = re.compile(r"\$|\\[(\[]|\\begin")
 _FORMULA = re.compile(
     rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,5200}}?(?<!\s)\$(?!\d)"
@@ -47,7 +47,7 @@ def _all(children: tuple[Node, ...]) -> list[str]:
 
 
 def literal(text: str) -> str:
-    """Return text that no parser takes for markup and nobody typesets: it is escaped, or a code span if it may hold TeX."""
+    """Return text as literal markdown: escaped, or a code span if it may hold TeX."""
     return span(text) if _TEX.search(text) else escaped(text)
 
 
@@ -129,8 +129,7 @@ def _code(text: str, language: str = "") -> list[str]:
 
 
 def _cell(text: str) -> str:
-    said = literal(text)
-    return said if said == escaped(text) else said.replace("|", "\\|")
+    return span(text).replace("|", "\\|") if _TEX.search(text) else escaped(text)
 
 
 def table(node: nodes.Table) -> list[str]:

@@ -104,7 +104,7 @@ class Kernel:
 
     def __init__(self, python, folder):
         self.mark = Path(folder) / "mark"
-        for more in (2, 1, 0):  # somebody else may take the ports between their choice and the kernel's start
+        for more in (2, 1, 0):  # another process can take the ports before the kernel binds them
             try:
                 self._start(python, folder)
                 return
