@@ -83,7 +83,10 @@ def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
     """Run `code` and return the value of its last expression, None if it ends with something else."""
     name = f"<agent code {next(_counter)}>"
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)  # tracebacks then show the lines
-    tree = ast.parse(code, name)
+    try:
+        tree = ast.parse(code, name)
+    except ValueError as fault:  # a null character, before Python 3.11.4
+        raise SyntaxError(str(fault)) from None
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with asyncio.Runner() as loop:
         _run(tree, "exec", name, namespace, loop)
