@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import KernelManager
 
+from agent_nb.notebook.interrupts import DOUBLE
+
 
 @pytest.fixture(scope="session")
 def ipython():
@@ -172,6 +174,10 @@ class Kernel:
     def interrupt(self):
         """Press the front end's stop button."""
         self.manager.interrupt_kernel()
+
+    def between_presses(self):
+        """Wait until a further press is one of its own, on a busy machine too."""
+        time.sleep(4 * DOUBLE)
 
     def close(self):
         """End the kernel."""

@@ -171,7 +171,7 @@ await stream
     for _ in range(2):
         ready.marked()
         ready.interrupt()
-        asyncio.run(asyncio.sleep(1))  # two presses of a person, on a busy machine too
+        ready.between_presses()
     assert ready.finish(request)[0] == "error"
     assert [e["type"] for e in events(ready)[-2:]] == ["interrupt", "end"]
 
@@ -262,7 +262,7 @@ patched.start()""")
         ready.marked()
         for _ in range(2):
             ready.interrupt()
-            asyncio.run(asyncio.sleep(1))  # two presses of a person, on a busy machine too
+            ready.between_presses()
 
     ends, asked = queued(ready, "%%agent -m model --live\ngo", twice)
     found = events(ready)
