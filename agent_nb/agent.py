@@ -13,12 +13,13 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from anyio import CancelScope
 
-from . import events, outgoing, plugins
+from . import events, offline, outgoing, plugins
 from .errors import AgentError, UsageError
 from .events import Event
 from .folder.imports import verify
@@ -33,7 +34,7 @@ from .published import Questions
 from .redact import Redaction, redact_value
 from .replay import Player, Resume
 from .run import Run
-from .stream import Replay, Stream
+from .stream import Asked, Replay, Stream
 from .tape import Tape, TapeApprover
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Agent:
         self._namespace, self._mentioned = namespace, mentioned
         self._model: Model | None = None
         self._dialect = dialect or ""
-        if not late or self._dialect:
+        if self._dialect or not (late or offline.barred()):
             assert self.dialect
         self.tools = resolve(tools, namespace or {})
         self.system = system or ""
@@ -135,12 +136,14 @@ class Agent:
         resume: Resume | None = None,
         view: str | None = "auto",
         check: bool = True,
+        record: bool = True,
     ) -> Stream:
         """Return the stream of a new run. Nothing happens before it is started, iterated or awaited.
 
         `history` are the events of earlier runs of the conversation, oldest first. They are trusted: check foreign records before.
         `notes` are remarks on it for the log; `resume` is where a replay drifted: the run goes on from there. `view`: how a notebook cell
-        that awaits it shows it (`auto`, `widgets`, `html`, `text`; None: not at all). Raises UsageError on an empty prompt.
+        that awaits it shows it (`auto`, `widgets`, `html`, `text`; None: not at all). `record`: a notebook keeps the run, and plays it
+        where nothing runs live (`offline`). Raises UsageError on an empty prompt.
 
         Awaiting the stream gives the run and raises RunFailed when it ended in an error; with `check` False the run is returned then too.
         """
@@ -151,8 +154,15 @@ class Agent:
         said, pictures = redaction.value(prompt), _images(attachments)
         user = events.User(content=said, attachments=_without_text(pictures), origin="user")
         questions = Questions()
-        plan = self._plan(log, redaction, self._inputs(redaction, said, pictures, history), notes, ask=questions.beside(self.ask))
-        return Stream(log, lambda scope: Loop(plan, log, user, history, scope, resume=resume), questions, view=view, check=check)
+        inputs = self._inputs(redaction, said, pictures, history)
+        make = cache(lambda: self._plan(log, redaction, inputs, notes, ask=questions.beside(self.ask)))
+        if not offline.barred():  # else the model may not even be known here
+            make()
+        asked = Asked(user, inputs, self.tools, self._is_script, partial(self._player, log=log, redaction=redaction))
+        return Stream(
+            log, lambda scope: Loop(make(), log, user, history, scope, resume=resume), questions, view=view, check=check,
+            asked=asked if record else None,
+        )  # fmt: skip
 
     def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
         """Return the digests of what decides a run, by which its record is found (`replay.match`). The model is not needed for it."""
@@ -165,9 +175,16 @@ class Agent:
         `check` as in a call of the agent. Raises UsageError for a faulty policy file.
         """
         log = EventLog(tape.run)
-        redaction = self._redaction()
+        return Replay(log, self._player(tape, log=log, redaction=self._redaction()), check=check)
+
+    def _player(self, tape: Tape, *, log: EventLog, redaction: Redaction) -> Callable[[CancelScope], Player]:
         runner = self._runner(TapeApprover(tape, self.policy(), self.ask), log, redaction)
-        return Replay(log, lambda scope: Player(tape, log, runner, redaction, scope), check=check)
+        return lambda scope: Player(tape, log, runner, redaction, scope)
+
+    def _is_script(self) -> bool:
+        with suppress(AgentError):
+            return offline.is_script(self.model)
+        return False
 
     def policy(self) -> Policy:
         """Return the policy for the calls of a run, as its file is now. Raises UsageError for one that is faulty or names no tool."""

@@ -7,7 +7,7 @@ Rules
 - It is read when the package is imported, before any cell of ours and whichever way the package is used (magics, `await agent(…)`), and
   the secret is taken out of `os.environ`: processes that are started from here never see it.
 - Without a whole secret nothing is proved; it is compared in constant time, and only here.
-- `STRICT` is latched: whatever a notebook does to the environment afterwards, nothing runs live.
+- `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment afterwards, nothing runs live.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from typing import Any
 
 PROOF = "AGENT_NB_PROOF"  # variable with the secret, in hexadecimal digits
 STRICT = "AGENT_NB_STRICT"
+RERUN = "AGENT_NB_RERUN"  # the default mode of cells, for plain nbclient, papermill, nbmake
+REPLAY = "replay"
 SIZE = 32  # bytes of the secret
 
 
 class Launch:
-    """How one process was started. `strict`: recorded runs are replayed or fail."""
+    """How one process was started. `strict`: recorded runs are replayed or fail; `replays`: so the environment says, as the default."""
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         secret = environment.pop(PROOF, "").encode("utf-8", "replace")
         self._secret = secret if len(secret) == 2 * SIZE else b""
         self.strict = environment.get(STRICT, "") not in ("", "0")
+        self.replays = environment.get(RERUN) == REPLAY
 
     def proves(self, told: Any) -> bool:
         """Return whether `told` is the secret of this process."""

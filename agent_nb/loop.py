@@ -28,6 +28,7 @@ from .events import Event
 from .limits import AT, Clock, Meter
 from .log import EventLog
 from .messages import Request
+from .offline import check_model
 from .pipeline import Pipeline
 from .plan import Plan
 from .prompt import Prompt, digest
@@ -97,6 +98,7 @@ class Loop:
         """Log the beginning of the run, whatever becomes of the question for the model's name, and the remarks on the conversation."""
         name = ""
         try:
+            check_model(self._plan.model)
             name = await name_of(self._plan.model)
         finally:
             if self._resume is not None:

@@ -6,8 +6,8 @@ push them out.
 Rules
 - The user's own records (`signing.mine`) come before those of others, whatever times they name; among equals the newest start comes first.
 - A start that is no time, or lies in the future, counts as the oldest; `TOLERANCE` is for clocks that differ.
-- Of a cell the newest `KEPT` stay. Records of others never push out the user's own, but the newest of them always finds room: it may be
-  what a colleague has just recorded.
+- Of a cell the newest `KEPT` executions stay, each with all its runs; a record that names none is one of its own. Records of others never
+  push out the user's own, but the newest execution of them always finds room: it may be what a colleague has just recorded.
 """
 
 from __future__ import annotations
@@ -50,11 +50,17 @@ def kept(records: Iterable[Record], key: bytes) -> list[Record]:
     found = newest(records)
     if len(found) <= KEPT:
         return found
-    own: list[Record] = []
-    others: list[Record] = []
+    own: dict[str, list[Record]] = {}
+    others: dict[str, list[Record]] = {}
     for record in found:
-        (own if mine(record, key) else others).append(record)
-    return newest([*own[:KEPT], *others[: max(KEPT - len(own), 1)]])
+        (own if mine(record, key) else others).setdefault(execution(record), []).append(record)
+    rest = list(others.values())[: max(KEPT - len(own), 1)]
+    return newest(record for listed in (*list(own.values())[:KEPT], *rest) for record in listed)
+
+
+def execution(record: Mapping[str, Any]) -> str:
+    """Return what the records of one execution of a cell have in common: its id, else that of the one run."""
+    return str(record.get("execution") or f"run {record.get('id', '')}")
 
 
 def _claimed(record: Mapping[str, Any]) -> float:

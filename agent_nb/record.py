@@ -34,6 +34,7 @@ from .portable import EXACT, Home, Packer, Unpacker, canonical, payload_key, ref
 FORMAT = 1
 VERSION = 1  # of nb.metadata["agent_nb"]
 KEY = "agent_nb"
+NONE = ""  # the conversation of a run that belongs to none: Python code began it, or a cell followed it
 LIVE = "live"  # under KEY in the metadata of an output: the id of the run that goes on in it
 BUTTON = "button"  # under KEY in the metadata of an output: the id of the run that its button is for; it is never saved
 MIME = "application/vnd.agent-nb.run+json"
@@ -48,7 +49,9 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The fields of a record. `events` are packed events, `started` epoch seconds, `cut` what the size limit took away.
 
     `cell` is the id of the cell it was made in, `source` the SHA-256 of that cell's text and `occurrence` its number among cells of
-    equal text; `conversation` and `fresh` say where the run belongs.
+    equal text; `conversation` and `fresh` say where the run belongs. `execution` is the id of the execution of the cell that began it;
+    for a run of Python code `ordinal` is its number among those that this execution began, from 1, and `call` names the call of a tool
+    that began it, as `run/call`.
     """
 
     format: int = FORMAT
@@ -58,6 +61,9 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True):
     occurrence: int = 1
     conversation: str = "main"
     fresh: bool = False
+    execution: str = ""
+    ordinal: int = 0
+    call: str = ""
     started: float = 0.0
     status: str = ""
     events: list[dict[str, Any]] = []
@@ -75,6 +81,9 @@ def run_record(
     occurrence: int = 1,
     conversation: str = "main",
     fresh: bool = False,
+    execution: str = "",
+    ordinal: int = 0,
+    call: str = "",
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
@@ -88,6 +97,7 @@ def run_record(
     cuts = shorten(packed, packer.payloads, cap)
     record = Record(
         id=run, cell=cell, source=source, occurrence=occurrence, conversation=conversation, fresh=fresh,
+        execution=execution, ordinal=ordinal, call=call,
         started=log[0].ts if len(log) else 0.0, status=status_of(log), events=packed, cut=cuts,
         payloads={key: packer.payloads[key] for key in sorted(_reachable(packed, packer.payloads))},
     )  # fmt: skip

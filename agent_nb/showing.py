@@ -27,6 +27,12 @@ VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
 
+class Kept(Protocol):
+    """What keeps the record of a run: with `shown` its cards show it too, else the record stands alone."""
+
+    shown: bool
+
+
 class Screen(Protocol):
     """What the cell that awaits a run does for it: `shown` says whether there are cards."""
 
@@ -59,6 +65,15 @@ def screen(stream: Stream, view: str | None) -> Screen | None:
     from .notebook.shown import screen as found
 
     return found(stream, view)
+
+
+def begun(stream: Stream) -> Kept | None:
+    """Say that a run is about to begin; return what keeps its record, None where no cell does. It may play a record in its place."""
+    if stream.asked is None or "IPython" not in sys.modules:
+        return None
+    from .notebook.recording import begun as kept
+
+    return kept(stream)
 
 
 async def wait(task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool) -> None:

@@ -13,15 +13,16 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import nullcontext, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 
 from . import showing
 from .errors import AgentStopped, Cancelled
-from .events import Event
+from .events import End, Error, Event, RunStart, User
 from .log import EventLog
 from .loop import Loop
 from .published import Announced, Questions, announce
@@ -30,24 +31,59 @@ from .replay import Played, Player
 from .run import Run
 from .tools.capture import shown
 
+if TYPE_CHECKING:
+    from .tape import Tape
+    from .tools.toolset import Toolset
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What one run was asked: the user's words, the digests of its `inputs`, the tools it has and whether its model is a script; and what
+    plays a tape of it."""
+
+    user: User
+    inputs: Mapping[str, str]
+    tools: Toolset
+    scripted: Callable[[], bool]
+    player: Callable[[Tape], Callable[[anyio.CancelScope], Player]]
+
+
+class Refused:
+    """Drives a run that may not begin: its log says what was asked and why nothing came of it."""
+
+    def __init__(self, log: EventLog, asked: Asked | None, why: str) -> None:
+        self._log, self._asked, self._why = log, asked, why
+
+    async def run(self) -> None:
+        """Write the log."""
+        said = [self._asked.user] if self._asked else []
+        for event in (RunStart(), *said, Error(code="usage", message=self._why), End(status="error")):
+            self._log.append(event)
+
+    def cancel(self, why: Cancelled) -> None:
+        """It is over at once."""
+
 
 class Stream:
     """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what drives it, in its cancel scope.
 
     `questions` are those that may be answered from elsewhere, by whoever follows the run (`published`); `view`: how a cell that awaits
-    it shows it (`showing`); `check`: awaiting a run that ended in an error raises RunFailed.
+    it shows it (`showing`); `check`: awaiting a run that ended in an error raises RunFailed; `asked`: what was asked, where a notebook may
+    keep a record of the run or play one in its place.
     """
 
     def __init__(
         self,
         log: EventLog,
-        make: Callable[[anyio.CancelScope], Loop | Player],
+        make: Callable[[anyio.CancelScope], Loop | Player | Refused],
         questions: Questions | None = None,
         *,
         view: str | None = None,
         check: bool = True,
+        asked: Asked | None = None,
     ) -> None:
         self.log = log
+        self.asked = asked
+        self.kept: showing.Kept | None = None
         self._check = check
         self.run = Run(log)
         self.questions = questions or Questions()
@@ -55,7 +91,7 @@ class Stream:
         self._view = view
         self._make = make
         self._task: asyncio.Task[None] | None = None
-        self._driver: Loop | Player | None = None
+        self._driver: Loop | Player | Refused | None = None
         self._stop: Cancelled | None = None
         self._stopped = ""  # how a person who is not in the cell stopped it
 
@@ -63,6 +99,7 @@ class Stream:
         """Begin the run on the running event loop, once; return the stream. Raises UsageError when it goes on in another loop."""
         self._here()
         if self._task is None:
+            self.kept = self.kept or showing.begun(self)
             self._announced = announce(self.log, questions=self.questions, cancel=self._stop_from_elsewhere)
             self._task = asyncio.get_running_loop().create_task(self._drive(), name=f"agent run {self.log.run}")
         return self
@@ -93,6 +130,16 @@ class Stream:
         self.cancel()
         await asyncio.wait([self._task])
 
+    def play(self, tape: Tape) -> None:
+        """Play a recorded run in the place of this one, which has not begun."""
+        assert self.asked is not None
+        self.log.run = tape.run
+        self._make = self.asked.player(tape)
+
+    def refuse(self, why: str) -> None:
+        """Let the run, which has not begun, end with an error that says why."""
+        self._make = lambda _: Refused(self.log, self.asked, why)
+
     async def _drive(self) -> None:
         showing.enter()
         self._driver = self._make(anyio.CancelScope())
@@ -111,6 +158,8 @@ class Stream:
         try:
             with nullcontext() if screen is None else shown():
                 self.start()
+            if self.kept is not None and screen is not None and screen.shown:
+                self.kept.shown = True
             assert self._task is not None
             await showing.wait(self._task, screen, self._cancelled, ends=screen is not None and screen.shown)
         finally:
@@ -125,6 +174,11 @@ class Stream:
 
     def __await__(self) -> Generator[Any, None, Run]:
         return self._wait().__await__()
+
+    @property
+    def played(self) -> Played:
+        """What has come so far of a recorded run that is played: the drift, and how to go on live."""
+        return self._driver.played if isinstance(self._driver, Player) else Played(log=self.log)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield every event: those stored so far, then what comes live, deltas included, until `end`."""
@@ -143,8 +197,3 @@ class Stream:
 
 class Replay(Stream):
     """A recorded run played again."""
-
-    @property
-    def played(self) -> Played:
-        """What has come of it so far: the drift, and how to go on live."""
-        return self._driver.played if isinstance(self._driver, Player) else Played(log=self.log)

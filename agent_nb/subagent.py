@@ -68,7 +68,7 @@ def _validate(args: dict[str, Any]) -> dict[str, Any]:
 
 async def _delegate(agent: Agent, name: str, prompt: str, context: ToolContext) -> str:
     child = bounded(agent, context)
-    stream = child(prompt, check=False)
+    stream = child(prompt, check=False, record=False)
     data = {"agent": name, "run": stream.log.run, "call_id": context.call_id}
     context.relay(events.Node(name=name, phase="enter", span=context.call_id, data=data))
     status = "cancelled"

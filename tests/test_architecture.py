@@ -96,7 +96,7 @@ def rank(name: str) -> int:
     if parts[0] in floors:
         return floors[parts[0]]
     values = dict.fromkeys(("errors", "events", "event_json", "parts", "messages", "chunks", "portable", "usage", "tool_events"), 0)
-    return (values | {"folder": 1, "plugins": 1, "redact": 1, "cli": 7, "__main__": 8}).get(parts[0], 3)
+    return (values | {"launch": 0, "offline": 1, "folder": 1, "plugins": 1, "redact": 1, "cli": 7, "__main__": 8}).get(parts[0], 3)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -73,7 +73,7 @@ def test(arguments: Arguments) -> int:
     def one(path: Path, on_cell: Any) -> Any:
         report = check_notebook(
             path, trust=arguments.trust_record, trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel,
-            on_cell=on_cell,
+            keep_going=arguments.keep_going, on_cell=on_cell,
         )  # fmt: skip
         if not arguments.json:
             print(report, flush=True)
@@ -90,6 +90,7 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
     trust_option(sub)
     kernel_options(sub)
+    sub.add_argument("--keep-going", action="store_true", help="go on after a failed cell of Python code, too")
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
 
 

@@ -29,6 +29,7 @@ import anyio.lowlevel
 import msgspec
 
 from ..errors import ModelError, UsageError, WireError
+from ..offline import check_address
 from ..wire.compression import decoded
 from .calls import loads
 from .faults import scrub
@@ -191,7 +192,8 @@ class Http:
             raise fault_of(error, self.host, self.timeouts) from None
 
     async def _open(self) -> httpx.AsyncClient:
-        """Return the client of the running event loop."""
+        """Return the client of the running event loop. Raises UsageError where nothing runs live."""
+        check_address(self.base_url)
         loop = anyio.lowlevel.current_token()
         if self._client is None or self._loop != loop:
             self._client, self._loop = self._new_client(), loop

@@ -20,7 +20,7 @@ import msgspec
 
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..log import EventLog
-from ..record import log_of
+from ..record import NONE, log_of
 from ..run import Run
 from ..server import tokens
 from ..server.client import Attached, attach
@@ -33,7 +33,7 @@ from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
 from .options import THOUGHTS, VIEWS, Options
 from .rerun import mode
-from .screen import OURS, Screen
+from .screen import Screen
 from .session import Session
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class AttachRun:
 
     async def _found(self, interrupts: Interrupts) -> list[Run]:
         wanted = mode("live" if self.options.live else "", self.cell)
-        known = [r for r in self.session.library.of(self.cell) if r.get("conversation") == OURS]
+        known = [r for r in self.session.library.of(self.cell) if r.get("conversation") == NONE]
         record = next((r for r in known if r.get("status") != "interrupted"), None)
         if wanted == "replay" and record is None:
             raise UsageError(NEVER_ASKED)

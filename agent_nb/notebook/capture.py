@@ -24,6 +24,7 @@ from typing import Any
 
 from ..tools.capture import captured, say
 from ..tools.display import bundle, without_hidden
+from .publish import ours
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TQDM = ("tqdm.notebook", "TqdmHBox")
@@ -161,7 +162,7 @@ def _silent(original: Callable[..., None]) -> Callable[..., None]:
 def _telling(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
-        if capture is not None and isinstance(data, dict):
+        if capture is not None and isinstance(data, dict) and not ours():
             data = clean(without_hidden(data))
             if not options.get("update"):
                 capture.on_text(f"{data.get('text/plain', '[shown in the cell]')}\n")

@@ -80,6 +80,12 @@ def content_hash(line: str, body: str) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def request(shell: Any) -> tuple[str, str]:
+    """Return the id and the code of the request that the kernel of `shell` handles, "" where there is none."""
+    found = _request(shell)
+    return str(_dict(found.get("header")).get("msg_id", "")), str(_dict(found.get("content")).get("code", ""))
+
+
 def _request(shell: Any) -> dict[str, Any]:
     try:
         return _dict(shell.kernel.get_parent())

@@ -26,6 +26,7 @@ from ..tape import Match
 from ..view.bundle import bundle
 from ..view.live import LiveView
 from ..view.run_live import RunLiveButton
+from . import executions
 from .again import RunLive, until_next_cell
 from .asking import Clicks
 from .cell import Cell, content_hash
@@ -169,6 +170,7 @@ class CellEnd:
             source=content_hash(self.cell.line, self.cell.body),
             conversation=self.options.conversation,
             fresh=self.options.new,
+            execution=executions.of(self.session.shell).current().id,
         )
         signed = self.session.sign(record)
         self.session.library.keep(self.cell.key, signed)

@@ -18,17 +18,21 @@ Rules
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from .. import events
 from ..agent import Agent
-from ..errors import AgentError, AgentStopped, Cancelled
+from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..journal import Journal
 from ..log import EventLog
 from ..models.keys import secrets
+from ..offline import barred
 from ..published import announce
+from ..record import NONE, events_of
 from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
@@ -43,7 +47,7 @@ from .asking import either_asker, stdin_asker
 from .capture import bars
 from .cell import RERUN
 from .cellend import DRIFT, CellEnd
-from .conversations import remarks
+from .conversations import Turn, remarks
 from .driver import Driver
 from .failure import AgentCellError
 from .frontend import can_click, headless, may_click, view_kind
@@ -54,7 +58,7 @@ from .notices import warn
 from .options import Options
 from .publish import publish
 from .relay import send
-from .rerun import Choice, as_sent, choose, mode, only_replays, trusted, vouched
+from .rerun import Choice, as_sent, choose, mode, trusted, vouched
 from .streams import UntilDrift, Work
 
 __all__ = ["DRIFT", "UNSEEN", "CellRun"]
@@ -114,7 +118,11 @@ class CellRun(CellEnd):
         permit = partial(trusting.permit, declined=self.session.declined, stdin=self.cell.stdin)
         can_ask = self._clicks is not None or self.cell.stdin
         placed = self.session.library.path(self.cell.sent) is not None
-        self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
+        try:
+            self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
+        except UsageError:
+            self._stand_in(records)
+            raise
 
         if choice.found.status == "tampered":
             warn(f"{choice.found.problem}. It is not played; the cell runs live.")
@@ -123,7 +131,7 @@ class CellRun(CellEnd):
             told: list[str | events.State] = [*notes, *vouched(foreign, trust=trusted(self.cell), can_ask=can_ask)]
             permit(partial(agent.offers, live=True))
             agent.host, agent.ask = driver.host, self._asker(driver)
-            stream = agent(prompt, attachments=attached, history=history, notes=told, resume=resume, check=False)
+            stream = agent(prompt, attachments=attached, history=history, notes=told, resume=resume, check=False, record=False)
             self._keep_journal(stream.log)
             return self._open(driver, stream, agent, taken=len(resume.events) if resume is not None else 0)
 
@@ -133,6 +141,13 @@ class CellRun(CellEnd):
         if choice.tape.again(agent.tools):
             permit(partial(agent.offers, live=False))
         return self._open(driver, agent.replay(choice.tape, check=False), agent, choice.badge)
+
+    def _stand_in(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Put the newest record in the turn of a cell that cannot be replayed, so that one problem is not one of every cell below."""
+        newest = next((r for r in records if r.get("conversation") != NONE), None)
+        if newest is not None and barred() and self._conversation is not None:
+            turn = Turn(self.cell.key, events_of(newest), self.options.new, foreign=not self.session.library.owns(newest))
+            self._conversation.commit(turn, live=False)
 
     def _open(self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", taken: int = 0) -> Work:
         """Show a stream that is about to start, in the view that is there or in a new one; `taken`: the events it begins with."""
@@ -166,7 +181,7 @@ class CellRun(CellEnd):
 
     def _button(self) -> RunLive | None:
         """Return what runs this replayed cell live when its button is pressed, where such a press arrives."""
-        if only_replays() or not (self.cell.kernel and view_kind(self.options.view, self.cell) == "widgets"):
+        if barred() or not (self.cell.kernel and view_kind(self.options.view, self.cell) == "widgets"):
             return None
         return RunLive(self.session.shell, self._go_live, self._busy)
 

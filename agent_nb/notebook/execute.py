@@ -6,8 +6,8 @@ be found again. This one sends what JupyterLab sends, and lifts the records when
 Rules
 - Each kernel gets a secret of its own, in its own environment only, and every request carries it (`launch`): what a notebook's metadata
   asks for is nobody's word.
-- The executed notebook is returned, and written by the caller, also when a cell has failed.
-- No widget state is stored: the static views need none.
+- The executed notebook is returned, and written by the caller, also when a cell has failed. What has failed is a value (`Failure`).
+- No widget state is stored: the static views need none. nbclient keeps that of `ipywidgets.Output` even so, and finds a place for it here.
 - A notebook without cell ids gets them, because a record belongs to a cell.
 """
 
@@ -18,7 +18,8 @@ import atexit
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,12 +27,13 @@ import msgspec
 import nbformat
 from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
-from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+from nbclient.exceptions import CellControlSignal, CellExecutionError, CellTimeoutError, DeadKernelError
 
 from .. import launch
 from ..errors import UsageError
 from ..folder.trust import OPTION, VARIABLE
 from .cell import HEADLESS, OURS, PROOF, RERUN
+from .cell_failure import Failure, of_cell, of_kernel, of_time
 from .library import SENT
 from .metadata import lift, load, records, summaries
 from .notices import printable
@@ -56,21 +58,33 @@ OnCell = Callable[[int, int, str], None]
 
 
 class Outcome(msgspec.Struct):
-    """What came of one notebook: the executed notebook, its runs as (cell number, numbers of the run), and the failure ("" if none)."""
+    """The result of one notebook: as it was executed, its runs as (cell number, numbers of the run), what failed, how many cells began."""
 
     notebook: Any
     runs: list[tuple[int, dict[str, Any]]]
-    failure: str = ""
+    failures: Sequence[Failure] = ()
+    reached: int = 0
+
+    @property
+    def failure(self) -> str:
+        """The first failure in words, "" if there is none."""
+        return str(self.failures[0]) if self.failures else ""
 
 
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
     """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records.
 
-    `environment` is added to the kernel's.
+    `environment` is added to the kernel's. `failures` are those so far; after one in a cell for which `goes_on` the next cell runs.
     """
 
-    def __init__(self, nb: Any, sent: dict[str, Any], on_cell: OnCell, *, environment: Mapping[str, str] = {}, **options: Any) -> None:
+    def __init__(
+        self, nb: Any, sent: dict[str, Any], on_cell: OnCell, *, environment: Mapping[str, str] = {},
+        goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(nb, **options)
+        self.failures: list[Failure] = []
+        self.reached = 0
+        self._goes_on = goes_on
         self._sent = sent
         self._environment = environment
         self._proof = ""
@@ -78,6 +92,11 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._records = records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
+
+    def reset_execution_trackers(self) -> None:
+        """Forget what the last execution left."""
+        super().reset_execution_trackers()
+        self.widget_state: dict[str, Any] = defaultdict(dict)
 
     def create_kernel_manager(self) -> Any:
         """Return the kernel manager; a kernel of this Python starts with `LAUNCH`."""
@@ -109,6 +128,10 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         client.session.msg = msg
         return client
 
+    def place(self) -> tuple[int, Any]:
+        """Return the number and the cell where the execution stands."""
+        return self.reached, self.nb.cells[self.reached - 1] if self.reached else None
+
     async def _connected(self, attempts: int = STARTS) -> Any:
         """Connect to the kernel; start it anew if it fails, as it does when another process takes its ports before it binds them."""
         try:
@@ -122,12 +145,17 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         return await self._connected(attempts - 1)
 
     async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
-        """Execute one cell, announced."""
+        """Execute one cell, announced. Raises what nbclient raises, unless the next cell is to run."""
         if cell.cell_type == "code":
             self._on_cell(cell_index, len(self.nb.cells), cell.source)
-        self._cell = cell
+        self._cell, self.reached = cell, cell_index + 1
         try:
             return await super().async_execute_cell(cell, cell_index, **options)
+        except CellExecutionError as fault:
+            self.failures.append(of_cell(cell_index + 1, cell, fault.ename, fault.evalue))
+            if not self._goes_on(cell):
+                raise
+            return cell
         finally:
             self._cell = None
 
@@ -145,13 +173,15 @@ def execute(
     prepare: Callable[[Any], None] = lambda _: None,
     stream: str = "",
     strict: bool = False,
+    goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
     `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
     again that this user has not signed, `trust_folder` lets the folder give keys and be obeyed in its policies; `timeout` is in seconds per
     cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
-    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say.
+    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say; `goes_on` says
+    after which failed cells the next one runs.
     Raises UsageError when the file is no notebook or its kernel is not installed.
     """
     nb = _read(path)
@@ -162,6 +192,7 @@ def execute(
         {HEADLESS: True, "notebook": str(where), "model": model, RERUN: rerun, "trust": trust, STREAM: stream},
         on_cell,
         environment=_environment(where, trust_folder, strict),
+        goes_on=goes_on,
         kernel_name=_kernel(nb, kernel),
         timeout=timeout,
         store_widget_state=False,
@@ -169,20 +200,21 @@ def execute(
         shutdown_kernel="immediate",
         resources={"metadata": {"path": str(where.parent)}},
     )
-    failure = ""
     with tempfile.TemporaryFile() as said:  # what the kernel process says is news only when it dies
         try:
             asyncio.run(client.async_execute(stderr=said))
-        except CellExecutionError as fault:
-            failure = f"{fault.ename}: {fault.evalue}"
-        except DeadKernelError as fault:
-            failure = f"{fault}\n{_tail(said)}".strip()
+        except CellExecutionError:
+            pass  # it is among the failures
+        except DeadKernelError:
+            client.failures.append(of_kernel(*client.place(), _tail(said)))
+        except CellTimeoutError:
+            client.failures.append(of_time(*client.place(), timeout or 0))
         except CellControlSignal as fault:
-            failure = str(fault).strip()
+            client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell.get("id"): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in summaries(nb)]
     lift(nb)
-    return Outcome(nb, runs, failure)
+    return Outcome(nb, runs, client.failures, client.reached)
 
 
 def _environment(path: Path, trust_folder: bool, strict: bool) -> dict[str, str]:

@@ -15,7 +15,7 @@ from .. import events
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..log import EventLog
 from ..models.keys import secrets
-from ..record import log_of
+from ..record import NONE, log_of
 from ..sources import is_url, name_of
 from ..watching import Watch, watch
 from .cell import content_hash
@@ -28,7 +28,7 @@ from .kernel_interrupts import cell_interrupts
 from .notices import warn
 from .options import words
 from .rerun import mode
-from .screen import OURS, Screen
+from .screen import Screen
 
 OPTION = "--from"
 ALLOWED = frozenset(
@@ -109,7 +109,7 @@ class ForeignRun(CellRun):
         self._screen = Screen(self.cell, options, actions={"stop": driver.stop}, clicks=clicks, title=self._title)
         asked = mode("live" if options.live else options.rerun, self.cell)
         source = content_hash(self.cell.line, self.cell.body)
-        self._screen.known = [r for r in self.session.library.of(self.cell) if r.get("source") == source and r.get("conversation") == OURS]
+        self._screen.known = [r for r in self.session.library.of(self.cell) if r.get("source") == source and r.get("conversation") == NONE]
         self._screen.strict = asked == "replay"
         if is_url(options.source) and asked != "live":
             record = next((r for r in self._screen.known if r.get("status") != "interrupted"), None)

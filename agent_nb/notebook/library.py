@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from .. import collect
-from ..ranking import KEPT, newest, ranked
+from ..ranking import kept, newest, ranked
 from ..record import events_of
 from ..run import Run
 from ..signing import intact, mine, user_key
@@ -76,7 +76,7 @@ class Library:
     def keep(self, key: str, record: Mapping[str, Any]) -> None:
         """Remember a record that this kernel made for the cell `key`."""
         others = [r for r in self._made.get(key, []) if r.get("id") != record.get("id")]
-        self._made[key] = [record, *others][:KEPT]
+        self._made[key] = kept([record, *others], user_key())
 
     def of(self, cell: Cell) -> list[Mapping[str, Any]]:
         """Return the records of a cell in the order in which they count."""

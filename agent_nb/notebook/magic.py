@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
-from . import kernel_interrupts, options, publish, transform
+from . import executions, kernel_interrupts, options, publish, transform
 
 if TYPE_CHECKING:
     from .cellrun import CellRun
@@ -131,6 +131,7 @@ def load(shell: Any) -> None:
         shell.register_magics(AgentMagics)
     transform.install(shell)
     kernel_interrupts.install(shell)
+    executions.install(shell)
     publish.guard(shell)
 
 
@@ -138,6 +139,7 @@ def unload(shell: Any) -> None:
     """Take magics, configuration and transformer out of an IPython shell."""
     transform.uninstall(shell)
     kernel_interrupts.uninstall(shell)
+    executions.uninstall(shell)
     publish.unguard(shell)
     ours = _loaded(shell)
     if ours is None:

@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled, ToolError
-from ..tools.base import Outcome
+from ..tools.base import Outcome, current_call, enter_call
 from ..tools.results import NOTHING, failure, success
 from ..tools.values import Collector, encoded
 from .capture import capturing
@@ -41,6 +41,7 @@ class Job:
 
     def __init__(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> None:
         self.work = work
+        self.call = current_call()
         self.loop = asyncio.get_running_loop()
         self.done: asyncio.Future[tuple[Any, Fault]] = self.loop.create_future()
         self.task: asyncio.Task[None] | None = None
@@ -165,6 +166,7 @@ class MainThread:
             job.task.add_done_callback(lambda _: self._over(job))
 
     async def _perform(self, job: Job) -> None:
+        enter_call(job.call)
         value, fault = await job.work(job)
         job.deliver(value, fault)
 

@@ -29,6 +29,11 @@ def publish(data: dict[str, Any], metadata: dict[str, Any], transient: dict[str,
         _ours.reset(token)
 
 
+def ours() -> bool:
+    """Return whether what this context displays comes from `publish`."""
+    return _ours.get()
+
+
 class _Guarded:
     """Stands in for the `publish` of a display publisher."""
 

@@ -24,7 +24,9 @@ from .. import launch
 from ..agent import Agent
 from ..errors import UsageError
 from ..events import State
+from ..offline import ELSEWHERE, barred
 from ..ranking import started
+from ..record import NONE
 from ..signing import user_key
 from ..tape import NOBODY, TRUST, Match, Tape, match
 from .cell import RERUN, Cell
@@ -34,11 +36,9 @@ from .whereis import VARIABLE
 
 MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
-RERUN_VARIABLE = "AGENT_NB_RERUN"  # for plain nbclient, papermill, nbmake
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
 NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
 AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
-ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -64,18 +64,11 @@ def as_sent(options: Options, cell: Cell) -> Options:
     return msgspec.structs.replace(options, model=model, model_source="from --model") if isinstance(model, str) and model else options
 
 
-def only_replays() -> str:
-    """Return the setting that lets nothing run live in this kernel ("": there is none)."""
-    if launch.LAUNCH.strict:
-        return f"{launch.STRICT}=1"
-    return f"{RERUN_VARIABLE}=replay" if os.environ.get(RERUN_VARIABLE) == "replay" else ""
-
-
 def mode(option: str, cell: Cell) -> str:
     """Return the mode for a cell whose option says `option` ("": nothing)."""
-    if only_replays():
+    if barred():
         return "replay"
-    wanted = (cell.sent.get(RERUN), option, os.environ.get(RERUN_VARIABLE))
+    wanted = (cell.sent.get(RERUN), option, os.environ.get(launch.RERUN))
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
 
 
@@ -100,7 +93,8 @@ def choose(
     """
     if wanted == "live":
         return Choice(Match(status="unrecorded"))
-    found = match(records, inputs, statuses=("ok",) if wanted == "auto" else None)
+    own = [r for r in records if r.get("conversation") != NONE]  # the others are of runs that code in the cell began, or that it followed
+    found = match(own, inputs, statuses=("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
             raise UsageError(" ".join([f"Nothing to replay: this cell is {found}.", *([] if placed else [NAMELESS]), _again()]))
@@ -123,4 +117,4 @@ def vouched(foreign: int, *, trust: bool, can_ask: bool) -> list[str | State]:
 
 def _again() -> str:
     """Say how a cell without a record gets one."""
-    return ELSEWHERE.format(barred) if (barred := only_replays()) else AGAIN
+    return ELSEWHERE.format(setting) if (setting := barred()) else AGAIN

@@ -19,7 +19,7 @@ import msgspec
 from ..event_json import encode_event
 from ..events import Event
 from ..log import EventLog
-from ..record import KEY, LOST, MIME, closed, events_of, log_of, record_hash, run_record
+from ..record import KEY, LOST, MIME, NONE, closed, events_of, log_of, record_hash, run_record
 from ..run import Run
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
@@ -34,7 +34,6 @@ from .summary import summary
 
 MOST = 20  # runs of one stream that are shown and recorded
 TIMES = ("ts", "chunks", "duration")  # of events that are stamped as they arrive
-OURS = ""  # the conversation of a record: none
 
 
 class Screen:
@@ -125,6 +124,6 @@ def drifted(log: EventLog, records: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
     """Return the record of an imported run: it began when it was imported, whatever its own times, and is not signed."""
-    record = run_record(log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=OURS)
+    record = run_record(log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE)
     record["started"] = round(time.time(), 3)
     return {**record, "hash": record_hash(record)}

@@ -25,21 +25,22 @@ from .. import published
 from ..errors import Cancelled, UsageError
 from ..events import Event
 from ..log import EventLog
-from ..record import ABANDONED, KEY, MIME, closed, run_record
+from ..record import ABANDONED, KEY, MIME, closed
 from ..run import Run
 from ..showing import VIEWS
-from ..signing import sign, user_key
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
 from ..view.renderer import HERTZ
+from . import executions
 from .asking import Clicks, either_asker, scope_of, stdin_asker
 from .capture import active, bars
-from .cell import Cell, Cells, content_hash
+from .cell import Cell, Cells
 from .frontend import can_click, headless, may_click, view_kind
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
 from .notices import warn
 from .publish import guard, publish
+from .recording import Recorder
 from .relay import send
 from .summary import summary
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from ..stream import Stream
 
 UNSEEN = 1.0  # paints a second where nobody looks on
-NONE = ""  # the conversation of a run that belongs to none
 
 
 def _shell() -> Any:
@@ -86,7 +86,7 @@ class Awaited(Waiting):
         self._stream, self._shell = stream, shell
         ours = shell.magics_manager.registry.get("AgentMagics")
         self._session = ours.session if ours is not None else None
-        self._cell = (self._session.cells if self._session is not None else Cells()).current(shell, "", stream.log.run)
+        self._cell = executions.of(shell).current().cell
         self._kind = _kind(view, self._cell)
         stream.questions.near = self._asker()
         send(self._cell, stream.log)
@@ -115,17 +115,17 @@ class Awaited(Waiting):
     def _leave(self) -> None:
         log = _ended(self._stream.log)
         run = Run(log, cell=self._cell.id)
-        made = run_record(log, cell=self._cell.id, source=content_hash("", run.prompt), conversation=NONE)
-        record = self._session.sign(made) if self._session is not None else sign(made, user_key())
-        numbers = {KEY: summary(run)}
-        self._view.close({**bundle(log), MIME: record}, numbers)
-        if self._kind == "text" and self._cell.kernel:
-            publish({MIME: record}, numbers, {}, False)  # the text is there already; alone the record shows nothing
-        self._keep(record, self._stream.run if log is self._stream.log else run)
+        kept = self._stream.kept
+        record, said = kept.leave(log) if isinstance(kept, Recorder) else ({}, summary(run, recorded=False))
+        left, numbers = ({MIME: record} if record else {}), {KEY: said}
+        self._view.close({**bundle(log), **left}, numbers)
+        if self._kind == "text" and self._cell.kernel and left:
+            publish(left, numbers, {}, False)  # the text is there already; alone the record shows nothing
+        self._keep(self._stream.run if log is self._stream.log else run)
         for _, fault in log.faults:
             warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
 
-    def _keep(self, record: dict[str, Any], run: Run) -> None:
+    def _keep(self, run: Run) -> None:
         shell, count = self._shell, self._shell.execution_count
         run.cell = self._cell.id
         run.seen = lambda: bool(shell.execution_count == count)
@@ -133,7 +133,6 @@ class Awaited(Waiting):
             shell.user_ns["_agent"] = run
             return
         self._session.keep(self._cell, run, "_agent")
-        self._session.library.keep(self._cell.key, record)
 
 
 class _Here:

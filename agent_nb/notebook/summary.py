@@ -17,6 +17,7 @@ VERSION = 1
 
 def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     """Return id, status, model, turns, calls, tokens (in, out), seconds and, where they are, the error and the limit it ended at."""
+    denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
     return {
         "version": VERSION,
@@ -26,6 +27,7 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "model": start.model,
         "turns": max((e.turn for e in run.log), default=0),
         "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
+        **({"denied": denied} if denied else {}),
         "tokens": [run.usage.input, run.usage.output],
         "seconds": round(run.log[-1].ts - run.log[0].ts, 1) if len(run.log) else 0.0,
         **({"error": run.error} if run.error else {}),
@@ -36,12 +38,12 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
 def line(numbers: dict[str, Any]) -> str:
     """Return a summary, or the numbers of a replay, as one line for a terminal."""
     tokens = numbers.get("tokens") or [0, 0]
-    how = [word for key, word in (("replayed", "replayed"), ("drift", "drifted")) if numbers.get(key)]
+    how = [word for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted")) if numbers.get(key)]
     words = (
         ", ".join([f"{AT}{numbers['limit']}" if numbers.get("limit") else str(numbers.get("status", "?")), *how]),
         str(numbers.get("model", "")),
         _count(numbers.get("turns", 0), "turn"),
-        _count(numbers.get("calls", 0), "call"),
+        _count(numbers.get("calls", 0), "call") + (f" ({numbers['denied']} denied)" if numbers.get("denied") else ""),
         f"{tokens[0]} → {tokens[1]} tokens",
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),

@@ -50,7 +50,7 @@ class Agents:
         if turns and not turns[-1].ended:
             raise UsageError(f"A run of the conversation {conversation!r} goes on. Wait for its end, or stop it.")
         turns[:] = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
-        stream = self._agent(message, history=list(turns))
+        stream = self._agent(message, history=list(turns), record=False)
         stream.questions.reachable = lambda: True
         self._on_start(stream.log)
         self._streams = [s for s in self._streams if not s.log.ended] + [stream]

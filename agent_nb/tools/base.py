@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -19,6 +20,17 @@ from ..messages import ToolSpec
 from ..tool_events import meaning, progress_fields
 
 Effect = Literal["none", "kernel", "outside"]
+_call: ContextVar[str] = ContextVar("agent_nb_call", default="")
+
+
+def current_call() -> str:
+    """Return the call of a tool that the running code belongs to, as `run/call` ("": to none); of a sub-agent's tool as `run/call/call`."""
+    return _call.get()
+
+
+def enter_call(path: str) -> None:
+    """Say that what runs in this context from now on belongs to a call."""
+    _call.set(path)
 
 
 class Update(msgspec.Struct, frozen=True):

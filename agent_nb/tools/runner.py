@@ -27,7 +27,7 @@ from ..errors import Cancelled, ToolError
 from ..redact import Redaction
 from . import results
 from .approval import Approver
-from .base import Host, Outcome, Report, Tool, ToolContext, Update
+from .base import Host, Outcome, Report, Tool, ToolContext, Update, current_call, enter_call
 from .execution import perform
 from .toolset import Toolset
 from .values import LIMIT, encoded, message_of, plain
@@ -128,6 +128,7 @@ class ToolRunner:
         return call
 
     async def _supervise(self, call: _Call, slots: asyncio.Semaphore) -> None:
+        enter_call(f"{current_call() or self.trace_id}/{call.job.call_id}")
         try:
             call.finish(await self._settle(call, slots))
         except asyncio.CancelledError:

@@ -19,6 +19,7 @@ import msgspec
 import uvicorn
 
 from ...errors import UsageError
+from ...offline import SERVED
 from ..access import Access
 from ..hub import Hub
 from .build import create_app
@@ -107,6 +108,7 @@ class Server:
     def stop(self) -> None:
         """End every stream properly and stop serving."""
         self._server.should_exit = True
+        SERVED.discard(self.port)
         if self._thread is not None:
             self._thread.join(self._server.config.timeout_graceful_shutdown)
 
@@ -118,4 +120,5 @@ class Server:
             words = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
             raise UsageError(f"{words} Choose another port, or 0 for a free one.") from fault
         self.port = listening.getsockname()[1]
+        SERVED.add(self.port)
         return listening

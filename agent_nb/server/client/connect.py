@@ -22,6 +22,7 @@ import msgspec
 from ...errors import UsageError, WireError
 from ...models import keys
 from ...models.http import is_loopback
+from ...offline import check_address
 from ...wire.compression import Decompressor, decoded
 from .. import tokens
 
@@ -87,6 +88,7 @@ def target(url: str, token: str = "") -> Target:
 async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
     """Give a client for the server of `where`."""
     headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {where.token}"} if where.token else {})}
+    check_address(where.server)
     parts, times = urlsplit(where.server), httpx.Timeout(10.0, read=None)
     direct = is_loopback(parts.hostname or "")
     # without TLS there is no certificate to check, and loading the certificates takes longer than connecting

@@ -1,0 +1,169 @@
+"""The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync` in a thread, with a view or without one.
+
+Why apart from the views: what is not shown is recorded all the same; a test that found no record of it would have to ask the model.
+
+Rules
+- A record names the execution of the cell that began the run and its place among the runs of that execution (`executions`).
+- It is left in the cell's output at the end of the run, alone, or with the cards where the cell shows them.
+- Where nothing runs live (`offline`), a run plays a record: of the newest execution the one with the lowest place that has equal inputs and
+  was not played before. One that a tool began, which runs again, plays a record of that call. Older records, which name no execution,
+  count in the order of their start.
+- A run for which there is no record ends as an error. A script runs, where its cell has no record at all.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..errors import AgentError, UsageError
+from ..events import Event
+from ..inputs import changed, recorded_inputs
+from ..log import EventLog
+from ..models.keys import secrets
+from ..offline import ELSEWHERE, barred
+from ..ranking import execution, oldest, started
+from ..record import KEY, MIME, NONE, events_of, run_record
+from ..redact import redact_value
+from ..run import Run
+from ..signing import intact, sign, user_key
+from ..tape import TRUST, Tape
+from ..tools.base import current_call
+from . import executions
+from .notices import warn
+from .publish import publish
+from .rerun import NAMELESS, trusted
+from .summary import summary
+
+if TYPE_CHECKING:
+    from ..stream import Stream
+
+Record = Mapping[str, Any]
+
+
+class Recorder:
+    """Keeps the record of one run that is about to begin; `shown`: the cell that awaits it leaves the record with its cards."""
+
+    def __init__(self, stream: Stream, shell: Any) -> None:
+        ours = shell.magics_manager.registry.get("AgentMagics")
+        self.session = ours.session if ours is not None else None
+        found = executions.of(shell)
+        self.library = self.session.library if self.session is not None else found.library
+        self.execution = found.current()
+        self.cell = self.execution.cell
+        self.shown = False
+        self._stream = stream
+        self._call = current_call()
+        self._ordinal = self.execution.ordinal()
+        self._record: Record | None = None  # that is played
+        self._scripted = False
+        self._context = contextvars.copy_context()
+        if barred():
+            self._play()
+        stream.log.subscribe(self._hear)
+
+    def leave(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the record of an ended run and its numbers, and keep the record for this kernel."""
+        run = Run(log, cell=self.cell.id)
+        if self._record is not None:
+            return dict(self._record), {**summary(run), "ordinal": self._ordinal, **self._drift()}
+        made = run_record(
+            log, cell=self.cell.id, source=self.execution.source, conversation=NONE, execution=self.execution.id, ordinal=self._ordinal,
+            call=self._call,
+        )  # fmt: skip
+        record = self.session.sign(made) if self.session is not None else sign(made, user_key())
+        self.library.keep(self.cell.key, record)
+        return record, {**summary(run), "ordinal": self._ordinal, **({"scripted": True} if self._scripted else {})}
+
+    def _hear(self, event: Event) -> None:
+        if event.type == "end" and not event.span and not self.shown:
+            self._context.run(self._publish)
+
+    def _publish(self) -> None:
+        record, numbers = self.leave(self._stream.log)
+        publish({MIME: record}, {KEY: numbers}, {}, False)  # alone it shows nothing
+
+    def _drift(self) -> dict[str, Any]:
+        drift = self._stream.played.drift
+        if drift is None:
+            return {"replayed": True}
+        warn(f"the replay drifted: {drift}")
+        return {"replayed": True, "drift": redact_value(msgspec.to_builtins(drift), secrets=secrets())}
+
+    def _play(self) -> None:
+        """Choose what plays in the place of the run."""
+        asked = self._stream.asked
+        assert asked is not None
+        listed = self.library.of(self.cell)
+        try:
+            self._record = self._take(begun_by(listed, self._call), asked.inputs)
+            if self._record is None and listed:
+                raise UsageError(self._nothing(begun_by(listed, self._call), asked.inputs))
+            if self._record is not None:
+                self._stream.play(self._tape(self._record))
+            elif asked.scripted():
+                self._scripted = True
+            else:
+                raise UsageError(self._nothing([], asked.inputs))
+        except AgentError as fault:
+            self._stream.refuse(str(fault))
+
+    def _take(self, listed: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
+        with self.execution.lock:
+            found = next((r for r in listed if str(r["id"]) not in self.execution.played and inputs_of(r) == inputs and intact(r)), None)
+            if found is not None:
+                self.execution.played.add(str(found["id"]))
+        return found
+
+    def _tape(self, record: Record) -> Tape:
+        tape = Tape.of(record, key=user_key(), trust=trusted(self.cell))
+        assert self._stream.asked is not None
+        if not self.cell.stdin and tape.foreign(self._stream.asked.tools):
+            raise UsageError(TRUST)
+        return tape
+
+    def _nothing(self, listed: Sequence[Record], inputs: Mapping[str, str]) -> str:
+        """Say why nothing is played."""
+        left = [r for r in listed if str(r["id"]) not in self.execution.played]
+        known = inputs_of(left[0]) if left else None
+        if known is not None:
+            why = f"the run differs from its record ({', '.join(changed(known, inputs)) or 'the record was changed'})"
+        elif listed:
+            why = f"all {len(listed)} recorded runs of this cell are played already"
+        else:
+            why = "this cell has no record of the run"
+        unplaced = [] if self.library.path(self.cell.sent) is not None else [NAMELESS]
+        return " ".join([f"Nothing to replay: {why}.", *unplaced, ELSEWHERE.format(barred())])
+
+
+def begun(stream: Stream) -> Recorder | None:
+    """Return what keeps the record of a run that begins now; None outside of IPython."""
+    from IPython.core.getipython import get_ipython
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = get_ipython() or (InteractiveShell.instance() if InteractiveShell.initialized() else None)
+    return None if shell is None else Recorder(stream, shell)
+
+
+def begun_by(listed: Sequence[Record], call: str = "") -> list[Record]:
+    """Return the records, in the order in which they are played, of the runs that the code of a cell began, or the `call` of a tool in it.
+
+    `listed` are all records of the cell in the order in which they count.
+    """
+    ours = [r for r in listed if r.get("conversation") == NONE and inputs_of(r) is not None and r.get("call", "") == call]
+    if not ours or not ours[0].get("execution"):
+        return oldest(r for r in ours if not r.get("execution"))
+    return sorted((r for r in ours if execution(r) == execution(ours[0])), key=_ordinal)
+
+
+def inputs_of(record: Record) -> dict[str, str] | None:
+    """Return the inputs that a record names, None if it names none."""
+    return recorded_inputs(events_of({**record, "events": list(record.get("events") or [])[:1]}))
+
+
+def _ordinal(record: Record) -> tuple[int, float]:
+    number = record.get("ordinal")
+    return (number if isinstance(number, int) else 0), started(record)

@@ -1,0 +1,53 @@
+"""What may happen while only records are replayed: no model is asked, and no server outside this process is reached.
+
+Why one place: magics, `await agent(…)`, sub-agents, `watch` and `attach` must agree; a test that quietly calls a provider proves nothing.
+
+Rules
+- `STRICT` and `AGENT_NB_RERUN=replay` are latched when the package is imported (`launch`); the latter also counts when it is set later.
+- A script says the same each time: exactly `Scripted` may be asked. A class derived from it may call anything.
+- Servers of this process name their ports (`SERVED`); every other connection is refused before it is made.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+from . import launch
+from .errors import ModelError, UsageError
+
+ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
+PORTS = {"http": 80, "https": 443}
+SERVED: set[int] = set()
+
+
+def barred() -> str:
+    """Return the setting that lets nothing run live in this process ("": there is none)."""
+    if launch.LAUNCH.strict:
+        return f"{launch.STRICT}=1"
+    replays = launch.LAUNCH.replays or os.environ.get(launch.RERUN) == launch.REPLAY
+    return f"{launch.RERUN}={launch.REPLAY}" if replays else ""
+
+
+def check_model(model: Any) -> None:
+    """Raise ModelError where nothing runs live and `model` is not a script."""
+    if (setting := barred()) and not is_script(model):
+        raise ModelError(f"{getattr(model, 'name', '') or 'The model'} is not asked. {ELSEWHERE.format(setting)}", code="not_live")
+
+
+def is_script(model: Any) -> bool:
+    """Return whether a model says what a script says, and nothing else."""
+    from .models.scripted import Scripted
+
+    return type(model) is Scripted
+
+
+def check_address(url: str) -> None:
+    """Raise UsageError where nothing runs live and no server of this process has that address."""
+    if not (setting := barred()):
+        return
+    parts = urlsplit(url)
+    port = parts.port or PORTS.get(parts.scheme, 0)
+    if port not in SERVED or parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise UsageError(f"{parts.hostname or url} is not asked. {ELSEWHERE.format(setting)}")
