@@ -100,7 +100,8 @@ def check_notebook(
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not needed]
         problems += _cell(number, cell, listed, runs, failed, must=number <= excused)
-    problems += [Problem(str(f), stale=False) for f in outcome.failures if not f.cell]
+    if problems or not needed:
+        problems += [Problem(str(f), stale=False) for f in outcome.failures if needed or not f.cell]
     replayed, scripted = (sum(bool(run.get(how)) for _, run in shown) for how in ("replayed", "scripted"))
     return Report(
         notebook=str(path), problems=tuple(p.text for p in problems), runs=replayed, scripted=scripted,
