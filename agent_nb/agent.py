@@ -20,11 +20,13 @@ import msgspec
 from anyio import CancelScope
 
 from . import events, offline, outgoing, plugins
+from .behind import behind, place
 from .errors import AgentError, UsageError
 from .events import Event
 from .folder.imports import verify
 from .folder.trust import Offer
-from .inputs import inputs_hash, inputs_of
+from .given import Given
+from .inputs import inputs_hash
 from .limits import Limits, limits_from
 from .log import EventLog
 from .loop import Loop
@@ -35,6 +37,7 @@ from .redact import Redaction, redact_value
 from .replay import Player, Resume
 from .run import Run
 from .stream import Asked, Replay, Stream
+from .strict import Strict, Wish
 from .tape import Tape, TapeApprover
 
 if TYPE_CHECKING:
@@ -154,32 +157,46 @@ class Agent:
         said, pictures = redaction.value(prompt), _images(attachments)
         user = events.User(content=said, attachments=_without_text(pictures), origin="user")
         questions = Questions()
-        inputs = self._inputs(redaction, said, pictures, history)
-        make = cache(lambda: self._plan(log, redaction, inputs, notes, ask=questions.beside(self.ask)))
+        given = self._given(redaction, said, pictures, history)
+        make = cache(lambda: self._plan(log, redaction, given, notes, ask=questions.beside(self.ask)))
         if not offline.barred():  # else the model may not even be known here
             make()
-        asked = Asked(user, inputs, self.tools, self._is_script, partial(self._player, log=log, redaction=redaction))
+        asked = Asked(user, given, self.tools, self._is_script, partial(self._player, log=log, redaction=redaction))
         return Stream(
             log, lambda scope: Loop(make(), log, user, history, scope, resume=resume), questions, view=view, check=check,
             asked=asked if record else None,
         )  # fmt: skip
 
-    def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
-        """Return the digests of what decides a run, by which its record is found (`replay.match`). The model is not needed for it."""
+    def given(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> Given:
+        """Return what decides a run. The model is not needed for it."""
         redaction = self._redaction()
-        return self._inputs(redaction, redaction.value(prompt), _images(attachments), history)
+        return self._given(redaction, redaction.value(prompt), _images(attachments), history)
 
-    def replay(self, tape: Tape, *, check: bool = True) -> Replay:
+    def inputs(self, prompt: str, *, attachments: Sequence[Any] = (), history: Sequence[Sequence[Event]] = ()) -> dict[str, str]:
+        """Return the digests of what decides a run, by which its record is found (`tape.match`)."""
+        return self.given(prompt, attachments=attachments, history=history).inputs
+
+    def replay(self, tape: Tape, *, check: bool = True, wish: Wish | None = None) -> Replay:
         """Return the stream of a recorded run; it ends with `end`, or early where `tape.live` and something drifted.
 
-        `check` as in a call of the agent. Raises UsageError for a faulty policy file.
+        `check` as in a call of the agent; `wish`: how strictly it is looked at, for a test. Raises UsageError for a faulty policy file.
         """
         log = EventLog(tape.run)
-        return Replay(log, self._player(tape, log=log, redaction=self._redaction()), check=check)
+        return Replay(log, self._player(tape, wish, log=log, redaction=self._redaction()), check=check)
 
-    def _player(self, tape: Tape, *, log: EventLog, redaction: Redaction) -> Callable[[CancelScope], Player]:
-        runner = self._runner(TapeApprover(tape, self.policy(), self.ask), log, redaction)
-        return lambda scope: Player(tape, log, runner, redaction, scope)
+    def _player(self, tape: Tape, wish: Wish | None, *, log: EventLog, redaction: Redaction) -> Callable[[CancelScope], Player]:
+        policy = self.policy()
+        runner = self._runner(TapeApprover(tape, policy, self.ask), log, redaction)
+
+        def below(agent: Agent) -> ToolRunner:
+            approver = TapeApprover(tape, agent.policy(), self.ask)
+            return agent._runner(approver, log, redaction, host=agent.host or self.host)
+
+        def player(scope: CancelScope) -> Player:
+            strict = Strict(tape, wish, self.tools, policy, self.folder) if wish is not None else None
+            return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
+
+        return player
 
     def _is_script(self) -> bool:
         with suppress(AgentError):
@@ -236,7 +253,7 @@ class Agent:
         return await self(prompt, **options, check=False)
 
     def _plan(
-        self, log: EventLog, redaction: Redaction, inputs: dict[str, str], notes: Sequence[str | events.State], *, ask: Asker
+        self, log: EventLog, redaction: Redaction, given: Given, notes: Sequence[str | events.State], *, ask: Asker
     ) -> Plan:  # fmt: skip
         from .models.retry import delays
         from .tools.approval import Approver
@@ -251,32 +268,35 @@ class Agent:
             dialect=self._thinking(self.dialect), fallback=self._thinking(plugins.load("dialects", FALLBACK)),
             tools=self.tools.specs, runner=self._runner(approver, log, redaction), limits=self.limits,
             redaction=redaction, retry_delay=delays, system=self.system, memory=self.memory, settings=self.settings,
-            start=self._start(redaction, inputs), notes=tuple(notes), warnings=redaction.value(policy.remarks),
+            start=self._start(redaction, given), notes=tuple(notes), warnings=redaction.value(policy.remarks),
         )  # fmt: skip
 
-    def _runner(self, approver: Approver, log: EventLog, redaction: Redaction) -> ToolRunner:
+    def _runner(self, approver: Approver, log: EventLog, redaction: Redaction, host: Host | None = None) -> ToolRunner:
         from .tools.runner import ToolRunner
 
         return ToolRunner(
-            self.tools, approver=approver, host=self.host, folder=self.folder, trace_id=self.trace_id or log.run,
+            self.tools, approver=approver, host=host or self.host, folder=self.folder, trace_id=self.trace_id or log.run,
             redaction=redaction,
         )  # fmt: skip
 
-    def _start(self, redaction: Redaction, inputs: dict[str, str]) -> dict[str, Any]:
+    def _start(self, redaction: Redaction, given: Given) -> dict[str, Any]:
         """Return the fields of `run_start`: the values that decide the outcome, and their hash."""
         settings: dict[str, Any] = redaction.value(
             {"system": self.system, "sampling": self.settings, "approve": self.approve, "limits": msgspec.to_builtins(self.limits)}
         )
-        settings |= {"inputs": inputs, "hash": inputs_hash(inputs), "source": redaction.value(self.source)}
+        settings |= {"inputs": given.inputs, "hash": inputs_hash(given.inputs), "source": redaction.value(self.source)}
+        settings |= {"asked": redaction.value(given.model), **({"turns": given.turns} if given.turns else {})}
+        seen = behind(self.tools, self.folder)
+        settings |= {"place": redaction.value(place(self.folder)), **({"behind": seen} if seen else {})}
         said = redaction.value({"agent": self.name, "model": self.model.name, "dialect": self.dialect.name})
         return {**said, "tools": self.tools.names, "settings": settings}
 
-    def _inputs(
+    def _given(
         self, redaction: Redaction, said: str, pictures: Sequence[dict[str, Any]], history: Sequence[Sequence[Event]]
-    ) -> dict[str, str]:
+    ) -> Given:
         settings = redaction.value({"system": self.system, "sampling": self.settings, "dialect": self._dialect})
-        return inputs_of(
-            said, attachments=pictures, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history
+        return Given(
+            prompt=said, attachments=pictures, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history
         )
 
     def _asked_for(self) -> str:

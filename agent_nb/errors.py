@@ -8,6 +8,7 @@ Two fault lines: what the user can mend (`UsageError`) and what came wrong from 
     ├── UsageError          a wrong option, name, value or missing extra; the message says what to do
     │   ├── MissingExtra    an optional package is not installed; carries the exact install line
     │   ├── PluginError     a plug-in of another package cannot be used; names the package
+    │   ├── NotReplayed     a run has no record here; carries how it differs from the newest one
     │   └── NotAllowed      a run needs what the notebook's folder offers and the user has not allowed; carries the offer
     ├── WireError           bytes or text that break a protocol (position and raw text kept)
     ├── ModelError          the provider refused, failed or broke off (status, retryable, retry_after)
@@ -25,6 +26,7 @@ This file imports nothing of ours.
 from __future__ import annotations
 
 from asyncio import CancelledError
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -49,6 +51,14 @@ class MissingExtra(UsageError):  # noqa: N818  (the name says what is missing, a
 
 class PluginError(UsageError):
     """A plug-in that another package installed cannot be used."""
+
+
+class NotReplayed(UsageError):  # noqa: N818  (it is what did not happen)
+    """There is no record of a run where only records are played; `differences` are lines that say how it differs from the newest one."""
+
+    def __init__(self, message: str, differences: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.differences = tuple(differences)
 
 
 class NotAllowed(UsageError):  # noqa: N818  (as PermissionError, it is about the user's word)

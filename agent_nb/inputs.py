@@ -45,9 +45,14 @@ def inputs_of(
         model,
         list(tools),
         _hidden(given, hide),
-        [_hidden(said, hide) for run in history if (said := list(_said(run)))],
+        _turns(history, hide),
     )
     return {name: digest(value) if value else "" for name, value in zip(INPUTS, values, strict=True)}
+
+
+def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
+    """Return the digest of each run of a conversation that says anything, oldest first."""
+    return [digest(turn) for turn in _turns(history, Home(os.path.expanduser("~") if home is None else home).hide)]
 
 
 def inputs_hash(inputs: Mapping[str, str]) -> str:
@@ -67,6 +72,10 @@ def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
 def changed(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the inputs that differ, in the order of `INPUTS`."""
     return tuple(name for name in INPUTS if recorded.get(name, "") != now.get(name, ""))
+
+
+def _turns(history: Sequence[Sequence[Event]], hide: Any) -> list[Any]:
+    return [_hidden(said, hide) for run in history if (said := list(_said(run)))]
 
 
 def _said(run: Sequence[Event]) -> Iterable[list[Any]]:

@@ -92,7 +92,8 @@ class Loop:
         except Exception as fault:
             self._error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
-            self._log.append(events.End(status=status, finish_reason=reason))
+            files = self._plan.runner.files()
+            self._log.append(events.End(status=status, finish_reason=reason, extra={"files": files} if files else None))
 
     async def _begin(self) -> None:
         """Log the beginning of the run, whatever becomes of the question for the model's name, and the remarks on the conversation."""

@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--agent-nb", action="store_true", help="replay notebooks as tests")
     group.addoption("--agent-nb-trust-record", action="store_true", help="let code of records run again that you have not signed")
     group.addoption("--agent-nb-trust-folder", action="store_true", help="let the policies of the notebooks' folders allow calls")
+    group.addoption("--agent-nb-strict-tools", action="store_true", help="fail where a tool changed whose result came from the record")
     group.addoption("--agent-nb-timeout", type=float, default=None, metavar="S", help="seconds a cell may take")
 
 
@@ -69,14 +70,15 @@ class NotebookItem(pytest.Item):
     def runtest(self) -> None:
         """Replay it. Raises ReplayFailed."""
         from .errors import UsageError
-        from .notebook.testing import check_notebook
+        from .notebook.testing import Options, check_notebook
 
         option = self.config.getoption
+        options = Options(
+            trust=option("--agent-nb-trust-record"), trust_folder=option("--agent-nb-trust-folder"), timeout=option("--agent-nb-timeout"),
+            strict_tools=option("--agent-nb-strict-tools"),
+        )  # fmt: skip
         try:
-            report = check_notebook(
-                self.path, trust=option("--agent-nb-trust-record"), trust_folder=option("--agent-nb-trust-folder"),
-                timeout=option("--agent-nb-timeout"),
-            )  # fmt: skip
+            report = check_notebook(self.path, options)
         except UsageError as fault:
             raise ReplayFailed(str(fault)) from None
         if not report.ok:

@@ -26,15 +26,16 @@ from . import sides
 from .context import printed_by
 from .errors import Cancelled
 from .event_json import encode_event
-from .events import Approval, Call, Delta, Event, Execute, Progress, Result
+from .events import Approval, Call, Delta, Event, Execute, Progress, Result, User
 from .log import EventLog
 from .normal import normal
 from .portable import canonical
 from .record import LOST, closed
 from .redact import Redaction
+from .strict import Checked, Strict
 from .tape import Tape, lives
 from .tool_events import is_tool_event, result_fields
-from .tools.base import Outcome, Report, Update
+from .tools.base import Outcome, Report, Tool, Update
 from .tools.reads import reads
 from .tools.runner import ToolRunner
 from .turn import clean_value
@@ -46,7 +47,7 @@ _SHOWN = 300  # characters of a result in a report
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """The first difference of a replay: the recorded event `seq`, and what came of the call now.
 
-    `reads`: the variables of the notebook that made an undeclared function run again.
+    `reads`: the variables of the notebook that made an undeclared function run again; `how`: in words, where it is not the text.
     """
 
     seq: int
@@ -55,10 +56,13 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     recorded: str
     fresh: str
     reads: list[str] = []
+    how: str = ""
 
     def __str__(self) -> str:
         """Return what differed, as lines: recorded and now beside each other."""
         head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
+        if self.how:
+            return f"{head}: {self.how}"
         return f"{head}\n{sides.text(self.recorded, self.fresh)}"
 
 
@@ -84,6 +88,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     log: EventLog
     drift: Drift | None = None
     resume: Resume | None = None
+    checked: Checked | None = None
 
 
 async def replay(
@@ -117,10 +122,18 @@ class Player:
         runner: ToolRunner | None = None,
         redaction: Redaction | None = None,
         scope: anyio.CancelScope | None = None,
+        *,
+        strict: Strict | None = None,
+        below: Callable[[Any], ToolRunner] | None = None,
     ) -> None:
+        """`strict` checks the replay for a test; `below` makes what runs the calls of an agent that is a tool."""
         self._tape = tape
         self._log = log
         self._runner = runner
+        self._strict = strict
+        self._below = below
+        self._again_ran: list[str] = []
+        self._runners: dict[str, ToolRunner] = {}  # of agents that are tools, by span
         self._value = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
         self._why = ""
@@ -133,7 +146,8 @@ class Player:
     @property
     def played(self) -> Played:
         """What has come of it."""
-        return Played(log=self._log, drift=self._drift, resume=self._resume)
+        checked = self._strict.checked(self._again_ran) if self._strict is not None and self._log.ended else None
+        return Played(log=self._log, drift=self._drift, resume=self._resume, checked=checked)
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the replay; what was played so far is closed as interrupted."""
@@ -155,22 +169,30 @@ class Player:
                 fresh = await self._again(event, self._runner)
                 self._drift = self._drift or self._difference(event, fresh)
                 if self._drift is not None and self._tape.live:
-                    self._resume = self._taken(event, fresh, self._drift)
+                    self._resume = self._anew(self._drift) if event.span else self._taken(event, fresh, self._drift)
                     return
 
     async def _again(self, batch: Execute, runner: ToolRunner) -> _Fresh:
         """Run the kernel calls of a batch again, in the order in which they began, and return what they gave now."""
         fresh = _Fresh(self._asks)
         for call in self._ran:
-            tool = runner.toolset.get(call.name) if call.call_id in batch.calls else None
+            tool = self._tape.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
             if tool is None or not lives(tool):
                 continue
+            own = self._runner_of(call.span, runner)
+            self._again_ran.append(call.call_id)
             args = self._tape.arguments(call)
             if why := self._barred(call, args):
                 fresh.end(call.call_id, Outcome("denied", why))
             else:
-                await runner.run([(call.call_id, call.name, args, "")], fresh)
+                await own.run([(call.call_id, call.name, args, "")], fresh)
         return fresh
+
+    def _runner_of(self, span: str, runner: ToolRunner) -> ToolRunner:
+        agent = self._tape.agent_of(span, runner.toolset)
+        if agent is None or self._below is None:
+            return runner
+        return self._runners.get(span) or self._runners.setdefault(span, self._below(agent))
 
     def _asks(self, question: Approval) -> None:
         """Show a question about a call, or its answer, where the call stands."""
@@ -192,17 +214,35 @@ class Player:
             if outcome is None or result is None:
                 continue
             content = self._value(clean_value(outcome.content))
-            same = (result.seq, "content") in self._tape.cut or normal(content) in map(normal, _contents(result))
-            if outcome.status != result.status or not same:
+            how = "" if outcome.status != result.status else self._how(call_id, result, content, outcome)
+            if how is not None:
                 return Drift(
-                    seq=result.seq, call_id=call_id, name=result.name,
-                    recorded=_told(result.status, result.content), fresh=_told(outcome.status, content), reads=self._reads(result.name),
+                    seq=result.seq, call_id=call_id, name=result.name, how=how,
+                    recorded=_told(result.status, result.content), fresh=_told(outcome.status, content), reads=self._reads(call_id),
                 )  # fmt: skip
         return None
 
-    def _reads(self, name: str) -> list[str]:
-        tool = self._runner.toolset.get(name) if self._runner is not None else None
+    def _how(self, call_id: str, result: Result, content: Any, outcome: Outcome) -> str | None:
+        """Return how a result differs, "" where its text does, None where it does not."""
+        if (result.seq, "content") in self._tape.cut:
+            return None
+        tool = self._tool(call_id)
+        if self._strict is not None and tool is not None:
+            return self._strict.difference(tool, _contents(result), result, content, outcome)
+        return None if normal(content) in map(normal, _contents(result)) else ""
+
+    def _tool(self, call_id: str) -> Tool | None:
+        call = self._calls.get(call_id)
+        return self._tape.tool_of(call, self._runner.toolset) if self._runner is not None and call is not None else None
+
+    def _reads(self, call_id: str) -> list[str]:
+        tool = self._tool(call_id)
         return sorted(reads(tool.invoke)) if tool is not None and tool.effect == "none" else []
+
+    def _anew(self, drift: Drift) -> Resume:
+        """Gather what the loop needs to begin again: an agent that is a tool drifted, whose run nobody can take up in the middle."""
+        asked = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
+        return Resume(events=self._tape.events[: asked + 1], calls=(), outcomes={}, updates={}, drift=drift)
 
     def _taken(self, batch: Execute, fresh: _Fresh, drift: Drift) -> Resume:
         """Gather what the loop needs: fresh outcomes where there are any, recorded ones elsewhere."""

@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -32,19 +32,21 @@ from .run import Run
 from .tools.capture import shown
 
 if TYPE_CHECKING:
+    from .given import Given
+    from .strict import Wish
     from .tape import Tape
     from .tools.toolset import Toolset
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What one run was asked: the user's words, the digests of its `inputs`, the tools it has and whether its model is a script; and what
-    plays a tape of it."""
+    """What one run was asked: the user's words, all that was `given`, the tools it has and whether its model is a script; and what plays a
+    tape of it."""
 
     user: User
-    inputs: Mapping[str, str]
+    given: Given
     tools: Toolset
     scripted: Callable[[], bool]
-    player: Callable[[Tape], Callable[[anyio.CancelScope], Player]]
+    player: Callable[[Tape, Wish | None], Callable[[anyio.CancelScope], Player]]
 
 
 class Refused:
@@ -130,11 +132,11 @@ class Stream:
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, tape: Tape) -> None:
-        """Play a recorded run in the place of this one, which has not begun."""
+    def play(self, tape: Tape, wish: Wish) -> None:
+        """Play a recorded run in the place of this one, which has not begun; it is looked at as `wish` says."""
         assert self.asked is not None
         self.log.run = tape.run
-        self._make = self.asked.player(tape)
+        self._make = self.asked.player(tape, wish)
 
     def refuse(self, why: str) -> None:
         """Let the run, which has not begun, end with an error that says why."""

@@ -56,6 +56,7 @@ def as_tool(agent: Agent, name: str = "", description: str = "") -> Tool:
     return Tool(
         spec=ToolSpec(name, description or f"Ask the agent {name} to do a task and return its answer.", SCHEMA),
         invoke=ask, validate=_validate, context_parameter="context", thread="loop", icon="agent", timeout=float("inf"), grace=0.2,
+        agent=agent,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -98,7 +99,7 @@ def candidates(
     return same[occurrence - 1] if 0 < occurrence <= len(same) else []
 
 
-class Tape(msgspec.Struct, frozen=True, kw_only=True):
+class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A recorded run, ready to be played. `cut`: (seq, field) of what the size limit took; `live`: stop at a drift and go on live."""
 
     events: Sequence[Event]
@@ -136,7 +137,28 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True):
 
     def again(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, as things are now, in the order in which they began."""
-        return [c for c in self.ran() if (tool := toolset.get(c.name)) is not None and lives(tool)]
+        return [c for c in self.ran() if (tool := self.tool_of(c, toolset)) is not None and lives(tool)]
+
+    def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
+        """Return the tool that a call means: one of `toolset`, or below a call of an agent that is a tool, one of that agent's."""
+        agent = self.agent_of(call.span, toolset)
+        tools = toolset if agent is None else agent.tools
+        return tools.get(call.name)
+
+    def agent_of(self, span: str, toolset: Toolset) -> Any:
+        """Return the agent whose call a span is, None for what is no call of an agent."""
+        call = self._calls.get(span) if span else None
+        tool = self.tool_of(call, toolset) if call is not None else None
+        return tool.agent if tool is not None else None
+
+    def below(self, span: str) -> str:
+        """Return the names of the agents whose call a span is, from the outermost on, as `a/b`."""
+        call = self._calls.get(span) if span else None
+        return f"{self.below(call.span)}/{call.name}".strip("/") if call is not None and call.span != span else ""
+
+    @cached_property
+    def _calls(self) -> dict[str, Call]:
+        return {e.call_id: e for e in self.events if isinstance(e, Call) and e.span != e.call_id}
 
     def ran(self) -> list[Call]:
         """Return the calls that ran to an end of their own, in the order in which they began."""

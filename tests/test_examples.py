@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.collect import runs
-from agent_nb.notebook.testing import check_notebook
+from agent_nb.notebook.testing import Options, check_notebook
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[!.]*.ipynb"))
 NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]
@@ -18,7 +18,7 @@ READABLE = {"text/html", "text/plain", "text/markdown"}
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_an_example_replays_from_its_record(path):
-    report = check_notebook(path, trust=True)
+    report = check_notebook(path, Options(trust=True))
     assert report.ok, str(report)
     assert not report.skipped  # the tests are installed with what the examples need
 

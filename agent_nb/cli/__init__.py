@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 
@@ -30,6 +31,9 @@ exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a locale that lacks a character is no reason to fail
     arguments = parser().parse_args(argv)
     try:
         code: int = arguments.command(arguments)

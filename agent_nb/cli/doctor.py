@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from .shared import FAILED, OK, Arguments
+from .shared import FAILED, OK, Arguments, print_json
 
 
 def doctor(arguments: Arguments) -> int:
@@ -13,7 +12,10 @@ def doctor(arguments: Arguments) -> int:
     from ..notebook.doctor import as_json, examine, report, well
 
     findings = examine()
-    print(json.dumps(as_json(findings), ensure_ascii=False, indent=2) if arguments.json else report(findings))
+    if arguments.json:
+        print_json(as_json(findings))
+    else:
+        print(report(findings))
     return OK if well(findings) else FAILED
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import hashlib
 import os
 import sys
 import threading
@@ -12,8 +12,21 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..errors import UsageError
-from .shared import FAILED, OK, Arguments, complain, files, in_parallel, kernel_options, notebooks, trust_option, written
+from ..errors import AgentError, UsageError
+from .shared import (
+    FAILED,
+    OK,
+    Arguments,
+    complain,
+    files,
+    in_parallel,
+    kernel_options,
+    notebooks,
+    out,
+    print_json,
+    trust_option,
+    written,
+)  # fmt: skip
 
 
 def run(arguments: Arguments) -> int:
@@ -26,6 +39,13 @@ def run(arguments: Arguments) -> int:
 
     def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
         path, target = pair
+        try:
+            return whole(path, target, on_cell)
+        except AgentError as fault:  # the others run all the same
+            complain(f"{path}: {fault}")
+            return {"notebook": str(path), "output": "", "ok": False, "failure": str(fault), "runs": []}
+
+    def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         with streaming() as relay:
             outcome = execute(
                 path, model=arguments.model, rerun="live" if arguments.live else arguments.rerun, trust=arguments.trust_record,
@@ -42,7 +62,7 @@ def run(arguments: Arguments) -> int:
 
     reports = in_parallel(one, [(pair[0].name, pair) for pair in _targets(arguments)], arguments.jobs)
     if arguments.json:
-        print(json.dumps(reports, ensure_ascii=False, indent=2))
+        print_json(reports)
     return OK if all(r["ok"] for r in reports) else FAILED
 
 
@@ -66,22 +86,31 @@ def run_options(sub: argparse.ArgumentParser) -> None:
 
 def test(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no model is called"""
-    import msgspec
+    from ..notebook.report import Report, builtins, junit, summary
+    from ..notebook.testing import Options, check_notebook
 
-    from ..notebook.testing import check_notebook
+    options = Options(
+        trust=arguments.trust_record, trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel,
+        keep_going=arguments.keep_going, strict_tools=arguments.strict_tools,
+    )  # fmt: skip
 
-    def one(path: Path, on_cell: Any) -> Any:
-        report = check_notebook(
-            path, trust=arguments.trust_record, trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel,
-            keep_going=arguments.keep_going, on_cell=on_cell,
-        )  # fmt: skip
+    def one(path: Path, on_cell: Any) -> Report:
+        try:
+            report = check_notebook(path, options, on_cell)
+        except AgentError as fault:  # the others are tested all the same
+            report = Report(notebook=str(path), problems=(str(fault),))
         if not arguments.json:
-            print(report, flush=True)
+            print(report.text(verbose=arguments.verbose), flush=True)
         return report
 
-    reports = in_parallel(one, [(path.name, path) for path in notebooks(arguments.notebooks)], arguments.jobs)
+    paths = [path for path in notebooks(arguments.notebooks) if arguments.shard is None or shard(path, arguments.shard)]
+    reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
+    if arguments.junit:
+        out(junit(reports), Path(arguments.junit))
     if arguments.json:
-        print(json.dumps([{"ok": r.ok, **msgspec.to_builtins(r)} for r in reports], ensure_ascii=False, indent=2))
+        print_json([builtins(r) for r in reports])
+    elif len(reports) != 1:
+        print(summary(reports) or "There is no notebook in this shard.")
     return OK if all(r.ok for r in reports) else FAILED
 
 
@@ -91,7 +120,25 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     trust_option(sub)
     kernel_options(sub)
     sub.add_argument("--keep-going", action="store_true", help="go on after a failed cell of Python code, too")
+    sub.add_argument("--strict-tools", action="store_true", help="fail where a tool changed whose result came from the record")
+    sub.add_argument("--shard", type=_shard, metavar="I/N", help="test part I of N; a notebook's path says which part it is in")
+    sub.add_argument("-v", "--verbose", action="store_true", help="list what was masked, and what could not be compared")
+    sub.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML, too")
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def shard(path: Path, part: tuple[int, int]) -> bool:
+    """Return whether a notebook is in a part, (number from 1, number of parts). It stays there whatever notebooks come and go."""
+    number, parts = part
+    name = Path(os.path.relpath(path)).as_posix()
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()[:8]) % parts == number - 1
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part such as 2/5")
+    return int(number), int(parts)
 
 
 def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:

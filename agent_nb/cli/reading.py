@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from ..errors import UsageError
-from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, target
+from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, print_json, target
 
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"  # what fits a terminal
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
@@ -99,7 +98,7 @@ def verify(arguments: Arguments) -> int:
         problems += found[0]
         remarks += found[1]
     if arguments.json:
-        print(json.dumps({"ok": not problems, "problems": problems, "remarks": remarks}, ensure_ascii=False, indent=2))
+        print_json({"ok": not problems, "problems": problems, "remarks": remarks})
     else:
         print("\n".join([*problems, *remarks]) or "no records")
     return FAILED if problems else OK

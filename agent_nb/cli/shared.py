@@ -6,6 +6,7 @@ Rules: files are checked before anything is done; what is wrong with them is a U
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,6 +66,11 @@ def in_parallel(work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]
         return list(pool.map(one, items))
 
 
+def print_json(value: Any) -> None:
+    """Print a JSON value, in characters that every locale has."""
+    print(json.dumps(value, indent=2))
+
+
 def target(name: str | None) -> Path | None:
     """Return the file of the option -o, or None for stdout (`-`, or no option)."""
     return Path(name) if name and name != "-" else None
@@ -90,7 +96,7 @@ def kernel_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that execute notebooks."""
     sub.add_argument("--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)")
     sub.add_argument("--kernel", default="", metavar="NAME", help="the kernel to use (default: the notebook's)")
-    sub.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="how many notebooks run at the same time")
+    sub.add_argument("-j", "--jobs", type=_jobs, default=1, metavar="N", help="how many notebooks run at the same time")
 
 
 def trust_option(sub: argparse.ArgumentParser) -> None:
@@ -107,6 +113,12 @@ def folder_option(sub: argparse.ArgumentParser) -> None:
 def file_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that take files only."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="notebook files")
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from typing import Any
 
@@ -25,6 +26,7 @@ OURS = "agent_nb"  # key of the request metadata that our own runner sends
 PROOF = "proof"  # under OURS: the secret of the kernel that is spoken to
 HEADLESS = "headless"
 RERUN = "rerun"
+_TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 UNPROVED = {RERUN: "replay", HEADLESS: True}
 
 
@@ -75,7 +77,8 @@ def asked(told: Any) -> dict[str, Any]:
 
 
 def content_hash(line: str, body: str) -> str:
-    """Return the hash of a cell's inputs; spaces at the ends of lines and of the text do not count."""
+    """Return the hash of a cell's inputs; spaces at the ends of lines and of the text do not count, nor how `test` looks at the run."""
+    line = _TESTED.sub("", line)
     lines = [part.rstrip() for part in f"{line.strip()}\n{body.strip()}".splitlines()]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 

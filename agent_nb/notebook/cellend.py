@@ -21,7 +21,7 @@ from ..record import ABANDONED, KEY, MIME, closed, run_record
 from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
-from ..stream import Replay, Stream
+from ..stream import Stream
 from ..tape import Match
 from ..view.bundle import bundle
 from ..view.live import LiveView
@@ -39,9 +39,7 @@ from .publish import publish
 from .rerun import Choice
 from .session import Session
 from .streams import Place, Work
-from .summary import summary
-
-DRIFT = 2000  # characters of each side of a drift that are told
+from .summary import replayed, summary
 
 
 class CellEnd:
@@ -63,6 +61,7 @@ class CellEnd:
         self._start: Callable[[Driver, Resume | None], Work] | None = None
         self._journal: Journal | None = None
         self._announced: Announced | None = None  # held while the run goes on
+        self._differences: list[str] = []  # from the newest record, of a run that could not be replayed
 
     def _log(self, driver: Driver) -> EventLog:
         """Return the log of the run, ended: as it is, or closed here when the run was left behind or broke.
@@ -99,6 +98,7 @@ class CellEnd:
         """Show a run that could not start; return the message."""
         message: str = redact_value(str(fault), secrets=secrets())
         code = "usage" if isinstance(fault, UsageError) else "model"
+        self._differences = redact_value(list(getattr(fault, "differences", ())), secrets=secrets())
         self._before(events.Error(code=code, message=message), events.End(status="error", finish_reason=code))
         return message
 
@@ -129,7 +129,8 @@ class CellEnd:
         kept = self._place.record or self._choice.record  # a run that never began replaces nothing
         record = {MIME: self._record(run)} if recorded else {MIME: dict(kept)} if kept is not None else {}
         named = {"record": kept.get("id", "")} if kept is not None and not recorded else {}
-        numbers = {KEY: {**summary(run, recorded=recorded), **named, **self._replayed()}}
+        expected = {"expect": self.options.expect} if self.options.expect else {}
+        numbers = {KEY: {**summary(run, recorded=recorded), **named, **expected, **self._replayed()}}
         final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}
         view, there = self._place.view, self._place.display_id
         if view is not None:
@@ -178,14 +179,9 @@ class CellEnd:
 
     def _replayed(self) -> dict[str, Any]:
         """Return what the numbers of a replay say beside those of its run; a drift is told on stderr too."""
-        if self._choice.tape is None:
-            return {}
-        drift = self._stream.played.drift if isinstance(self._stream, Replay) else None
-        if drift is None:
-            return {"replayed": True}
-        warn(f"the replay drifted: {drift}")
-        told = {k: v[:DRIFT] if isinstance(v, str) else v for k, v in msgspec.to_builtins(drift).items()}
-        return {"replayed": True, "drift": redact_value(told, secrets=secrets())}
+        if self._choice.tape is None or self._stream is None:
+            return {"differences": self._differences} if self._differences else {}
+        return replayed(self._stream.played)
 
 
 def _abandoned(event: events.Event) -> events.Event:

@@ -7,9 +7,9 @@ Rules
   model is called.
 - Whatever happens, the view is closed with a static bundle, the conversation is released, and the log ends with `end`.
 - The run is left in `_agent` and in the variable of `-o`, also when it failed.
-- A run that ended in an error fails the cell; one that hit a limit does not, nor the replay of one that was interrupted: what there is,
-  is kept. Somebody's stop, of the kernel, by button or from elsewhere, ends the cell with AgentStopped when all that is done, so that
-  nothing behind it runs; a press at any moment of the cell counts, also when the run is over.
+- A run that ended in an error fails the cell, unless it is expected; one that hit a limit does not, nor the replay of one that was
+  interrupted: what there is, is kept. Somebody's stop, of the kernel, by button or from elsewhere, ends the cell with AgentStopped when
+  all that is done, so that nothing behind it runs; a press at any moment of the cell counts, also when the run is over.
 - A replay that drifts in the mode `auto` goes on live in the same view, and the button of a replay runs live in its place.
 - A run that failed without an answer is no turn of the conversation.
 - Turns that come from records of others are named before a model reads them; with nobody to see that, they need trust.
@@ -46,7 +46,7 @@ from .again import RunLive
 from .asking import either_asker, stdin_asker
 from .capture import bars
 from .cell import RERUN
-from .cellend import DRIFT, CellEnd
+from .cellend import CellEnd
 from .conversations import Turn, remarks
 from .driver import Driver
 from .failure import AgentCellError
@@ -58,10 +58,9 @@ from .notices import warn
 from .options import Options
 from .publish import publish
 from .relay import send
-from .rerun import Choice, as_sent, choose, mode, trusted, vouched
+from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
 from .streams import UntilDrift, Work
 
-__all__ = ["DRIFT", "UNSEEN", "CellRun"]
 UNSEEN = 1.0  # paints a second where nobody looks on; the last one counts
 
 
@@ -92,7 +91,10 @@ class CellRun(CellEnd):
             except AgentError as fault:
                 raise AgentCellError(self._refuse(fault), self._once("the run could not start")) from None
             self._finish(run)
-        if run.status == "error":
+        expected = self.options.expect
+        if expected and run.status not in (expected, "interrupted"):
+            raise AgentCellError(f"the run ended with status {run.status}, and --expect {expected} says otherwise", "")
+        if run.status == "error" and not expected:
             raise AgentCellError(run.reason or "the run ended in an error", self._once("the run failed") if run.reason else "")
         return run
 
@@ -114,12 +116,12 @@ class CellRun(CellEnd):
         wanted = mode("live" if options.live else options.rerun, self.cell)
         records = () if wanted == "live" else self.session.library.of(self.cell)
         attached = [self.session.shell.user_ns.get(name, name) for name in options.attach]
-        inputs = agent.inputs(prompt, attachments=attached, history=history)
+        given = agent.given(prompt, attachments=attached, history=history)
         permit = partial(trusting.permit, declined=self.session.declined, stdin=self.cell.stdin)
         can_ask = self._clicks is not None or self.cell.stdin
         placed = self.session.library.path(self.cell.sent) is not None
         try:
-            self._choice = choice = choose(wanted, records, agent, inputs, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
+            self._choice = choice = choose(wanted, records, agent, given, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
         except UsageError:
             self._stand_in(records)
             raise
@@ -140,7 +142,8 @@ class CellRun(CellEnd):
             return start(driver, None)
         if choice.tape.again(agent.tools):
             permit(partial(agent.offers, live=False))
-        return self._open(driver, agent.replay(choice.tape, check=False), agent, choice.badge)
+        replay = agent.replay(choice.tape, check=False, wish=wish(cell, options.compare))
+        return self._open(driver, replay, agent, choice.badge)
 
     def _stand_in(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Put the newest record in the turn of a cell that cannot be replayed, so that one problem is not one of every cell below."""

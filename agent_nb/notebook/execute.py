@@ -32,15 +32,18 @@ from nbclient.exceptions import CellControlSignal, CellExecutionError, CellTimeo
 from .. import launch
 from ..errors import UsageError
 from ..folder.trust import OPTION, VARIABLE
+from ..masks import Rule
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
 from .library import SENT
 from .metadata import lift, load, records, summaries
 from .notices import printable
 from .relay import STREAM
+from .rerun import RULES
 from .whereis import SESSION
 
 DEFAULT_KERNEL = "python3"
+HASH_SEED = "PYTHONHASHSEED"
 STARTS = 3  # attempts to start a kernel
 # `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before the standard library; here it comes
 # to its place (as IPython has it, before the installed packages) when the kernel is loaded.
@@ -174,6 +177,8 @@ def execute(
     stream: str = "",
     strict: bool = False,
     goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+    normalize: Sequence[Rule] = (),
+    zone: str = "",
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
@@ -181,7 +186,8 @@ def execute(
     again that this user has not signed, `trust_folder` lets the folder give keys and be obeyed in its policies; `timeout` is in seconds per
     cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
     runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say; `goes_on` says
-    after which failed cells the next one runs.
+    after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone` is the time zone of
+    the kernel ("": that of this machine).
     Raises UsageError when the file is no notebook or its kernel is not installed.
     """
     nb = _read(path)
@@ -189,9 +195,12 @@ def execute(
     where = path.resolve()
     client = Client(
         nb,
-        {HEADLESS: True, "notebook": str(where), "model": model, RERUN: rerun, "trust": trust, STREAM: stream},
+        {
+            HEADLESS: True, "notebook": str(where), "model": model, RERUN: rerun, "trust": trust, STREAM: stream,
+            **({RULES: msgspec.to_builtins(normalize)} if normalize else {}),
+        },
         on_cell,
-        environment=_environment(where, trust_folder, strict),
+        environment=_environment(where, trust_folder, strict, zone),
         goes_on=goes_on,
         kernel_name=_kernel(nb, kernel),
         timeout=timeout,
@@ -202,7 +211,7 @@ def execute(
     )
     with tempfile.TemporaryFile() as said:  # what the kernel process says is news only when it dies
         try:
-            asyncio.run(client.async_execute(stderr=said))
+            asyncio.run(client.async_execute(stdout=said, stderr=said))
         except CellExecutionError:
             pass  # it is among the failures
         except DeadKernelError:
@@ -217,9 +226,10 @@ def execute(
     return Outcome(nb, runs, client.failures, client.reached)
 
 
-def _environment(path: Path, trust_folder: bool, strict: bool) -> dict[str, str]:
-    """Return what is added to the environment of the kernel."""
-    return {SESSION: str(path), **({VARIABLE: OPTION} if trust_folder else {}), **({launch.STRICT: "1"} if strict else {})}
+def _environment(path: Path, trust_folder: bool, strict: bool, zone: str) -> dict[str, str]:
+    """Return what is added to the environment of the kernel; sets have one order, that of a hash seed of 0."""
+    wished = {VARIABLE: OPTION if trust_folder else "", launch.STRICT: "1" if strict else "", "TZ": zone}
+    return {SESSION: str(path), HASH_SEED: "0", **{name: value for name, value in wished.items() if value}}
 
 
 def _tail(file: IO[bytes], longest: int = 2000) -> str:

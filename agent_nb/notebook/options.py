@@ -19,11 +19,15 @@ from ..errors import UsageError
 from ..limits import Limits
 from ..models.keys import secrets
 from ..redact import redact_text
+from ..tools.base import Compare
 
 DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")
 Thoughts = Literal["show", "collapse", "hide"]
 MEMORIES = ("window", "summary")
+COMPARES: tuple[Compare, ...] = ("full", "text", "none")
+Expect = Literal["", "error", "limit"]
+EXPECTS: tuple[Expect, ...] = ("error", "limit")
 RERUNS = ("auto", "live", "replay")
 THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
 EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
@@ -57,6 +61,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""  # a file or address that another system's run is read from
     codec: str = ""
     follow: bool = False
+    compare: Compare = "full"
+    expect: Expect = ""
 
 
 def _flag(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: A002  (argparse's word)
@@ -86,6 +92,8 @@ OPTIONS = (
     _flag("--live", help="call the model, whatever was recorded"),
     _value("--rerun", choices=RERUNS,
            help="live: call the model; replay: play the record or fail; auto (the default): play it if nothing has changed"),
+    _value("--compare", choices=COMPARES, help="what of results that run again `test` compares: all of it (full, the default), text, none"),
+    _value("--expect", choices=EXPECTS, help="the run is to end so: the cell does not fail then, and fails if it ends otherwise"),
     _value("--approve", metavar="HOW", help="tools with effects: ask (the default), auto, deny, or a policy file"),
     _flag("--no-record", help="keep this run out of the notebook file"),
     _value("--view", choices=VIEWS, help="how the run is shown (default: auto)"),
@@ -116,7 +124,10 @@ LIMITS = {
     "max_turns": "turns", "max_calls": "tool_calls", "max_failures": "failures",
     "max_tokens": "tokens", "cost": "cost", "time": "seconds",
 }  # fmt: skip
-SAME = ("model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system", "memory", "source", "codec", "follow")
+SAME = (
+    "model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system", "memory", "source", "codec", "follow",
+    "compare", "expect",
+)  # fmt: skip
 SETTINGS = {
     "temperature": "temperature", "seed": "seed", "reasoning": "reasoning",
     "max_output": "max_tokens", "stop": "stop", "extra": "extra_body",

@@ -17,10 +17,9 @@ import contextvars
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from ..errors import AgentError, UsageError
+from ..errors import AgentError, NotReplayed, UsageError
 from ..events import Event
+from ..given import Given
 from ..inputs import changed, recorded_inputs
 from ..log import EventLog
 from ..models.keys import secrets
@@ -30,13 +29,13 @@ from ..record import KEY, MIME, NONE, events_of, run_record
 from ..redact import redact_value
 from ..run import Run
 from ..signing import intact, sign, user_key
+from ..strict import Wish
 from ..tape import TRUST, Tape
 from ..tools.base import current_call
 from . import executions
-from .notices import warn
 from .publish import publish
-from .rerun import NAMELESS, trusted
-from .summary import summary
+from .rerun import NAMELESS, trusted, wish
+from .summary import replayed, summary
 
 if TYPE_CHECKING:
     from ..stream import Stream
@@ -60,6 +59,7 @@ class Recorder:
         self._ordinal = self.execution.ordinal()
         self._record: Record | None = None  # that is played
         self._scripted = False
+        self._differences: list[str] = []  # from the record that would have been next
         self._context = contextvars.copy_context()
         if barred():
             self._play()
@@ -69,14 +69,16 @@ class Recorder:
         """Return the record of an ended run and its numbers, and keep the record for this kernel."""
         run = Run(log, cell=self.cell.id)
         if self._record is not None:
-            return dict(self._record), {**summary(run), "ordinal": self._ordinal, **self._drift()}
+            return dict(self._record), {**summary(run), "ordinal": self._ordinal, **replayed(self._stream.played)}
         made = run_record(
             log, cell=self.cell.id, source=self.execution.source, conversation=NONE, execution=self.execution.id, ordinal=self._ordinal,
             call=self._call,
         )  # fmt: skip
         record = self.session.sign(made) if self.session is not None else sign(made, user_key())
         self.library.keep(self.cell.key, record)
-        return record, {**summary(run), "ordinal": self._ordinal, **({"scripted": True} if self._scripted else {})}
+        scripted = {"scripted": True} if self._scripted else {}
+        differences = {"differences": self._differences} if self._differences else {}
+        return record, {**summary(run), "ordinal": self._ordinal, **scripted, **differences}
 
     def _hear(self, event: Event) -> None:
         if event.type == "end" and not event.span and not self.shown:
@@ -86,29 +88,23 @@ class Recorder:
         record, numbers = self.leave(self._stream.log)
         publish({MIME: record}, {KEY: numbers}, {}, False)  # alone it shows nothing
 
-    def _drift(self) -> dict[str, Any]:
-        drift = self._stream.played.drift
-        if drift is None:
-            return {"replayed": True}
-        warn(f"the replay drifted: {drift}")
-        return {"replayed": True, "drift": redact_value(msgspec.to_builtins(drift), secrets=secrets())}
-
     def _play(self) -> None:
         """Choose what plays in the place of the run."""
         asked = self._stream.asked
         assert asked is not None
         listed = self.library.of(self.cell)
         try:
-            self._record = self._take(begun_by(listed, self._call), asked.inputs)
+            self._record = self._take(begun_by(listed, self._call), asked.given.inputs)
             if self._record is None and listed:
-                raise UsageError(self._nothing(begun_by(listed, self._call), asked.inputs))
+                raise self._nothing(begun_by(listed, self._call), asked.given)
             if self._record is not None:
-                self._stream.play(self._tape(self._record))
+                self._stream.play(self._tape(self._record), wish(self.cell) or Wish())
             elif asked.scripted():
                 self._scripted = True
             else:
-                raise UsageError(self._nothing([], asked.inputs))
+                raise self._nothing([], asked.given)
         except AgentError as fault:
+            self._differences = list(getattr(fault, "differences", ()))
             self._stream.refuse(str(fault))
 
     def _take(self, listed: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
@@ -125,18 +121,20 @@ class Recorder:
             raise UsageError(TRUST)
         return tape
 
-    def _nothing(self, listed: Sequence[Record], inputs: Mapping[str, str]) -> str:
+    def _nothing(self, listed: Sequence[Record], given: Given) -> NotReplayed:
         """Say why nothing is played."""
         left = [r for r in listed if str(r["id"]) not in self.execution.played]
         known = inputs_of(left[0]) if left else None
+        names = changed(known, given.inputs) if known is not None else ()
         if known is not None:
-            why = f"the run differs from its record ({', '.join(changed(known, inputs)) or 'the record was changed'})"
+            why = f"the run differs from its record ({', '.join(names) or 'the record was changed'})"
         elif listed:
             why = f"all {len(listed)} recorded runs of this cell are played already"
         else:
             why = "this cell has no record of the run"
         unplaced = [] if self.library.path(self.cell.sent) is not None else [NAMELESS]
-        return " ".join([f"Nothing to replay: {why}.", *unplaced, ELSEWHERE.format(barred())])
+        words = " ".join([f"Nothing to replay: {why}.", *unplaced, ELSEWHERE.format(barred())])
+        return NotReplayed(words, redact_value(given.differences(events_of(left[0]), names), secrets=secrets()) if names else ())
 
 
 def begun(stream: Stream) -> Recorder | None:

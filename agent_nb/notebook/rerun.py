@@ -22,18 +22,23 @@ import msgspec
 
 from .. import launch
 from ..agent import Agent
-from ..errors import UsageError
+from ..errors import NotReplayed, UsageError
 from ..events import State
+from ..given import Given
+from ..masks import Rule
 from ..offline import ELSEWHERE, barred
 from ..ranking import started
-from ..record import NONE
+from ..record import NONE, events_of
 from ..signing import user_key
+from ..strict import Wish
 from ..tape import NOBODY, TRUST, Match, Tape, match
+from ..tools.base import Compare
 from .cell import RERUN, Cell
 from .conversations import named
 from .options import Options
 from .whereis import VARIABLE
 
+RULES = "normalize"  # what our runner sends: the patterns of the notebook's project
 MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
@@ -81,7 +86,7 @@ def choose(
     wanted: str,
     records: Sequence[Mapping[str, Any]],
     agent: Agent,
-    inputs: Mapping[str, str],
+    given: Given,
     *,
     trust: bool,
     can_ask: bool,
@@ -89,20 +94,30 @@ def choose(
 ) -> Choice:
     """Decide for one cell; `placed` says whether its notebook's file is known.
 
-    Raises UsageError in the mode `replay` without a match, and for foreign code with nobody to ask.
+    Raises NotReplayed in the mode `replay` without a match, and UsageError for foreign code with nobody to ask.
     """
     if wanted == "live":
         return Choice(Match(status="unrecorded"))
     own = [r for r in records if r.get("conversation") != NONE]  # the others are of runs that code in the cell began, or that it followed
-    found = match(own, inputs, statuses=("ok",) if wanted == "auto" else None)
+    found = match(own, given.inputs, statuses=("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
-            raise UsageError(" ".join([f"Nothing to replay: this cell is {found}.", *([] if placed else [NAMELESS]), _again()]))
+            differences = given.differences(events_of(own[0]), found.changed) if found.changed else []
+            words = [f"Nothing to replay: this cell is {found}.", *([] if placed else [NAMELESS]), _again()]
+            raise NotReplayed(" ".join(words), differences)
         return Choice(found)
     tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto")
     if not can_ask and tape.foreign(agent.tools):
         raise UsageError(TRUST)
     return Choice(found, tape, found.record)
+
+
+def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
+    """Return how strictly the replay of a cell's run is looked at, None where it is not a test; our runner sends what the project says."""
+    if not barred():
+        return None
+    sent = cell.sent.get(RULES)
+    return Wish(compare=compare, rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else ())
 
 
 def vouched(foreign: int, *, trust: bool, can_ask: bool) -> list[str | State]:

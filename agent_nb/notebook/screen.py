@@ -24,13 +24,12 @@ from ..run import Run
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
 from .cell import Cell, content_hash
-from .cellrun import DRIFT
 from .frontend import view_kind
 from .notices import warn
 from .options import Options
 from .publish import publish
 from .relay import send
-from .summary import summary
+from .summary import LONGEST, summary
 
 MOST = 20  # runs of one stream that are shown and recorded
 TIMES = ("ts", "chunks", "duration")  # of events that are stamped as they arrive
@@ -118,7 +117,7 @@ def drifted(log: EventLog, records: Sequence[Mapping[str, Any]]) -> dict[str, An
     record = next((r for r in records if r.get("id") == log.run), records[0])
     pairs = zip_longest(events_of(record), log)
     seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)
-    said = {name: encode_event(event).decode()[:DRIFT] if event else "" for name, event in (("recorded", before), ("fresh", now))}
+    said = {name: encode_event(event).decode()[:LONGEST] if event else "" for name, event in (("recorded", before), ("fresh", now))}
     return {"name": "the source", "seq": seq, **said}
 
 

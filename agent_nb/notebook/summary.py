@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from .. import events as ev
 from ..limits import AT, limit_in
+from ..models.keys import secrets
+from ..redact import redact_value
+from ..replay import Played
 from ..run import Run
+from .notices import warn
 
 VERSION = 1
+LONGEST = 2000  # characters of a text beside an output
+MOST = 50  # items of a list there
 
 
 def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
@@ -33,6 +41,27 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         **({"error": run.error} if run.error else {}),
         **({"limit": limit[:100]} if run.status == "limit" and (limit := limit_in(run.reason)) else {}),
     }
+
+
+def replayed(played: Played) -> dict[str, Any]:
+    """Return what the numbers of a replay say beside those of its run; a drift stands on stderr too."""
+    numbers: dict[str, Any] = {"replayed": True}
+    if played.drift is not None:
+        warn(f"the replay drifted: {played.drift}")
+        numbers["drift"] = _bounded(msgspec.to_builtins(played.drift))
+    if played.checked is not None:
+        checked = _bounded(msgspec.to_builtins(played.checked))
+        numbers |= {name: listed for name, listed in checked.items() if listed}
+    return numbers
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value without secrets, of texts and lists that fit into an output."""
+    if isinstance(value, dict):
+        return {k: _bounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_bounded(v) for v in value[:MOST]]
+    return redact_value(value, secrets=secrets())[:LONGEST] if isinstance(value, str) else value
 
 
 def line(numbers: dict[str, Any]) -> str:

@@ -14,99 +14,116 @@ Rules
 
 from __future__ import annotations
 
-import difflib
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..check import check
+from ..clock import is_zone
 from ..errors import MissingExtra
-from ..events import User
+from ..events import RunStart
 from ..folder.imports import find
-from ..ranking import ranked
+from ..given import lines
+from ..masks import PATTERN
+from ..ranking import ranked, started
 from ..record import NONE, events_of
 from ..signing import user_key
+from . import project
 from .cell_failure import Failure, title
-from .execute import OnCell, execute
+from .execute import OnCell, Outcome, execute
 from .metadata import load, records
 from .recording import begun_by
+from .report import Problem, Report
 from .transform import agent_cell, source_of
 
-LONGEST = 20  # lines of a difference
 PASSING = ("ok", "limit")  # how a recorded run may have ended
 Numbers = Mapping[str, Any]  # of a run, as its output names them
 Record = Mapping[str, Any]
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one notebook. `problems` are empty if it passed; `runs` and `scripted` count the runs that were replayed and those of
-    scripts without a record; `skipped`: why it ended before its last cell although nothing is wrong with it ("": it did not); `stale`:
-    recording it again would help."""
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a notebook is tested: `trust` lets code of records run again that this user has not signed, `trust_folder` lets the folder's
+    policies allow calls, `timeout` is in seconds per cell (None: none), `kernel` another one than the notebook's; `keep_going` goes on
+    after a failed cell of Python code, `strict_tools` fails where a tool changed whose result came from the record."""
 
-    notebook: str
-    problems: tuple[str, ...] = ()
-    runs: int = 0
-    scripted: int = 0
-    skipped: str = ""
-    stale: bool = False
-
-    @property
-    def ok(self) -> bool:
-        """Whether it passed, as far as it could run."""
-        return not self.problems
-
-    def __str__(self) -> str:
-        if self.skipped:
-            return f"{self.notebook}: skipped: {self.skipped}"
-        if self.ok:
-            return f"{self.notebook}: ok, {self._counts()}"
-        again = f"  To record it again: jupyter agent-nb run --live --inplace {shlex.quote(self.notebook)}"
-        lines = (f"  {line}" for p in self.problems for line in p.splitlines())
-        return "\n".join([f"{self.notebook}: failed", *lines, *([again] if self.stale else [])])
-
-    def _counts(self) -> str:
-        replayed = f"{self.runs} run{'' if self.runs == 1 else 's'} replayed"
-        return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
+    trust: bool = False
+    trust_folder: bool = False
+    timeout: float | None = None
+    kernel: str = ""
+    keep_going: bool = False
+    strict_tools: bool = False
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong, in lines; `stale`: recording again would help."""
-
-    text: str
-    stale: bool = True
+DEFAULTS = Options()
 
 
-def check_notebook(
-    path: Path, *, trust: bool = False, trust_folder: bool = False, timeout: float | None = None, kernel: str = "",
-    keep_going: bool = False, on_cell: OnCell = lambda *_: None,
-) -> Report:  # fmt: skip
+def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = lambda *_: None) -> Report:
     """Replay the notebook at `path` strictly and report. Raises UsageError if it is not a notebook or has no kernel."""
-    nb = load(path)
+    nb, began = load(path), time.monotonic()
+    recorded = records(nb)
     outcome = execute(
-        path, rerun="replay", strict=True, trust=trust, trust_folder=trust_folder, timeout=timeout, kernel=kernel, on_cell=on_cell,
-        goes_on=lambda cell: keep_going or agent_cell(source_of(cell)) is not None,
+        path, rerun="replay", strict=True, trust=options.trust, trust_folder=options.trust_folder, timeout=options.timeout,
+        kernel=options.kernel, on_cell=on_cell, normalize=project.rules(path), zone=_zone(recorded),
+        goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None,
     )  # fmt: skip
     # what the cells that did not run show is of another execution
     shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     needed = _needed(outcome.failures)
-    excused = outcome.reached if needed else len(nb["cells"])
-    key, recorded = user_key(), records(nb)
-    problems: list[Problem] = []
+    found = list(_problems(nb, recorded, shown, outcome, needed=needed))
+    wrong = [p for p in found if not p.warning or options.strict_tools]
+    if wrong or not needed:
+        wrong += [Problem(text=str(f), stale=False) for f in outcome.failures if needed or not f.cell]
+    replayed, scripted = (sum(bool(run.get(how)) for _, run in shown) for how in ("replayed", "scripted"))
+    masked, patterns = _masked(shown)
+    return Report(
+        notebook=str(path), problems=tuple(p.text for p in wrong), warnings=tuple(p.text for p in found if p not in wrong), runs=replayed,
+        scripted=scripted, skipped="" if wrong else needed, stale=any(p.stale for p in wrong), masked=masked, patterns=patterns,
+        unseen=tuple(dict.fromkeys(str(name) for _, run in shown for name in run.get("unseen") or ())), seconds=time.monotonic() - began,
+    )  # fmt: skip
+
+
+def _problems(
+    nb: Record, recorded: Mapping[str, Sequence[Record]], shown: Sequence[tuple[int, Numbers]], outcome: Outcome, *, needed: str
+) -> Iterator[Problem]:
+    """Yield what is wrong with the cells of a notebook; behind the one that `needed` an extra nothing must have run."""
+    excused, key = outcome.reached if needed else len(nb["cells"]), user_key()
     for number, cell in enumerate(nb["cells"], 1):
         listed = ranked(recorded.get(str(cell.get("id")), []), key)
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not needed]
-        problems += _cell(number, cell, listed, runs, failed, must=number <= excused)
-    if problems or not needed:
-        problems += [Problem(str(f), stale=False) for f in outcome.failures if needed or not f.cell]
-    replayed, scripted = (sum(bool(run.get(how)) for _, run in shown) for how in ("replayed", "scripted"))
-    return Report(
-        notebook=str(path), problems=tuple(p.text for p in problems), runs=replayed, scripted=scripted,
-        skipped="" if problems else needed, stale=any(p.stale for p in problems),
-    )  # fmt: skip
+        yield from _folded(_cell(number, cell, listed, runs, failed, must=number <= excused))
+
+
+def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems of a cell, those that begin with the same line once: runs in a loop tend to have the same."""
+    alike: dict[tuple[str, bool], list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault((problem.text.partition("\n")[0], problem.warning), []).append(problem)
+    for first, *others in alike.values():
+        head, line_end, rest = first.text.partition("\n")
+        more = f" (and {len(others)} more like it)" if others else ""
+        yield msgspec.structs.replace(first, text=f"{head}{more}{line_end}{rest}")
+
+
+def _masked(shown: Sequence[tuple[int, Numbers]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what was masked: by its kind, and by the patterns of the project."""
+    lines: dict[bool, list[str]] = {False: [], True: []}
+    for number, run in shown:
+        for rule, old, new in run.get("masked") or ():
+            lines[rule.startswith(PATTERN)].append(f"cell {number}, {rule}: {old!r} = {new!r}")
+    return tuple(lines[False]), tuple(lines[True])
+
+
+def _zone(recorded: Mapping[str, Sequence[Record]]) -> str:
+    """Return the name of the time zone in which the newest record of a notebook was made, "" where it names none that is known here."""
+    newest = max((r for listed in recorded.values() for r in listed), key=started, default={})
+    first = next(iter(events_of({**newest, "events": list(newest.get("events") or [])[:1]})), None)
+    place = first.settings.get("place") if isinstance(first, RunStart) else None
+    zone = place.get("zone") if isinstance(place, Mapping) else None
+    return zone if isinstance(zone, str) and is_zone(zone) else ""
 
 
 def _needed(failures: Sequence[Failure]) -> str:
@@ -134,7 +151,7 @@ def _cell(
     found += _code(number, cell, begun_by(listed), [r for r in runs if "ordinal" in r], must=must)
     yield from found
     said = "\n".join(p.text for p in found)
-    yield from (Problem(str(f), stale=False) for f in failed if f.message[:60] not in said)
+    yield from (Problem(text=str(f), stale=False) for f in failed if f.message[:60] not in said)
 
 
 def _agent_cell(
@@ -143,17 +160,33 @@ def _agent_cell(
     """Yield what is wrong with the run of an agent cell (None: it did not run, which it `must`)."""
     name = title(number, cell)
     if not listed:
-        yield Problem(f"{name}: there is no record")
+        yield Problem(text=f"{name}: there is no record")
         return
-    yield from (Problem(f"{name}: {problem}") for problem in check(listed[0]))
+    yield from (Problem(text=f"{name}: {problem}") for problem in check(listed[0]))
     if run is None:
-        yield from [Problem(f"{name}: it did not run", stale=False)] if must else []
+        yield from [Problem(text=f"{name}: it did not run", stale=False)] if must else []
     elif not run.get("replayed"):
-        yield Problem("\n".join([f"{name}: {run.get('error') or 'it was not replayed'}", *_prompts(cell, listed[0])]))
+        yield _not_replayed(name, run)
     elif drift := run.get("drift"):
         yield _drifted(name, drift)
-    elif run.get("status") not in PASSING and not run.get("imported"):  # a run of another system may end as it likes
-        yield Problem(f"{name}: the recorded run ended with status {run.get('status')}")
+    elif run.get("status") not in _expected(run) and not run.get("imported"):  # a run of another system may end as it likes
+        yield Problem(text=f"{name}: the recorded run ended with status {run.get('status')}")
+    yield from _changed(name, run or {})
+
+
+def _expected(run: Numbers) -> Sequence[Any]:
+    return (run["expect"],) if run.get("expect") else PASSING
+
+
+def _not_replayed(name: str, run: Numbers) -> Problem:
+    differences = run.get("differences")
+    return Problem(text="\n".join([f"{name}: {run.get('error') or 'it was not replayed'}", *(map(str, differences or ()))]))
+
+
+def _changed(name: str, run: Numbers) -> Iterator[Problem]:
+    """Yield what is not as it was recorded, beside the results."""
+    for change in run.get("changes") or ():
+        yield Problem(text=f"{name}: {change['text']}", warning=bool(change.get("warning")))
 
 
 def _code(
@@ -165,17 +198,19 @@ def _code(
         if drift := run.get("drift"):
             yield _drifted(name, drift)
         elif not (run.get("replayed") or run.get("scripted")):
-            yield Problem(f"{name}: {run.get('error') or 'a run was not replayed'}")
+            yield _not_replayed(name, run)
         elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
-            yield Problem(f"{name}: every call of a run was denied: {run['calls']} calls ({run['denied']} denied)", stale=False)
+            yield Problem(text=f"{name}: every call of a run was denied: {run['calls']} calls ({run['denied']} denied)", stale=False)
+        yield from _changed(name, run)
     begun = sum(bool(r.get("replayed")) for r in runs)
     if must and begun < len(listed):
-        yield Problem(f"{name}: {len(listed) - begun} of {len(listed)} recorded runs did not begin")
+        yield Problem(text=f"{name}: {len(listed) - begun} of {len(listed)} recorded runs did not begin")
 
 
 def _drifted(name: str, drift: Mapping[str, Any]) -> Problem:
-    sides = _lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
-    return Problem("\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)]))
+    how = drift.get("how")
+    sides = [f"{how}"] if how else lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
+    return Problem(text="\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)]))
 
 
 def _head(drift: Mapping[str, Any]) -> str:
@@ -190,16 +225,3 @@ def _why(drift: Mapping[str, Any]) -> list[str]:
     used = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")
     return [f'{name} runs again because it uses {used} of the notebook; @tool(effect="none") plays it from the record'] if used else []
-
-
-def _prompts(cell: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    """Return how the prompt has changed since it was recorded; nothing where `{{ }}` or no change make it moot."""
-    parts = agent_cell(source_of(cell))
-    said = next((e.content for e in events_of(record) if isinstance(e, User)), "")
-    body = (parts[1] if parts else "").strip()
-    return [] if "{{" in body or body == said.strip() else _lines(said.strip(), body)
-
-
-def _lines(before: str, after: str) -> list[str]:
-    found: Sequence[str] = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1))
-    return [*found[:LONGEST], *([f"… {len(found) - LONGEST} more lines"] if len(found) > LONGEST else [])]

@@ -20,6 +20,7 @@ from ..messages import ToolSpec
 from ..tool_events import meaning, progress_fields
 
 Effect = Literal["none", "kernel", "outside"]
+Compare = Literal["full", "text", "none"]
 _call: ContextVar[str] = ContextVar("agent_nb_call", default="")
 
 
@@ -164,6 +165,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `render` may return a mime bundle for people from the result value. `preview` may return text (a diff) of what a call would change;
     a ToolError it raises is the result of the call. `command`: the parameter that holds a shell command, if any
     (the globs of allow rules then do not match across shell operators). `grace`: seconds to clean up when it is stopped.
+    `compare`: what of the result of a call that runs again must be as in its record: all of it, its text, or nothing. `agent`: the agent
+    that the tool is, with its own `tools`.
     """
 
     spec: ToolSpec
@@ -179,6 +182,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     preview: Callable[[dict[str, Any], ToolContext], str] | None = None
     command: str = ""
     grace: float = 0.03
+    compare: Compare = "full"
+    agent: Any = None
 
     @property
     def name(self) -> str:

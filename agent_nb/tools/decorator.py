@@ -28,7 +28,7 @@ import msgspec
 from ..errors import UsageError
 from ..folder.imports import theirs
 from ..messages import ToolSpec
-from .base import Effect, Tool, ToolContext
+from .base import Compare, Effect, Tool, ToolContext
 
 F = TypeVar("F", bound=Callable[..., Any])
 Thread = Literal["worker", "main"]
@@ -49,6 +49,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     render: Render | None = None
     preview: Preview | None = None
     icon: str = ""
+    compare: Compare = "full"
 
 
 @overload
@@ -65,6 +66,7 @@ def tool(
     render: Render | None = None,
     preview: Preview | None = None,
     icon: str = "",
+    compare: Compare = "full",
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any) -> Any:
     """Declare a function as a tool; use it bare or with options.
@@ -73,6 +75,7 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
     outside); where nothing is said it is none, except that a replay runs functions again which use the notebook's variables.
     `timeout`: seconds (None: the runner's default, `math.inf`: no limit). `thread`: worker or main, for synchronous functions.
     `render(value)` returns a mime bundle for people, `preview(args, context)` a text of what a call would change.
+    `compare`: what of the result must be as in the record when `test` runs a call again: all of it (full), its text, or nothing (none).
     Raises UsageError for options or signatures that cannot be.
     """
     if side_effects:
@@ -149,6 +152,7 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
         render=declaration.render,
         preview=declaration.preview,
         icon=declaration.icon,
+        compare=declaration.compare,
     )
 
 

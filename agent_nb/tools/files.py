@@ -22,6 +22,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..errors import Cancelled, ToolError
+from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool
 from .paths import Place, check_new, is_private, locate, opened, parent
@@ -74,6 +75,7 @@ def read(
     """
     place = locate(context.folder, file)
     with os.fdopen(_open(place), "rb") as raw:
+        read_files.note(context.state, place, raw)
         text = io.TextIOWrapper(raw, encoding=_encoding(raw, place), errors="replace")
         return _excerpt(_Lines(text, context), offset, limit)
 

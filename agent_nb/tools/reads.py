@@ -81,11 +81,11 @@ class _Search:
             yield "self"
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
-        cells = list(_closure(function))
+        cells = list(closure(function))
         if function.__globals__.get("__name__") != MAIN:  # a wrapper of a library: only what it wraps can be the notebook's
             yield from (name for _, held in cells if is_a(held, _FUNCTIONS) for name in self.of(held))
             return
-        for name in _names(function.__code__):
+        for name in names(function.__code__):
             yield from self._resolved(name, function.__globals__)
         for name, held in cells:
             yield from self._value(name, held)
@@ -132,7 +132,7 @@ def is_a(value: Any, kinds: Any) -> bool:
     return issubclass(type(value), kinds)
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names(code: types.CodeType) -> Iterator[str]:
     """Yield the global names in a code object and in those inside it."""
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}  # a class body's
     for instruction in dis.get_instructions(code):
@@ -140,10 +140,11 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield instruction.argval
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from names(constant)
 
 
-def _closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+def closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the variables of a function's closure that are filled, with what they hold."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield name, cell.cell_contents

@@ -25,7 +25,7 @@ import msgspec
 
 from ..errors import Cancelled, ToolError
 from ..redact import Redaction
-from . import results
+from . import read_files, results
 from .approval import Approver
 from .base import Host, Outcome, Report, Tool, ToolContext, Update, current_call, enter_call
 from .execution import perform
@@ -80,6 +80,10 @@ class ToolRunner:
         self.redaction = redaction
         self._state: dict[str, Any] = {}
         self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
+
+    def files(self) -> dict[str, str]:
+        """Return the digests, by name, of the files that calls have read and that are the same now."""
+        return read_files.unchanged(self._state, self.folder)
 
     async def run(self, calls: Sequence[tuple[str, str, dict[str, Any], str]], report: Report) -> list[Outcome]:
         """Run `calls` (each a `Job` or a tuple like one) and return their outcomes in call order.

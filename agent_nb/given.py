@@ -1,0 +1,135 @@
+"""What the user gave a run, and in words how that differs from what a recorded run was given.
+
+Why beside the digests (`inputs`): they find a record. Whoever has changed something wants to read what.
+
+Rules
+- Values of both sides stand beside each other, as lines of a difference where they are texts; of the conversation the first turn that
+  differs is named, of an attachment its type and size.
+- A record says what it can: older ones name fewer values. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+
+from .events import Event, RunStart, User
+from .inputs import inputs_of, turns_of
+
+LONGEST = 20  # lines of a difference
+WORDS = 60  # characters that name a turn
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One prompt and all that decides about its run; `model` as it was asked for, `history` the runs before, oldest first."""
+
+    prompt: str
+    attachments: Sequence[Mapping[str, Any]] = ()
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = {}
+    history: Sequence[Sequence[Event]] = ()
+
+    @cached_property
+    def inputs(self) -> dict[str, str]:
+        """The digests, by the names of `inputs.INPUTS`."""
+        return inputs_of(**msgspec.structs.asdict(self))
+
+    @cached_property
+    def turns(self) -> list[str]:
+        """The digest of each run before, oldest first."""
+        return turns_of(self.history)
+
+    def differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
+        """Return lines that say how the inputs called `names` differ from those of a recorded run."""
+        start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
+        user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
+        return [line for name in names for line in _WORDS[name](self, start, user)]
+
+
+def _prompt(given: Given, start: RunStart, user: User) -> Iterator[str]:
+    if user.content.strip() != given.prompt.strip():
+        yield from lines(user.content.strip(), given.prompt.strip())
+    for number, (old, new) in enumerate(zip_longest(user.attachments, given.attachments), 1):
+        if old is None or new is None:
+            yield f"attachment {number} is {'new' if old is None else 'gone'}: {_size(new or old)}"
+        elif (old.get("media_type"), old.get("data")) != (new.get("media_type"), new.get("data")):
+            yield f"attachment {number} changed: {_size(old)} → {_size(new)}"
+
+
+def _size(attachment: Mapping[str, Any]) -> str:
+    try:
+        size = f", {len(base64.b64decode(str(attachment.get('data') or ''))):,} bytes"
+    except ValueError:
+        size = ""
+    return f"{attachment.get('media_type') or 'a file'}{size}"
+
+
+def _model(given: Given, start: RunStart, user: User) -> Iterator[str]:
+    old, new = str(start.settings.get("asked", start.model)), given.model
+    if "#" in new and old.partition("#")[0] == new.partition("#")[0]:  # a script's name goes with a digest of its words
+        yield f"model: the script {new.partition('#')[0]} says other words"
+    else:
+        yield f"model: {old or 'chosen by the environment'} → {new or 'chosen by the environment'}"
+
+
+def _tools(given: Given, start: RunStart, user: User) -> Iterator[str]:
+    yield f"tools: {', '.join(start.tools) or 'none'} → {', '.join(given.tools) or 'none'}"
+
+
+def _settings(given: Given, start: RunStart, user: User) -> Iterator[str]:
+    old, new = start.settings, given.settings
+    before, after = str(old.get("system") or ""), str(new.get("system") or "")
+    if before != after:
+        yield from ["system:", *lines(before, after)]
+    sampling = [value if isinstance(value, Mapping) else {} for value in (old.get("sampling"), new.get("sampling"))]
+    for name in sorted({*sampling[0], *sampling[1]}):
+        one, other = (_value(side.get(name)) for side in sampling)
+        if one != other:
+            yield f"{name}: {one} → {other}"
+    dialect = str(new.get("dialect") or "")
+    if dialect != str(old.get("asked_dialect", dialect if dialect == start.dialect else "")):
+        yield f"dialect: {old.get('asked_dialect') or start.dialect or 'that of the model'} → {dialect or 'that of the model'}"
+
+
+def _value(value: Any) -> str:
+    return "not set" if value is None else str(value)
+
+
+def _conversation(given: Given, start: RunStart, user: User) -> Iterator[str]:
+    known = start.settings.get("turns")
+    if not isinstance(known, list):
+        yield "conversation: the turns before this one are not those of the recording"
+        return
+    place = next((n for n, (old, new) in enumerate(zip_longest(known, given.turns)) if old != new), 0)
+    if place >= len(known):
+        words = "is new"
+    elif place >= len(given.turns):
+        words = "is missing"
+    else:
+        words = "is not what it was"
+    asked = (e.content for e in given.history[place] if isinstance(e, User) and not e.span) if place < len(given.history) else iter(())
+    first = " ".join(next(asked, "").split())[:WORDS]
+    named = f"turn {place + 1}{f' (“{first}”)' if first else ''}"
+    yield f"conversation: {named} {words}; recorded were {len(known)}, now {_turns(len(given.turns))}"
+
+
+def _turns(number: int) -> str:
+    return f"there {'is' if number == 1 else 'are'} {number}"
+
+
+_WORDS: Mapping[str, Callable[[Given, RunStart, User], Iterator[str]]] = {
+    "prompt": _prompt, "model": _model, "tools": _tools, "settings": _settings, "conversation": _conversation,
+}  # fmt: skip
+
+
+def lines(before: str, after: str) -> list[str]:
+    """Return the difference of two texts as lines, `LONGEST` at most."""
+    found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1))
+    return [*found[:LONGEST], *([f"… {len(found) - LONGEST} more lines"] if len(found) > LONGEST else [])]

@@ -1,0 +1,230 @@
+"""Whether a result is the same as in its record, strictly: what differs without a reason is a difference.
+
+Why beside `normal`: there a drift costs a run of the model, and doubt should not; a test must not overlook a change, nor see one where
+only the clock, the machine or the order of a set was another.
+
+Rules
+- Each side is read with what is known of its own run (`Side`): its time, its working folder and the one for temporary files. What is
+  known of one side says nothing of the other.
+- Masked: what tells the time of the run (`clock`), these folders, addresses in reprs, threads and tasks in reprs, numbers of cells, the
+  forms of `%time`, `%timeit` and tqdm, and what the notebook's project says (`Rule`). Other durations and rates are equal within a factor
+  of ten.
+- Sets compare sorted; a traceback counts by its last line and the cell's own frames, without the marks below a line.
+- Numbers and texts in JSON values are compared one by one; 1 and 1.0 are the same.
+- `Verdict.masked` names what was different and did not count, in pairs.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+
+from .clock import Span
+from .portable import SIGN, Home, canonical, digest
+from .tools.console import settled
+
+PATTERN = "pattern "  # begins the name of what the project masks
+FACTOR = 10.0
+LEAST = 1e-6  # below it a duration is as good as none
+LONGEST_SET = 20_000  # characters
+_DURATION = "‹duration›"
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "min": 60.0, "h": 3600.0}
+_NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_DECIMAL = r"(?P<number>\d+\.\d+(?:e[+-]?\d+)?)"
+_QUANTITIES = tuple(
+    re.compile(rf"(?<![\w.]){form}(?![\w])")
+    for form in (
+        r"(?P<hours>\d+):(?P<minutes>\d\d):(?P<number>\d\d\.\d+)",
+        rf"{_NUMBER} ?(?P<rate>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)",
+        rf"{_DECIMAL} ?(?P<rate>\w+/s)",
+        rf"{_NUMBER} ?(?P<unit>ns|µs|μs|us|ms)",
+        rf"{_DECIMAL} ?(?P<unit>s|sec|secs|seconds?|min|mins|minutes?|h|hours?)",
+    )
+)
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
+_TRACE = re.compile(
+    r"(?m)^[^\n]*Traceback \(most recent call last\):?[^\n]*\n(?P<frames>(?:[ \t>-][^\n]*\n|\n|(?:File|Cell)[ <][^\n]*\n)*)"
+)
+_FRAME = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
+_OWN = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
+_MARKS = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
+_ARROW, _LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$"), r"  \1"
+_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
+    ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
+    ("cell number", re.compile(r"ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
+    ("address", re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])"), "0x…"),
+    ("thread", re.compile(r"(?<=Thread\()((?:Thread-)?)\d*([^<>]*?,[^<>]*?) \d+(?=\)>)"), r"\1…\2 …"),
+    ("task", re.compile(r"(?<=<Task )(\w+ name='Task-)\d+"), r"\1…"),
+    ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
+    ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
+    ("time", re.compile(r"[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"), "… per loop"),
+    ("time", re.compile(r"(?m)^The slowest run took [^\n]*$"), "…"),
+    ("time", re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"), "[…]"),
+)
+_PATH = re.compile(rf"[/{SIGN}]|[A-Za-z]:[\\/]")
+_TEMPORARY = re.compile(r"‹temporary›([\\/])tmp[\w]{6,}")
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the notebook's project says is not compared: a pattern and what stands in its place."""
+
+    pattern: str
+    replace: str = "…"
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One of two runs: when it went on, its working folder and the folder for temporary files (`unnamed`; None: unknown)."""
+
+    span: Span
+    work: Any = None
+    temporary: Any = None
+
+
+def unnamed(folder: str) -> list[int | str]:
+    """Return what a folder's path is found by in a text: its length and its digest, without the user's home."""
+    hidden = _home().hide(folder)
+    return [len(hidden), digest(hidden)]
+
+
+def _home() -> Home:
+    return Home(os.path.expanduser("~"))
+
+
+def _found(folder: Any, text: str) -> str:
+    """Return the path that a text without the user's home has of a folder, "" if it has none."""
+    if not (isinstance(folder, list) and len(folder) == 2 and isinstance(folder[0], int) and folder[0] > 1):
+        return ""
+    parts = (text[m.start() : m.start() + folder[0]] for m in _PATH.finditer(text))
+    return next((part for part in dict.fromkeys(parts) if len(part) == folder[0] and digest(part) == folder[1]), "")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether two values are the same, and what was masked as (rule, recorded, now)."""
+
+    same: bool
+    masked: tuple[tuple[str, str, str], ...] = ()
+
+
+class _Read(msgspec.Struct):
+    """A value as it is compared: its form, the quantities in it, and what was taken out."""
+
+    form: Any = None
+    quantities: list[float] = []
+    masked: list[tuple[str, str]] = []
+
+
+def compare(recorded: Any, fresh: Any, before: Side, now: Side, rules: Sequence[Rule] = ()) -> Verdict:
+    """Compare two contents of results, texts or JSON values."""
+    patterns = tuple((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
+    old, new = _read(recorded, before, patterns), _read(fresh, now, patterns)
+    near = len(old.quantities) == len(new.quantities) and all(map(_near, old.quantities, new.quantities))
+    return Verdict(near and _text(old.form) == _text(new.form), tuple(_pairs(old.masked, new.masked)))
+
+
+def _text(form: Any) -> str:
+    try:
+        return canonical(form)
+    except (ValueError, RecursionError):
+        return str(form)
+
+
+def _near(one: float, other: float) -> bool:
+    small, large = sorted((max(one, LEAST), max(other, LEAST)))
+    return large <= small * FACTOR
+
+
+def _pairs(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield what differs of what was masked."""
+    for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
+        sides = ([text for rule, text in side if rule == name] for side in (old, new))
+        yield from ((name, one, other) for one, other in zip_longest(*sides, fillvalue="") if one != other)
+
+
+def _read(value: Any, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]]) -> _Read:
+    found = _Read(quantities=[], masked=[])
+    found.form = _walk(value, lambda text: _masked(text, side, patterns, found))
+    return found
+
+
+def _walk(value: Any, read: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return read(value)
+    if isinstance(value, Mapping):
+        return {str(k): _walk(v, read) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_walk(v, read) for v in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        text = read(str(value))
+        return value if text == str(value) else text
+    return value
+
+
+def _masked(text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Read) -> str:
+    text = settled(text) if "\r" in text else text
+    text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
+    for name, pattern, plain in patterns:
+        text = _replaced(text, name, pattern, plain, found)
+    text = _TRACE.sub(_frames, text)
+    text = _folders(text, side, found)
+    for name, pattern, plain in _RULES:
+        text = _replaced(text, name, pattern, plain, found)
+    text = _SET.sub(_sorted, text)
+    text, times = side.span.masked(text)
+    found.masked += [("clock", time) for time in times]
+    for pattern in _QUANTITIES:
+        text = pattern.sub(lambda match: _quantity(match, found), text)
+    return text.strip()
+
+
+def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found: _Read) -> str:
+    def put(match: re.Match[str]) -> str:
+        found.masked.append((name, match[0]))
+        return match.expand(plain)
+
+    return pattern.sub(put, text)
+
+
+def _folders(text: str, side: Side, found: _Read) -> str:
+    text = _home().hide(text)
+    for name, sought in (("working folder", side.work), ("temporary folder", side.temporary)):
+        if folder := _found(sought, text):
+            text = re.sub(rf"{re.escape(folder)}(?![\w-])", f"‹{name.split()[0]}›", text)
+            found.masked.append((name, folder))
+    return _replaced(text, "temporary folder", _TEMPORARY, r"‹temporary›\1tmp…", found)
+
+
+def _sorted(match: re.Match[str]) -> str:
+    """Return a set in the order of its items' text, anything else as it is."""
+    try:
+        value = ast.literal_eval(match[0])
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return match[0]
+    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else match[0]
+
+
+def _frames(match: re.Match[str]) -> str:
+    """Return a traceback without the frames of other code, and without the marks and numbers of its lines."""
+    own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN.match(frame))
+    return f"Traceback\n{_ARROW.sub(_LINE, _MARKS.sub('', own))}"
+
+
+def _quantity(match: re.Match[str], found: _Read) -> str:
+    parts = match.groupdict()
+    number = float(parts["number"])
+    if rate := parts.get("rate"):
+        found.quantities.append(number)
+        return f"{_DURATION} {rate}"
+    if parts.get("hours") is not None:
+        number += int(parts["hours"]) * 3600 + int(parts["minutes"]) * 60
+    unit = parts.get("unit") or "s"
+    factor = next((seconds for name, seconds in _SECONDS.items() if unit.startswith(name)), 1.0)
+    found.quantities.append(number * factor)
+    return _DURATION

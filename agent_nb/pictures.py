@@ -1,0 +1,62 @@
+"""Whether two pictures show the same.
+
+Why: a figure that is drawn again is rarely the same file. What counts is what a person sees.
+
+Rules
+- The same: the same size, and at most one pixel of a hundred whose red, green, blue or opacity is off by more than 16 of 255.
+- Pictures are a stranger's: they are opened only up to `LARGEST` pixels, and what cannot be opened counts by its bytes.
+- Pillow is optional; without it pictures of one size are not compared, which is said.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import msgspec
+
+TYPES = ("image/png", "image/jpeg")
+LARGEST = 40_000_000  # pixels
+OFF = 16  # of 255
+SHARE = 0.01
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What is different, in words ("": nothing), and why it could not be seen ("": it was)."""
+
+    difference: str = ""
+    unseen: str = ""
+
+
+def compare(recorded: Any, fresh: Any) -> Comparison:
+    """Compare two pictures in base64, None where there is none."""
+    if recorded == fresh:
+        return Comparison()
+    if not isinstance(recorded, str) or not isinstance(fresh, str):
+        return Comparison("a picture is missing" if recorded else "there is a picture")
+    try:
+        from PIL import Image
+    except ImportError:
+        return Comparison(unseen="pictures are compared with Pillow: pip install pillow")
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(recorded))) as old, Image.open(io.BytesIO(base64.b64decode(fresh))) as new:
+            return _compared(old, new)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return Comparison("it cannot be opened and is not the same file")
+
+
+def _compared(old: Any, new: Any) -> Comparison:
+    from PIL import ImageChops
+
+    if old.size != new.size:
+        return Comparison(f"it is {new.size[0]} × {new.size[1]} pixels, not {old.size[0]} × {old.size[1]}")
+    pixels = old.size[0] * old.size[1]
+    if pixels > LARGEST:
+        return Comparison(unseen=f"a picture of {pixels:,} pixels is too large to be compared")
+    bands = ImageChops.difference(old.convert("RGBA"), new.convert("RGBA")).split()
+    most = bands[0]
+    for band in bands[1:]:
+        most = ImageChops.lighter(most, band)
+    off = sum(most.histogram()[OFF + 1 :])
+    return Comparison(f"{off / pixels:.1%} of its pixels differ" if off > SHARE * pixels else "")

@@ -1,0 +1,151 @@
+"""What a test looks at when it plays a record: results more strictly than a replay elsewhere, and what stands behind the inputs.
+
+Why one place: a cell, `await agent(…)` and a sub-agent's call are held to the same.
+
+Rules
+- Results of calls that run again are compared by `masks` and `pictures`, as far as the tool and the cell wish (`Compare`). Records that
+  do not say where they were made are compared as elsewhere (`normal`).
+- A changed tool is a warning where its result came from the record: what it would give now is not known. Everything else is a fault: an
+  agent that is a tool and was changed, a file that was read and is another one, a call that ran and that the policy denies.
+- A file that is gone is not compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from . import masks, pictures
+from .behind import Behind, behind, changed, place, unseen
+from .clock import Span
+from .events import End, Result, RunStart
+from .masks import Rule, Side
+from .normal import normal
+from .tape import Tape
+from .tools.base import Compare, Outcome, Tool
+from .tools.policy import Policy
+from .tools.read_files import content_hash
+from .tools.toolset import Toolset
+
+AGENT = {"model": "its model", "settings": "its settings", "tools": "its tools"}
+TOOL = {"schema": "its parameters or its description", "code": "its code"}
+ORDER: tuple[Compare, ...] = ("full", "text", "none")
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """How strictly the results of a run are compared: what the cell says, and the patterns of the notebook's project."""
+
+    compare: Compare = "full"
+    rules: tuple[Rule, ...] = ()
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not as it was recorded. `warning`: the result may be the same."""
+
+    text: str
+    warning: bool = False
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it: the changes, what was masked as (rule, recorded, now), and what was not looked into."""
+
+    changes: tuple[Change, ...] = ()
+    masked: tuple[tuple[str, str, str], ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+class Strict:
+    """Checks the replay of one tape."""
+
+    def __init__(self, tape: Tape, wish: Wish, toolset: Toolset, policy: Policy, folder: str) -> None:
+        self._tape, self._wish, self._toolset, self._policy, self._folder = tape, wish, toolset, policy, folder
+        start = next((e for e in tape.events if isinstance(e, RunStart) and not e.span), RunStart())
+        self._recorded: Mapping[str, Any] = start.settings.get("behind") or {}
+        self._place = start.settings.get("place")
+        self._began = time.time()
+        self._now: Behind = behind(toolset, folder)
+        self._masked: list[tuple[str, str, str]] = []
+        self._unseen: set[str] = set()
+
+    def difference(self, tool: Tool, recorded: Sequence[Any], result: Result, content: Any, outcome: Outcome) -> str | None:
+        """Return how the result of a call differs, in words ("": its text does), None where it does not; `recorded` are its contents."""
+        wish = max(tool.compare, self._wish.compare, key=ORDER.index)
+        if wish == "none":
+            return None
+        if not any(self._same(one, content) for one in recorded):
+            return ""
+        return self._pictures(result, outcome) if wish == "full" else None
+
+    def checked(self, ran: Sequence[str]) -> Checked:
+        """Return what is to be said after the replay; the calls `ran` again."""
+        changes = tuple(self._changes(set(ran)))
+        passed = (*sorted(self._unseen), *(f"the code of {name}" for name in unseen(self._toolset, self._folder)))
+        return Checked(changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed)
+
+    def _same(self, recorded: Any, content: Any) -> bool:
+        sides = self._sides()
+        if sides is None:
+            return normal(recorded) == normal(content)
+        verdict = masks.compare(recorded, content, *sides, self._wish.rules)
+        self._masked += verdict.masked if verdict.same else ()
+        return verdict.same
+
+    def _sides(self) -> tuple[Side, Side] | None:
+        """Return what is known of the recorded run and of this one; None where the record does not say."""
+        if not isinstance(self._place, Mapping) or not self._tape.events:
+            return None
+        first, last = self._tape.events[0].ts, self._tape.events[-1].ts
+        return _side(self._place, first, last), _side(place(self._folder), self._began, time.time())
+
+    def _pictures(self, result: Result, outcome: Outcome) -> str | None:
+        for kind in pictures.TYPES:
+            found = pictures.compare((result.display or {}).get(kind), (outcome.display or {}).get(kind))
+            self._unseen |= {found.unseen} if found.unseen else set()
+            if found.difference:
+                return f"the picture: {found.difference}"
+        return None
+
+    def _changes(self, ran: set[str]) -> Iterator[Change]:
+        yield from self._tools(ran)
+        for event in self._tape.events:
+            if isinstance(event, End) and isinstance(files := (event.extra or {}).get("files"), Mapping):
+                yield from self._files(files)
+        yield from self._denied(ran)
+
+    def _tools(self, ran: set[str]) -> Iterator[Change]:
+        played = {(self._tape.below(call.span), call.name) for call in self._tape.ran() if call.call_id not in ran}
+        parts: dict[tuple[str, str], list[str]] = {}
+        for name, part, agents in changed(self._recorded, self._now):
+            if part != "code" or (agents, name) in played:
+                parts.setdefault((name, agents), []).append(part)
+        for (name, agents), found in parts.items():
+            called = f"{'' if found[0] in TOOL else 'the agent '}`{name}`{f' of the agent {agents}' if agents else ''}"
+            what = " and ".join((TOOL | AGENT)[part] for part in found)
+            yield Change(text=f"{called} changed since the recording: {what}", warning=found[0] in TOOL)
+
+    def _files(self, files: Mapping[str, Any]) -> Iterator[Change]:
+        for name, digest in files.items():
+            now = content_hash(self._folder, str(name))
+            if not now:
+                self._unseen.add(f"the file {name}, which is not here")
+            elif now != digest:
+                yield Change(text=f"the file {name} changed since the run read it")
+
+    def _denied(self, ran: set[str]) -> Iterator[Change]:
+        for call in self._tape.ran():
+            tool, agent = self._tape.tool_of(call, self._toolset), self._tape.agent_of(call.span, self._toolset)
+            if call.call_id in ran or tool is None:
+                continue
+            verdict, reason = (self._policy if agent is None else agent.policy()).judge(tool, self._tape.arguments(call))
+            if verdict == "deny":
+                why = f": {reason}" if reason else ""
+                yield Change(text=f"the policy denies `{call.name}` (call {call.call_id}), which ran when it was recorded{why}")
+
+
+def _side(found: Mapping[str, Any], began: float, ended: float) -> Side:
+    zone, offset = found.get("zone"), found.get("offset")
+    span = Span(began, ended, zone if isinstance(zone, str) else "", offset if isinstance(offset, int) else 0)
+    return Side(span=span, work=found.get("work"), temporary=found.get("temporary"))

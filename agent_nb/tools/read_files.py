@@ -1,0 +1,51 @@
+"""Which files the calls of a run have read, as digests.
+
+Why: a result that came of a file is another one when the file has changed, and its record must not pass for the new one.
+
+Rules
+- A file counts as it was at the read, and only if it is the same at the end of the run: what the run itself changed, or two reads that
+  differ, say nothing.
+- Files larger than `LARGEST` are not hashed. Names are below the notebook's folder and go through `paths` again whenever they are opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from typing import Any
+
+from ..errors import ToolError
+from .paths import Place, locate, opened
+
+LARGEST = 64_000_000  # bytes
+_STATE = "files read"
+
+
+def note(state: dict[str, Any], place: Place, raw: io.BufferedReader) -> None:
+    """Keep the digest of a file that is read, open at its beginning, in the `state` of the calls (`ToolContext`)."""
+    found = state.setdefault(_STATE, {})
+    name, digest = "/".join(place.parts), _hashed(raw)
+    found[name] = digest if found.get(name, digest) == digest else ""
+
+
+def unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
+    """Return the digests, by name, of the files that were read and are the same now."""
+    return {name: digest for name, digest in sorted(state.get(_STATE, {}).items()) if digest and digest == content_hash(folder, name)}
+
+
+def content_hash(folder: str, name: str) -> str:
+    """Return the digest of a file below `folder`, "" if it cannot be read or is too large."""
+    try:
+        with os.fdopen(opened(locate(folder, name)), "rb") as raw:
+            return _hashed(raw)
+    except (ToolError, OSError):
+        return ""
+
+
+def _hashed(raw: io.BufferedReader) -> str:
+    if os.fstat(raw.fileno()).st_size > LARGEST:
+        return ""
+    digest = hashlib.file_digest(raw, "sha256").hexdigest()[:16]
+    raw.seek(0)
+    return digest

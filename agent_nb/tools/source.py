@@ -1,0 +1,256 @@
+"""What the code of a tool is, as one digest: its function and what that uses of the notebook and its folder.
+
+Why: a replay plays the result of a tool from the record. Whoever changes the tool must hear that its result is that of another one.
+
+Rules
+- Source text, never bytecode, which differs from Python to Python: dedented, without comments and blank lines, docstrings through
+  `cleandoc`. What `@tool(compare=…)` says is left out.
+- From a function on, what it names counts too: functions, classes, wrapped functions, closures with the constants in them, and modules,
+  as long as they are of `__main__` or of a file below the notebook's folder.
+- It stops at installed packages, the standard library, our own tools and functions without source: these are `unseen`, by name.
+- Nothing is run or imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import io
+import sys
+import textwrap
+import tokenize
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..portable import digest
+from .reads import MAIN, closure, is_a, names
+
+_SITES = ("site-packages", "dist-packages")
+_OURS = __name__.partition(".")[0]
+_CONSTANT = (bool, int, float, complex, str, bytes, type(None))
+_LONGEST = 200  # characters of a constant
+_LEFT_OUT = "compare"  # option of `@tool`
+
+
+class Code(msgspec.Struct, frozen=True):
+    """The digest of a tool's code ("": nothing of it can be seen), and the names of what was not looked into."""
+
+    digest: str = ""
+    unseen: tuple[str, ...] = ()
+
+
+def code_of(function: Any, folder: str | Path) -> Code:
+    """Return what can be seen of a function in `__main__` and below `folder`."""
+    search = _Search(Path(folder).resolve())
+    search.add(function, "")
+    return Code(digest(sorted(set(search.texts))) if search.texts else "", tuple(sorted(search.unseen)))
+
+
+class _Search:
+    """Walks from one function to all that it names; each is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.texts: list[str] = []
+        self.unseen: set[str] = set()
+        self._folder = folder
+        self._met: list[Any] = []
+
+    def add(self, value: Any, name: str) -> None:
+        """Add the text of `value`, which is called `name`, and of what it names."""
+        if any(value is met for met in self._met):
+            return
+        self._met.append(value)
+        for kinds, add in self._kinds:
+            if is_a(value, kinds):
+                add(value, name)
+                return
+        if (inner := inspect.getattr_static(value, "__wrapped__", None)) is not None:
+            self.add(inner, name)
+        elif callable(value) and self._seen(type(value)):
+            self._class(type(value))
+
+    @property
+    def _kinds(self) -> tuple[tuple[Any, Callable[[Any, str], None]], ...]:
+        return (
+            (functools.partial, self._partial),
+            (types.MethodType | staticmethod | classmethod, lambda value, name: self.add(value.__func__, name)),
+            (property, self._property),
+            (types.FunctionType, self._function),
+            (type, lambda value, name: self._class(value)),
+            (types.ModuleType, self._module),
+            (types.BuiltinFunctionType, self._stop),
+        )
+
+    def _partial(self, value: Any, name: str) -> None:
+        self.add(value.func, name)
+        for bound in (*value.args, *value.keywords.values()):
+            self._constant(bound)
+
+    def _property(self, value: Any, name: str) -> None:
+        for part in filter(None, (value.fget, value.fset)):
+            self.add(part, name)
+
+    def _function(self, function: types.FunctionType, name: str) -> None:
+        wrapped = function.__dict__.get("__wrapped__")
+        if not self._seen(function):
+            (self._stop if wrapped is None else self.add)(function if wrapped is None else wrapped, name)
+            return
+        text = source(function)
+        if not text:
+            self.unseen.add(name or function.__qualname__)
+            return
+        self.texts.append(text)
+        for called in sorted(set(names(function.__code__))):
+            if called in function.__globals__:
+                self._named(called, function.__globals__[called], text)
+        for called, held in closure(function):
+            self._constant(held)
+            self._named(called, held, text)
+        for path in self._imports(text):
+            self._file(path)
+        if wrapped is not None:
+            self.add(wrapped, name)
+
+    def _named(self, name: str, value: Any, text: str) -> None:
+        if is_a(value, types.ModuleType) and self._seen(value):
+            for attribute in sorted(_attributes(text, name)):
+                found = inspect.getattr_static(value, attribute, None)
+                self._constant(found)
+                self.add(found, f"{name}.{attribute}")
+        elif is_a(value, types.ModuleType):
+            self.unseen |= {f"{value.__name__}.{attribute}" for attribute in _attributes(text, name)} or {value.__name__}
+        else:
+            self.add(value, name)
+
+    def _class(self, made: type) -> None:
+        if not self._seen(made):
+            self._stop(made, made.__name__)
+            return
+        for base in made.__bases__:
+            if base is not object:
+                self.add(base, base.__name__)
+        for name, member in sorted(type.__dict__["__dict__"].__get__(made).items()):
+            if is_a(member, types.FunctionType | staticmethod | classmethod | property | type):
+                self.add(member, f"{made.__name__}.{name}")
+            elif not name.startswith("__"):
+                self._constant(member)
+
+    def _module(self, module: types.ModuleType, name: str) -> None:
+        if self._seen(module) and module.__file__:
+            self._file(Path(module.__file__))
+        else:
+            self.unseen.add(name)
+
+    def _file(self, path: Path) -> None:
+        try:
+            self.texts.append(plain(path.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError):
+            self.unseen.add(path.name)
+
+    def _imports(self, text: str) -> Iterator[Path]:
+        """Yield the files of the folder that a function imports when it runs."""
+        for node in ast.walk(_parsed(text)):
+            asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            asked += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+            for module in asked:
+                place = self._folder.joinpath(*module.split("."))
+                files = (place.with_suffix(".py"), place / "__init__.py")
+                yield from [f for f in files if f.is_file()][:1]
+
+    def _seen(self, value: Any) -> bool:
+        """Return whether `value` is the notebook's or the folder's."""
+        module = value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)
+        if module == MAIN:
+            return True
+        if not isinstance(module, str) or module.partition(".")[0] == _OURS:
+            return False
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if not isinstance(file, str):
+            return False
+        path = Path(file).resolve()
+        return path.is_relative_to(self._folder) and not any(part in _SITES for part in path.parts)
+
+    def _stop(self, value: Any, name: str) -> None:
+        module, called = getattr(value, "__module__", None), getattr(value, "__qualname__", None) or name
+        if module != "builtins" and called:
+            self.unseen.add(f"{module}.{called}" if isinstance(module, str) else str(called))
+
+    def _constant(self, value: Any) -> None:
+        if is_a(value, _CONSTANT):
+            self.texts.append(repr(value)[:_LONGEST])
+
+
+def source(function: types.FunctionType) -> str:
+    """Return the text of a function as it counts, "" where there is none."""
+    try:
+        return plain(inspect.getsource(function))
+    except (OSError, TypeError, IndentationError, SyntaxError):
+        return ""
+
+
+def plain(text: str) -> str:
+    """Return a source text without what does not count."""
+    text = textwrap.dedent(text)
+    tree = _parsed(text)
+    lines = _without_comments(text)
+    for node in sorted(_replaced(tree), key=lambda pair: pair[0].lineno, reverse=True):
+        where, instead = node
+        first, last = where.lineno - 1, (where.end_lineno or where.lineno) - 1
+        head = lines[first].encode()[: where.col_offset].decode(errors="replace")
+        tail = lines[last].encode()[where.end_col_offset or 0 :].decode(errors="replace")
+        lines[first : last + 1] = [head + instead + tail]
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _without_comments(text: str) -> list[str]:
+    lines = text.splitlines()
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start
+                lines[row - 1] = lines[row - 1][:column]
+    except (tokenize.TokenError, SyntaxError):  # a lambda in the middle of a statement
+        pass
+    return lines
+
+
+def _replaced(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
+    """Yield the expressions that stand as another text, or as none."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                yield first.value, repr(inspect.cleandoc(first.value.value))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from ((d, _decorator(d)) for d in node.decorator_list if isinstance(d, ast.Call) and _options(d) != d.keywords)
+
+
+def _options(call: ast.Call) -> list[ast.keyword]:
+    return [k for k in call.keywords if k.arg != _LEFT_OUT]
+
+
+def _decorator(call: ast.Call) -> str:
+    """Return a decorator without the option that does not count."""
+    options = _options(call)
+    bare = ast.Call(func=call.func, args=call.args, keywords=options)
+    return ast.unparse(bare if options or call.args else call.func)
+
+
+def _attributes(text: str, name: str) -> set[str]:
+    """Return the attributes of a name that a text uses."""
+    return {
+        node.attr for node in ast.walk(_parsed(text))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    }  # fmt: skip
