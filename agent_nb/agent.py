@@ -260,6 +260,8 @@ class Agent:
         from .tools.standing import STANDING
 
         outgoing.check(self.model.name, self.tools.specs, self.settings, redaction)
+        if (check := getattr(self.model, "check_dialect", None)) is not None:
+            check(native=self.dialect.native)
         start, policy = getattr(self.model, "start", None), self.policy()
         foreign = any(isinstance(note, events.State) and note.kind == "foreign_turns" for note in notes)
         approver = Approver(policy, ask, None if foreign else STANDING)

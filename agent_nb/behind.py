@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 from .clock import here
@@ -63,9 +64,7 @@ def _tool(tool: Tool, folder: str) -> dict[str, str]:
 
 
 def _own(tool: Tool) -> bool:
-    import inspect
-
-    module = getattr(inspect.unwrap(tool.invoke), "__module__", None)
+    module = getattr(unwrap(tool.invoke), "__module__", None)
     return isinstance(module, str) and module.partition(".")[0] == _OURS
 
 

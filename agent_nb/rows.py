@@ -30,12 +30,28 @@ def since(began: float, ts: float) -> float | None:
     return round(ts - began, 3) if began and ts else None
 
 
+class _Models:
+    """The models of runs and of the agents below them that are tools."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], str] = {}
+
+    def add(self, event: e.Event) -> None:
+        """Take the model that a run names at its beginning."""
+        if isinstance(event, e.RunStart):
+            self._known[event.run, event.span] = event.model
+
+    def of(self, event: e.Event) -> str:
+        """Return the model that an event belongs to, "" where none is named."""
+        return self._known.get((event.run, event.span)) or self._known.get((event.run, ""), "")
+
+
 class CallRow:
     """One tool call: what was asked for, decided, and came of it. `seconds` from the run's start, `waited` and `duration` in seconds."""
 
-    def __init__(self, call: e.Call, place: Place, began: float) -> None:
+    def __init__(self, call: e.Call, place: Place, began: float, model: str = "") -> None:
         self.run, (self.cell, self.notebook), self.turn, self.seq, self.ts = call.run, place, call.turn, call.seq, call.ts
-        self.seconds = since(began, call.ts)
+        self.seconds, self.model = since(began, call.ts), model
         self.call_id, self.name, self.args = call.call_id, call.name, call.args
         self.status = self.decision = self.by = ""
         self.waited: float | None = None
@@ -71,9 +87,9 @@ _CALL = {e.Approval: CallRow.approval, e.Started: CallRow.started, e.Progress: C
 class TurnRow:
     """One model turn; times in seconds (`seconds` from the run's start), counts of tokens None while unknown."""
 
-    def __init__(self, event: e.Event, place: Place, began: float) -> None:
+    def __init__(self, event: e.Event, place: Place, began: float, model: str = "") -> None:
         self.run, (self.cell, self.notebook), self.turn, self.ts, self.duration = event.run, place, event.turn, event.ts, 0.0
-        self.seconds = since(began, event.ts)
+        self.seconds, self.model = since(began, event.ts), model
         self.requests = self.calls = self.failed = 0
         self.thought = ""
         self.said = Answer()
@@ -182,10 +198,12 @@ def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:
     rows: list[CallRow] = []
     by_id: dict[tuple[str, str], CallRow] = {}
     began: dict[str, float] = {}
+    models = _Models()
     for event in log:
         start = began.setdefault(event.run, event.ts)
+        models.add(event)
         if isinstance(event, e.Call):
-            rows.append(CallRow(event, places.get(event.run, NOWHERE), start))
+            rows.append(CallRow(event, places.get(event.run, NOWHERE), start, models.of(event)))
             by_id[event.run, event.call_id] = rows[-1]
             continue
         handler = _CALL.get(type(event))
@@ -199,13 +217,15 @@ def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
     """Return one row per model turn of each run; events before the first turn belong to none."""
     rows: dict[tuple[str, int], TurnRow] = {}
     began: dict[str, float] = {}
+    models = _Models()
     for event in log:
         start = began.setdefault(event.run, event.ts)
+        models.add(event)
         if event.turn <= 0:
             continue
         row = rows.get((event.run, event.turn))
         if row is None:
-            row = rows[event.run, event.turn] = TurnRow(event, places.get(event.run, NOWHERE), start)
+            row = rows[event.run, event.turn] = TurnRow(event, places.get(event.run, NOWHERE), start, models.of(event))
         row.duration = max(row.duration, event.ts - row.ts)
         row.said.add(event)
         handler = _TURN.get(type(event))

@@ -110,6 +110,15 @@ class Scripted:
         """The name with a digest of the script: a changed script is another model."""
         return f"{self.name}#{hashlib.sha256(msgspec.json.encode(self.turns)).hexdigest()[:16]}"
 
+    def check_dialect(self, *, native: bool) -> None:
+        """Raise UsageError for a script of native calls in a dialect that is text (not `native`), where they would be overlooked."""
+        number = next((n for n, turn in enumerate(self.turns, 1) if turn.calls), 0)
+        if number and not native:
+            raise UsageError(
+                f'Turn {number} of {self.name} has `calls:`, which only the dialect native has. Ask for it: Scripted(…, dialect="native"), '
+                "or -d native; or write the call as text of the dialect."
+            )
+
     def start(self) -> Scripted:
         """Return the same script from its first turn, for one run."""
         return Scripted(self.turns, self.name, delay=self.delay, dialect=self.dialect)

@@ -18,6 +18,7 @@ import atexit
 import os
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,10 +34,11 @@ from .. import launch
 from ..errors import UsageError
 from ..folder.trust import OPTION, VARIABLE
 from ..masks import Rule
+from ..record import MIME
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
 from .library import SENT
-from .metadata import lift, load, records, summaries
+from .metadata import drop_unbegun, lift, load, records, summaries
 from .notices import printable
 from .relay import STREAM
 from .rerun import RULES
@@ -92,6 +94,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._environment = environment
         self._proof = ""
         self._starting: dict[str, Any] = {}
+        self._asked: dict[str, Any] = {}  # the cells that were executed, by the id of the request
         self._records = records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
@@ -126,10 +129,29 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                 cell_id = self._cell.get("id")
                 sent = {**self._sent, SENT: self._records.get(cell_id, []), PROOF: self._proof}
                 metadata = {**(metadata or {}), "cellId": cell_id, OURS: sent}
-            return plain(msg_type, content, parent, header, metadata)
+            made = plain(msg_type, content, parent, header, metadata)
+            if msg_type == "execute_request" and self._cell is not None:
+                self._asked[made["header"]["msg_id"]] = self._cell
+            return made
 
         client.session.msg = msg
+        heard = client.iopub_channel.get_msg
+
+        async def get_msg(*args: Any, **options: Any) -> Any:
+            found = await heard(*args, **options)
+            self._late(found)
+            return found
+
+        client.iopub_channel.get_msg = get_msg
         return client
+
+    def _late(self, message: Mapping[str, Any]) -> None:
+        """Put a record that comes after the end of its cell into that cell's outputs, as front ends do; nbclient drops it."""
+        cell = self._asked.get(message["parent_header"].get("msg_id", ""))
+        if cell is None or cell is self._cell or message["header"]["msg_type"] != "display_data":
+            return
+        if MIME in message["content"].get("data", {}):
+            cell.outputs.append(nbformat.v4.output_from_msg(message))
 
     def place(self) -> tuple[int, Any]:
         """Return the number and the cell where the execution stands."""
@@ -190,7 +212,7 @@ def execute(
     the kernel ("": that of this machine).
     Raises UsageError when the file is no notebook or its kernel is not installed.
     """
-    nb = _read(path)
+    nb, began = _read(path), time.time()
     prepare(nb)
     where = path.resolve()
     client = Client(
@@ -223,6 +245,8 @@ def execute(
     numbers = {cell.get("id"): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in summaries(nb)]
     lift(nb)
+    if rerun == "live":
+        drop_unbegun(nb, {str(cell.get("id")) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
 
 

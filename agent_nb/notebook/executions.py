@@ -4,8 +4,8 @@ Why: a run of Python code belongs to the cell that began it. What it is found by
 one cell may ask the same thing twice.
 
 Rules
-- The execution is a context variable, set before a cell's code runs: tasks and `asyncio.to_thread` inherit it. A thread without it belongs
-  to the cell that runs, or ran last.
+- The execution is a context variable, set before a cell's code runs: tasks and `asyncio.to_thread` inherit it. A thread belongs to the
+  execution that started it; one of which that is not known, to the cell that runs, or ran last.
 - Where the extension is not loaded, the request that the kernel handles says which cell it is.
 - Code that a tool runs inside a cell belongs to that cell's execution.
 """
@@ -65,7 +65,7 @@ class Executions:
 
     def current(self) -> Execution:
         """Return the execution that the running code belongs to."""
-        found = _current.get()
+        found = _current.get() or _threads.get(threading.current_thread())
         if found is not None:
             return found
         asked, code = request(self._shell())
@@ -82,6 +82,18 @@ class Executions:
         return Execution(self._cells.current(self._shell(), line, body))
 
 
+_threads: weakref.WeakKeyDictionary[threading.Thread, Execution] = weakref.WeakKeyDictionary()
+_plain_start = threading.Thread.start
+
+
+def _start(thread: threading.Thread) -> None:
+    """Start a thread, and note which execution does."""
+    found = _current.get() or _threads.get(threading.current_thread())
+    if found is not None:
+        _threads[thread] = found
+    _plain_start(thread)
+
+
 _known: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 
 
@@ -93,6 +105,8 @@ def of(shell: Any) -> Executions:
 def install(shell: Any) -> None:
     """Hear of every cell of a shell; doing so twice changes nothing."""
     found = of(shell)
+    if threading.Thread.start is not _start:
+        threading.Thread.start = _start  # type: ignore[method-assign, assignment]  # threads inherit no contexts
     if found.begin not in shell.events.callbacks.get(_EVENT, ()):
         shell.events.register(_EVENT, found.begin)
         found.begin()
@@ -101,5 +115,7 @@ def install(shell: Any) -> None:
 def uninstall(shell: Any) -> None:
     """Hear of no more cells."""
     found = of(shell)
+    if threading.Thread.start is _start:
+        threading.Thread.start = _plain_start  # type: ignore[method-assign]
     if found.begin in shell.events.callbacks.get(_EVENT, ()):
         shell.events.unregister(_EVENT, found.begin)

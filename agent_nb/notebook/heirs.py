@@ -29,7 +29,7 @@ HOMELESS = "~"  # no id of a cell has it
 
 def renumbered(cells: Sequence[Mapping[str, Any]], runs: Mapping[str, Sequence[AnyRecord]]) -> dict[str, list[AnyRecord]]:
     """Return the runs by the ids that their cells have. Those whose id another cell has, and no cell their text, get an id of none."""
-    texts = {str(c["id"]): content_hash(*parts) for c in cells if c.get("id") and (parts := _agent(c)) is not None}
+    texts = {str(c["id"]): content_hash(*(_agent(c) or ("", source_of(c)))) for c in cells if c.get("id") and c.get("cell_type") == "code"}
     loose = sorted((i for i, listed in runs.items() if listed and not _made_of(listed, texts.get(i))), key=lambda i: _place(i, runs[i]))
     wanting = [cell for cell, text in texts.items() if not _made_of(runs.get(cell, ()), text)]
     moved: dict[str, str] = {}
@@ -49,7 +49,7 @@ def _agent(cell: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def _made_of(listed: Sequence[Mapping[str, Any]], text: str | None) -> bool:
     """Return whether a cell of this text made one of the runs; those that it only followed do not count."""
-    return text is not None and any(r.get("source") == text and r.get("conversation") != "" for r in listed)
+    return text is not None and any(r.get("source") == text and (r.get("conversation") != "" or r.get("execution")) for r in listed)
 
 
 def _newest(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

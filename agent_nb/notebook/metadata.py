@@ -22,17 +22,19 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from ..errors import UsageError
 from ..portable import payload_key, sha256
-from ..ranking import kept
-from ..record import BUTTON, KEY, LIVE, MIME, VERSION, attach, detach, payload_keys, published
+from ..ranking import kept, started
+from ..record import BUTTON, KEY, LIVE, MIME, NONE, VERSION, attach, detach, payload_keys, published
 from ..signing import mine as signed
 from ..signing import user_key
+from .cell import content_hash
 from .heirs import inherited, leaving, renumbered
+from .transform import agent_cell, source_of
 
 FORGET = "forget"
 FORGOTTEN = "forgotten"
@@ -65,6 +67,19 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, forgotten, mine)
     _refer(nb, runs)
     return True
+
+
+def drop_unbegun(nb: dict[str, Any], cells: Collection[str], since: float) -> None:
+    """Take out the records of runs that Python code began, of those of the `cells` whose code began none after `since` (epoch seconds)."""
+    mine = nb["metadata"].get(KEY) or {}
+    runs = _runs(mine)
+    for cell in runs.keys() & cells:
+        begun = [r for r in runs[cell] if r.get("execution") and r.get("conversation") == NONE]
+        if begun and all(started(r) < since for r in begun):
+            runs[cell] = [r for r in runs[cell] if r not in begun]
+    if mine:
+        left = {cell: listed for cell, listed in runs.items() if listed}
+        nb["metadata"][KEY] = _written(left, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine)
 
 
 def settle(nb: dict[str, Any]) -> int:
@@ -102,12 +117,16 @@ def strip(nb: dict[str, Any]) -> int:
 
 
 def summaries(nb: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return (cell id, the numbers of `summary.summary`) of every run shown in the outputs, in the order of the notebook."""
-    found = []
+    """Return (cell id, the numbers of `summary.summary`) of every run shown in the outputs, in the order of the notebook.
+
+    A run that ended after its cell names that cell.
+    """
+    found, present = [], {str(c.get("id")) for c in _cells(nb)}
     for cell, output in _outputs(nb):
         numbers = (output.get("metadata") or {}).get(KEY)
         if isinstance(numbers, dict) and "run" in numbers:
-            found.append((str(cell.get("id", "")), numbers))
+            made = numbers.get("cell")
+            found.append((made if isinstance(made, str) and made in present else str(cell.get("id", "")), numbers))
     return found
 
 
@@ -227,13 +246,22 @@ def _outputs(nb: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any
 def _unlifted(nb: dict[str, Any], *, index: bool = False) -> Runs:
     """Return the records that are still in outputs."""
     found: Runs = {}
-    places = {id(c): f"#{i}" for i, c in enumerate(nb.get("cells", []))}
+    places = {str(c.get("id") or f"#{i}"): c for i, c in enumerate(_cells(nb))}
+    numbers = {id(c): key for key, c in places.items()}
     for cell, output in _outputs(nb):
-        key = cell.get("id") or (places[id(cell)] if index else "")
+        key = cell.get("id") or (numbers.get(id(cell), "") if index else "")
         value = published(output)
         if key and _sound(value):
-            found.setdefault(key, []).append(value)
+            found.setdefault(_maker(cell, value, places) or key, []).append(value)
     return found
+
+
+def _maker(cell: dict[str, Any], record: dict[str, Any], cells: Mapping[str, Any]) -> str:
+    """Return the id of the cell whose code began a run that ended while `cell` ran, "" if that is `cell` itself, or gone."""
+    made = record.get("cell")
+    if not record.get("execution") or made == cell.get("id") or made not in cells:
+        return ""
+    return "" if record.get("source") == content_hash(*(agent_cell(source_of(cell)) or ("", source_of(cell)))) else str(made)
 
 
 def _forgotten(nb: dict[str, Any], *saved: Any) -> list[str]:

@@ -69,7 +69,7 @@ class Recorder:
         """Return the record of an ended run and its numbers, and keep the record for this kernel."""
         run = Run(log, cell=self.cell.id)
         if self._record is not None:
-            return dict(self._record), {**summary(run), "ordinal": self._ordinal, **replayed(self._stream.played)}
+            return dict(self._record), {**summary(run), **self._place, **replayed(self._stream.played)}
         made = run_record(
             log, cell=self.cell.id, source=self.execution.source, conversation=NONE, execution=self.execution.id, ordinal=self._ordinal,
             call=self._call,
@@ -78,7 +78,12 @@ class Recorder:
         self.library.keep(self.cell.key, record)
         scripted = {"scripted": True} if self._scripted else {}
         differences = {"differences": self._differences} if self._differences else {}
-        return record, {**summary(run), "ordinal": self._ordinal, **scripted, **differences}
+        return record, {**summary(run), **self._place, **scripted, **differences}
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        """What says to which cell and which of its runs the numbers belong: it may have ended before the run."""
+        return {"ordinal": self._ordinal, **({"cell": self.cell.id} if self.cell.id else {})}
 
     def _hear(self, event: Event) -> None:
         if event.type == "end" and not event.span and not self.shown:

@@ -164,7 +164,7 @@ class _Search:
 
     def _seen(self, value: Any) -> bool:
         """Return whether `value` is the notebook's or the folder's."""
-        module = value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)
+        module = _module_of(value)
         if module == MAIN:
             return True
         if not isinstance(module, str) or module.partition(".")[0] == _OURS:
@@ -176,7 +176,7 @@ class _Search:
         return path.is_relative_to(self._folder) and not any(part in _SITES for part in path.parts)
 
     def _stop(self, value: Any, name: str) -> None:
-        module, called = getattr(value, "__module__", None), getattr(value, "__qualname__", None) or name
+        module, called = _module_of(value), getattr(value, "__qualname__", None) or name
         if module != "builtins" and called:
             self.unseen.add(f"{module}.{called}" if isinstance(module, str) else str(called))
 
@@ -185,10 +185,17 @@ class _Search:
             self.texts.append(repr(value)[:_LONGEST])
 
 
+def _module_of(value: Any) -> Any:
+    """Return the name of the module where a value was made; what a wrapper says of itself is that of what it wraps."""
+    if is_a(value, types.FunctionType):
+        return value.__globals__.get("__name__")
+    return value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)
+
+
 def source(function: types.FunctionType) -> str:
     """Return the text of a function as it counts, "" where there is none."""
     try:
-        return plain(inspect.getsource(function))
+        return plain(inspect.getsource(function.__code__))  # of a function it would be that of what it wraps
     except (OSError, TypeError, IndentationError, SyntaxError):
         return ""
 

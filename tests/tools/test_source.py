@@ -1,0 +1,160 @@
+"""What of a tool's code counts."""
+
+import importlib
+import sys
+import textwrap
+
+import pytest
+
+from agent_nb.tools.source import code_of, plain
+
+MODULE = """
+import json
+import functools
+
+RATE = 3
+
+def helper(n):
+    return n * RATE_OF(n)
+
+def RATE_OF(n):
+    return 3
+
+def double(n):
+    '''Double it.'''
+    return helper(n)
+
+def wrapped(function):
+    @functools.wraps(function)
+    def inner(*args):
+        return function(*args)
+    return inner
+
+@wrapped
+def around(n):
+    return n + 1
+
+def adder(n):
+    def add(x):
+        return x + n
+    return add
+
+class Shape:
+    def area(self):
+        return 1
+
+def area():
+    return Shape().area()
+
+def dumped(n):
+    return json.dumps(n)
+
+def late(n):
+    import other_of_the_folder
+    return other_of_the_folder.x
+
+bound = functools.partial(helper, 3)
+"""
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "other_of_the_folder.py").write_text("x = 1\n")
+
+    def load(*changes):
+        text = MODULE
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "tools_of_the_folder.py").write_text(text)
+        sys.modules.pop("tools_of_the_folder", None)
+        importlib.invalidate_caches()
+        sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+        try:
+            import linecache
+
+            linecache.checkcache()
+            return importlib.import_module("tools_of_the_folder")
+        finally:
+            sys.dont_write_bytecode = before
+
+    yield load
+    sys.modules.pop("tools_of_the_folder", None)
+
+
+def digest(load, tmp_path, name, *changes):
+    return code_of(getattr(load(*changes), name), tmp_path).digest
+
+
+CHANGES = {
+    "its body": ("double", ("return helper(n)", "return helper(n) + 1")),
+    "a helper": ("double", ("return n * RATE_OF(n)", "return n * RATE_OF(n) + 1")),
+    "a helper of a helper": ("double", ("return 3", "return 4")),
+    "its docstring": ("double", ("Double it.", "Double the number.")),
+    "a wrapped function": ("around", ("return n + 1", "return n + 2")),
+    "a wrapper": ("around", ("return function(*args)", "return function(*args) or 0")),
+    "a method of a class it uses": ("area", ("return 1", "return 2")),
+    "the function of a partial": ("bound", ("return n * RATE_OF(n)", "return n + RATE_OF(n)")),
+    "a bound argument": ("bound", ("helper, 3", "helper, 4")),
+}
+NO_CHANGES = {
+    "a comment": ("double", ("return helper(n)", "return helper(n)  # so\n    # and so")),
+    "blank lines": ("double", ("'''Double it.'''\n", "'''Double it.'''\n\n\n")),
+    "the indentation of its docstring": ("double", ("'''Double it.'''", "'''\n        Double it.\n        '''")),
+    "a function it does not use": ("double", ("return n + 1", "return n + 2")),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_it_counts(what, load, tmp_path):
+    name, change = CHANGES[what]
+    assert digest(load, tmp_path, name) != digest(load, tmp_path, name, change)
+
+
+@pytest.mark.parametrize("what", NO_CHANGES)
+def test_it_does_not_count(what, load, tmp_path):
+    name, change = NO_CHANGES[what]
+    assert digest(load, tmp_path, name) == digest(load, tmp_path, name, change)
+
+
+def test_a_closure_counts_with_its_constants(load, tmp_path):
+    module = load()
+    one, same, other = (code_of(module.adder(n), tmp_path).digest for n in (1, 1, 2))
+    assert one == same != other
+
+
+def test_a_module_that_is_imported_when_it_runs_counts(load, tmp_path):
+    before = digest(load, tmp_path, "late")
+    (tmp_path / "other_of_the_folder.py").write_text("x = 2\n")
+    assert digest(load, tmp_path, "late") != before
+    assert "other_of_the_folder" not in sys.modules
+
+
+def test_it_stops_at_the_standard_library_and_says_so(load, tmp_path):
+    assert code_of(load().dumped, tmp_path).unseen == ("json.dumps",)
+
+
+def test_nothing_outside_the_folder_is_looked_into(load, tmp_path):
+    found = code_of(load().double, tmp_path / "elsewhere")
+    assert (found.digest, found.unseen) == ("", ("tools_of_the_folder.double",))
+
+
+def test_packages_installed_in_the_folder_are_not_looked_into(tmp_path, load):
+    module = load()
+    inside = tmp_path / "site-packages"
+    inside.mkdir()
+    module.__file__ = str(inside / "tools_of_the_folder.py")
+    assert code_of(module.double, tmp_path).digest == ""
+
+
+def test_how_a_tool_is_compared_does_not_count():
+    text = "@tool(effect='none'{})\ndef f(n):\n    return n\n"
+    assert plain(text.format("")) == plain(text.format(", compare='none'"))
+    assert plain("@tool\ndef f(): pass") == plain("@tool(compare='text')\ndef f(): pass")
+    assert plain(text.format("")) != plain(text.format(", timeout=3"))
+
+
+def test_a_function_in_a_function_is_dedented():
+    text = "def f(n):\n    return n\n"
+    assert plain(textwrap.indent(text, "    ")) == plain(text)
