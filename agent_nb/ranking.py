@@ -4,7 +4,8 @@ Why one place: whoever can write into a notebook can write any time into a recor
 push them out.
 
 Rules
-- The user's own records (`signing.mine`) come before those of others, whatever times they name; among equals the newest start comes first.
+- The user's own records (`signing.mine`), and under `test` those of signers, come before those of others, whatever times they name; among
+  equals the newest start comes first.
 - A start that is no time, or lies in the future, counts as the oldest; `TOLERANCE` is for clocks that differ.
 - Of a cell the newest `KEPT` executions stay, each with all its runs; a record that names none is one of its own. Records of others never
   push out the user's own, but the newest execution of them always finds room: it may be what a colleague has just recorded.
@@ -13,10 +14,10 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from .signing import mine
+from .signing import intact, mine
 
 KEPT = 3
 TOLERANCE = 300.0  # s
@@ -40,9 +41,9 @@ def newest(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: (started(record), _claimed(record)), reverse=True)
 
 
-def ranked(records: Iterable[Record], key: bytes) -> list[Record]:
-    """Return records in the order in which they count for the user whose key this is."""
-    return sorted(newest(records), key=lambda record: mine(record, key), reverse=True)
+def ranked(records: Iterable[Record], key: bytes, signed: Collection[str] = ()) -> list[Record]:
+    """Return records in the order in which they count for the user whose key this is; `signed`: the hashes of those of signers."""
+    return sorted(newest(records), key=lambda r: mine(r, key) or (bool(signed) and r.get("hash") in signed and intact(r)), reverse=True)
 
 
 def kept(records: Iterable[Record], key: bytes) -> list[Record]:

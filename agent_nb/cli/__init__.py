@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import AgentError, UsageError
-from . import converting, doctor, executing, git, reading, records, serving, trusting
+from . import converting, doctor, executing, git, reading, records, serving, signing, trusting
 from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
 
 EPILOG = """\
@@ -82,6 +82,8 @@ COMMANDS: dict[str, tuple[Command, Describe]] = {
     "git-merge": (git.git_merge, git.git_merge_options),
     "pack": (records.pack, file_options),
     "strip": (records.strip, records.strip_options),
+    "sign": (signing.sign, signing.sign_options),
+    "trust": (signing.trust, signing.trust_options),
     "trust-folder": (trusting.trust_folder, trusting.trust_folder_options),
     "doctor": (doctor.doctor, doctor.doctor_options),
 }

@@ -88,10 +88,15 @@ def test(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no model is called"""
     from ..notebook.report import Report, builtins, junit, summary
     from ..notebook.testing import Options, check_notebook
+    from ..signers import known
 
+    signers = known(arguments.signers)
+    for signer in signers:
+        if signer.problem:
+            complain(f"the signer {signer.name} does not count: {signer.problem}")
     options = Options(
         trust=arguments.trust_record, trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel,
-        keep_going=arguments.keep_going, strict_tools=arguments.strict_tools,
+        keep_going=arguments.keep_going, strict_tools=arguments.strict_tools, signers=signers,
     )  # fmt: skip
 
     def one(path: Path, on_cell: Any) -> Report:
@@ -118,6 +123,8 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `test`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
     trust_option(sub)
+    trusted = "trust what these people have signed, too (an OpenSSH allowed_signers file; see `trust` and `sign`)"
+    sub.add_argument("--signers", default="", metavar="FILE", help=trusted)
     kernel_options(sub)
     sub.add_argument("--keep-going", action="store_true", help="go on after a failed cell of Python code, too")
     sub.add_argument("--strict-tools", action="store_true", help="fail where a tool changed whose result came from the record")

@@ -23,6 +23,7 @@ from .notices import printable
 
 LONGEST = 2000  # characters of an argument or preview
 PATIENCE = 1.0  # s for the front end to make ready for clicks after the first widgets of a kernel, or for the view to show the question
+CLIPPED = "more characters]"
 ATTEMPTS = 3
 ANSWERS = {
     "y": Decision(True, by="stdin"),
@@ -135,17 +136,18 @@ def put(question: Question) -> Decision | None:
 def wording(question: Question) -> str:
     """Return the question as text."""
     lines = [f"The agent wants to call {printable(question.name)}:"]
-    lines += [f"  {printable(name)} = {_shown(value)}" for name, value in question.args.items()]
+    lines += [f"  {printable(name)} = {shown(value)}" for name, value in question.args.items()]
     if question.preview:
         lines.append(_clip(printable(question.preview)))
     always = "" if question.exact else f", [a]lways {printable(question.name)} in this run, or until the [k]ernel restarts"
     return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return an argument as text that people read, bounded."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return _clip(printable(text)).replace("\n", "\n    ")
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} [… {len(text) - LONGEST} more characters]"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} [… {len(text) - LONGEST} {CLIPPED}"

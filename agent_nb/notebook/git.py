@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import countersign
 from ..collect import records
 from ..compare import items
 from ..errors import UsageError
@@ -80,6 +81,7 @@ def merge(base: Path, ours: Path, theirs: Path) -> bool:
 def _merged(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     """Return the merged notebook, or None when git finds a conflict outside the records."""
     kept = _three_way(*(metadata.records(nb) for nb in (base, ours, theirs)))
+    signatures = countersign.merged(*((nb.get("metadata") or {}).get(KEY) for nb in (ours, theirs)))
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for name, nb in (("ours", ours), ("base", base), ("theirs", theirs)):
@@ -93,7 +95,7 @@ def _merged(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) 
         except ValueError:
             return None
     if kept:
-        nb.setdefault("metadata", {})[KEY] = {"version": VERSION, "runs": kept}
+        nb.setdefault("metadata", {})[KEY] = {"version": VERSION, "runs": kept, countersign.SIGNATURES: signatures}
         metadata.lift(nb)
     return _dump(nb)
 

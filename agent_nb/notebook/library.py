@@ -38,6 +38,7 @@ from .whereis import served_path, session_path, told_path
 FRESH = 5.0  # seconds for which the answer of a Jupyter server holds
 SILENCE = 60.0  # seconds without asking again, when no Jupyter server knew this kernel
 SENT = "runs"  # what our runner sends: the records of the cell
+SIGNED = "signed"  # what `test` sends: the hashes of those that a signer has signed
 
 
 class File(msgspec.Struct, frozen=True):
@@ -80,7 +81,8 @@ class Library:
 
     def of(self, cell: Cell) -> list[Mapping[str, Any]]:
         """Return the records of a cell in the order in which they count."""
-        return self._known([*newest(self._made.get(cell.key, [])), *ranked(self._elsewhere(cell), user_key())])
+        elsewhere = ranked(self._elsewhere(cell), user_key(), countersigned(cell.sent))
+        return self._known([*newest(self._made.get(cell.key, [])), *elsewhere])
 
     def owns(self, record: Mapping[str, Any]) -> bool:
         """Return whether this kernel made a record, or this user."""
@@ -149,6 +151,12 @@ class Library:
         for record in found:
             by_id.setdefault(str(record.get("id", "")), record)
         return [record for run, record in by_id.items() if run not in self._gone]
+
+
+def countersigned(sent: Mapping[str, Any]) -> frozenset[str]:
+    """Return the hashes of the records that a signer has signed, as our runner sent them."""
+    listed = sent.get(SIGNED)
+    return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
 
 
 def _occurrence(cell: Cell) -> int:

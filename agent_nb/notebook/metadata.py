@@ -13,6 +13,7 @@ Rules
 - A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Cells that were split, merged or numbered anew: `heirs`.
 - `%agent forget` leaves the ids of runs in its output (`FORGET`): these are taken out, wherever they stand. Digests of the ids stay
   in the metadata (`FORGOTTEN`), because a front end sends what it loaded until it is loaded again.
+- What people have signed (`countersign`) stays as long as the record it is about.
 - A notebook with metadata of a newer version is left as it is. What is no record is left where it is.
 """
 
@@ -26,6 +27,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from .. import countersign
 from ..errors import UsageError
 from ..portable import payload_key, sha256
 from ..ranking import kept, started
@@ -64,7 +66,7 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
     if not runs and not forgotten and mine is None:
         return False
-    metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, forgotten, mine)
+    metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, forgotten, mine, previous)
     _refer(nb, runs)
     return True
 
@@ -210,8 +212,8 @@ def _either(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]
     return one if signed(one, key) and not signed(other, key) else other
 
 
-def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any) -> dict[str, Any]:
-    """Return our metadata: the runs, their payloads once, what is gone and forgotten, and what else stood there."""
+def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any, previous: Any) -> dict[str, Any]:
+    """Return our metadata: the runs, their payloads and signatures once, what is gone and forgotten, and what else stood there."""
     payloads: dict[str, Any] = {}
     stored: Runs = {}
     for cell, listed in sorted(runs.items()):
@@ -221,8 +223,9 @@ def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any) 
             bare, own = detach(record)
             stored[cell].append(bare)
             payloads |= {k: v for k, v in own.items() if k in needed and (k not in payloads or payload_key(v) == k)}
-    rest = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in ("payloads", "gone", FORGOTTEN)}
-    optional = {"payloads": dict(sorted(payloads.items())), "gone": gone, FORGOTTEN: forgotten}
+    signatures = countersign.merged(previous, mine, hashes={str(r.get("hash", "")) for listed in stored.values() for r in listed})
+    optional = {"payloads": dict(sorted(payloads.items())), countersign.SIGNATURES: signatures, "gone": gone, FORGOTTEN: forgotten}
+    rest = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in optional}
     return {**rest, "version": VERSION, "runs": stored, **{k: v for k, v in optional.items() if v}}
 
 

@@ -27,9 +27,11 @@ from ..ranking import ranked
 from ..record import log_of
 from ..redact import redact_text
 from ..run import Run
+from ..signers import known
 from ..signing import signed_by, user_key
 from ..view.bundle import bundle
 from ..view.safe import output
+from . import review
 from .metadata import load
 from .page import page
 
@@ -148,13 +150,16 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """
     problems: list[str] = []
     remarks: list[str] = []
-    key, hidden = user_key(), secrets()
-    for item in records(load(path)):
+    key, hidden, signers = user_key(), secrets(), known()
+    nb = load(path)
+    cells = {str(cell.get("id", "")): cell for cell in nb["cells"] if isinstance(cell, dict)}
+    for item in records(nb):
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
         found = [*check(item.record), *(f"a secret in {s}" for s in secrets_in(item.record, None, lambda text: _secrets(text, hidden)))]
         problems += [f"{where}: {problem}" for problem in found]
         who = _signer(item.record, key)
         (problems if signed and who != "signed by you" else remarks).append(f"{where}: {who}")
+        remarks += [f"{where}: {said}" for said in review.remarks(nb, cells.get(item.cell, {}), item.record, signers)]
     return problems, remarks
 
 

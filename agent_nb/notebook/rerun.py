@@ -7,7 +7,7 @@ Rules
   else it goes live; where a replay drifts, it goes on live.
 - A kernel that was started to be strict only replays, and so does one with AGENT_NB_RERUN=replay, whatever else is asked for. Below that
   our runner stands above the cell, and the cell above the environment.
-- Trust can be given from outside the notebook only (`--trust-record`).
+- Trust can be given from outside the notebook only: `--trust-record` for all records, `test` for those that a signer has signed.
 - Code of a record that this user has not signed needs somebody to ask, in every mode; so do turns of such records before a live run.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,6 +35,7 @@ from ..tape import NOBODY, TRUST, Match, Tape, match
 from ..tools.base import Compare
 from .cell import RERUN, Cell
 from .conversations import named
+from .library import countersigned
 from .options import Options
 from .whereis import VARIABLE
 
@@ -77,9 +78,11 @@ def mode(option: str, cell: Cell) -> str:
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
 
 
-def trusted(cell: Cell) -> bool:
-    """Return whether the caller said to trust records that this user has not signed."""
-    return cell.sent.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in ("", "0")
+def trusted(cell: Cell) -> bool | frozenset[str]:
+    """Return which records that this user has not signed the caller said to trust: all, or those with these hashes."""
+    if cell.sent.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in ("", "0"):
+        return True
+    return countersigned(cell.sent)
 
 
 def choose(
@@ -88,7 +91,7 @@ def choose(
     agent: Agent,
     given: Given,
     *,
-    trust: bool,
+    trust: bool | Collection[str],
     can_ask: bool,
     placed: bool = True,
 ) -> Choice:
@@ -120,12 +123,12 @@ def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
     return Wish(compare=compare, rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else ())
 
 
-def vouched(foreign: int, *, trust: bool, can_ask: bool) -> list[str | State]:
+def vouched(foreign: int, *, trust: bool | Collection[str], can_ask: bool) -> list[str | State]:
     """Return what a live run says of the `foreign` turns before it, for its header. Raises UsageError when nobody would see that."""
     if not foreign:
         return []
     words = named(foreign)
-    if not (trust or can_ask):
+    if trust is not True and not can_ask:  # a signer's word is for replays
         raise UsageError(f"{words}, {NOBODY}")
     return [State(kind="foreign_turns", payload={"note": words, "turns": foreign})]
 

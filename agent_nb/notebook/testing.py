@@ -7,6 +7,7 @@ Rules
   is replayed, and every recorded run of the cell's newest execution begins again. Scripts without a record run; they are counted apart.
 - Every other cell runs. After a failed agent cell the test goes on; after another one only where that is wished.
 - The kernel knows it from its start (`launch.STRICT`): nothing in the notebook, its metadata or its environment makes it go live.
+- What a signer has signed runs again as what this user has recorded does. Signers are the user's, never the repository's.
 - A problem names the cell, the first difference, and the command that records again where that helps. The file is not written.
 - A notebook that ends because an extra is not installed here is skipped, with the extra's name: only if nothing else is wrong with it,
   as far as it came and in its records, and never where the extra is installed.
@@ -30,13 +31,16 @@ from ..given import lines
 from ..masks import PATTERN
 from ..ranking import ranked, started
 from ..record import NONE, events_of
+from ..signers import Signer, known
 from ..signing import user_key
+from ..tape import FOREIGN
 from . import project
 from .cell_failure import Failure, title
 from .execute import OnCell, Outcome, execute
 from .metadata import load, records
 from .recording import begun_by
 from .report import Problem, Report
+from .review import countersigned, remarks
 from .transform import agent_cell, source_of
 
 PASSING = ("ok", "limit")  # how a recorded run may have ended
@@ -47,7 +51,8 @@ Record = Mapping[str, Any]
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a notebook is tested: `trust` lets code of records run again that this user has not signed, `trust_folder` lets the folder's
     policies allow calls, `timeout` is in seconds per cell (None: none), `kernel` another one than the notebook's; `keep_going` goes on
-    after a failed cell of Python code, `strict_tools` fails where a tool changed whose result came from the record."""
+    after a failed cell of Python code, `strict_tools` fails where a tool changed whose result came from the record; what `signers` (None:
+    those of the user) have signed runs again as what this user has recorded does."""
 
     trust: bool = False
     trust_folder: bool = False
@@ -55,6 +60,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str = ""
     keep_going: bool = False
     strict_tools: bool = False
+    signers: Sequence[Signer] | None = None
 
 
 DEFAULTS = Options()
@@ -64,15 +70,16 @@ def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = la
     """Replay the notebook at `path` strictly and report. Raises UsageError if it is not a notebook or has no kernel."""
     nb, began = load(path), time.monotonic()
     recorded = records(nb)
+    signers = known() if options.signers is None else options.signers
     outcome = execute(
         path, rerun="replay", strict=True, trust=options.trust, trust_folder=options.trust_folder, timeout=options.timeout,
         kernel=options.kernel, on_cell=on_cell, normalize=project.rules(path), zone=_zone(recorded),
-        goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None,
+        goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None, signers=signers,
     )  # fmt: skip
     # what the cells that did not run show is of another execution
     shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     needed = _needed(outcome.failures)
-    found = list(_problems(nb, recorded, shown, outcome, needed=needed))
+    found = list(_problems(nb, recorded, shown, outcome, signers, needed=needed))
     wrong = [p for p in found if not p.warning or options.strict_tools]
     if wrong or not needed:
         wrong += [Problem(text=str(f), stale=False) for f in outcome.failures if needed or not f.cell]
@@ -86,15 +93,21 @@ def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = la
 
 
 def _problems(
-    nb: Record, recorded: Mapping[str, Sequence[Record]], shown: Sequence[tuple[int, Numbers]], outcome: Outcome, *, needed: str
+    nb: Record, recorded: Mapping[str, Sequence[Record]], shown: Sequence[tuple[int, Numbers]], outcome: Outcome,
+    signers: Sequence[Signer], *, needed: str,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a notebook; behind the one that `needed` an extra nothing must have run."""
     excused, key = outcome.reached if needed else len(nb["cells"]), user_key()
     for number, cell in enumerate(nb["cells"], 1):
-        listed = ranked(recorded.get(str(cell.get("id")), []), key)
+        mine = recorded.get(str(cell.get("id")), [])
+        listed = ranked(mine, key, countersigned(nb, cell, mine, signers))
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not needed]
-        yield from _folded(_cell(number, cell, listed, runs, failed, must=number <= excused))
+        found = list(_folded(_cell(number, cell, listed, runs, failed, must=number <= excused)))
+        yield from found
+        if any(FOREIGN in problem.text for problem in found):
+            said = dict.fromkeys(words for r in listed for words in remarks(nb, cell, r, signers))
+            yield from (Problem(text=f"{title(number, cell)}: {words}", stale=False) for words in said)
 
 
 def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:

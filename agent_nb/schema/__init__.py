@@ -70,6 +70,7 @@ def build() -> dict[str, Any]:
             "version": {"const": VERSION},
             "runs": {"type": "object", "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/record"}}},
             "payloads": {"type": "object", "propertyNames": {"pattern": "^(2:)?[0-9a-f]{64}$"}},
+            "signatures": {"type": "object", "propertyNames": {"pattern": "^sha256:"}, "additionalProperties": {"type": "string"}},
         },
         "$defs": {
             "record": {**_struct(Record), "required": ["format", "id", "events", "hash"]},

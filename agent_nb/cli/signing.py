@@ -1,0 +1,132 @@
+"""The commands of those who stand for a recording: `sign`, and `trust`, which says whose signatures count."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from getpass import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import MissingExtra, UsageError
+from .shared import FAILED, OK, Arguments, complain, file_options, files, written
+
+if TYPE_CHECKING:
+    from ..ssh_signature import PrivateKey
+
+KEY = "~/.ssh/id_ed25519"
+YES, NO = ("y", "yes"), ("n", "no")
+ATTEMPTS = 3
+NOBODY = "There is nobody to ask: run sign in a terminal, or say --yes when you have read the calls."
+
+
+def sign(arguments: Arguments) -> int:
+    """sign the records of notebooks with your Ed25519 key, after you have read the calls that may run again where you are trusted"""
+    from ..notebook.metadata import lift, load, save
+    from ..notebook.review import listing, review, sign_all
+    from ..record import KEY as OURS
+    from ..ssh_signature import fingerprint
+
+    paths = files(arguments.notebooks)
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    if not (terminal or arguments.yes):
+        raise UsageError(NOBODY)
+    key = _key(Path(arguments.key).expanduser(), terminal=terminal)
+    worst = OK
+    for path in paths:
+        nb = load(path)
+        lift(nb)
+        items = review(nb)
+        print("\n".join([f"{path}:", *listing(items)]))
+        good = [item for item in items if not item.problem]
+        if len(good) < len(items):
+            worst = FAILED
+        if not good:
+            print(f"{path}: no record to sign")
+        elif arguments.yes or _said_yes(len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)):
+            count = sign_all(nb["metadata"][OURS], good, key)
+            written(lambda: save(nb, path), path)  # noqa: B023  (called at once)
+            print(f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint(key.public)}")
+        else:
+            complain(f"{path}: not signed")
+            worst = FAILED
+    return worst
+
+
+def sign_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `sign`."""
+    file_options(sub)
+    sub.add_argument("--key", default=KEY, metavar="FILE", help=f"an OpenSSH private key of the kind Ed25519 (default: {KEY})")
+    sub.add_argument("--yes", action="store_true", help="do not ask: you have read the calls")
+
+
+def trust(arguments: Arguments) -> int:
+    """list, add or remove the people whose signed records `test` trusts as yours; their list stands in your configuration folder"""
+    print(arguments.work(arguments))
+    return OK
+
+
+def trust_options(sub: argparse.ArgumentParser) -> None:
+    """Add the subcommands of `trust`."""
+    what = sub.add_subparsers(required=True, metavar="list|add|remove", help="what to do")
+    what.add_parser("list", help="list the signers").set_defaults(work=_list)
+    adding = what.add_parser("add", help="add a signer")
+    adding.add_argument("name", metavar="NAME", help="a name for the signer")
+    adding.add_argument("key", nargs="+", metavar="KEY", help="a public key file, its line, or a line of an allowed_signers file")
+    adding.set_defaults(work=_add)
+    removing = what.add_parser("remove", help="remove a signer: nothing they signed is trusted any more")
+    removing.add_argument("name", metavar="NAME", help="the signer's name or fingerprint")
+    removing.set_defaults(work=_remove)
+
+
+def _list(_: Arguments) -> str:
+    from ..signers import known
+
+    return "\n".join(map(str, known())) or "no signers: test trusts what you have recorded yourself (jupyter agent-nb trust add NAME KEY)"
+
+
+def _add(arguments: Arguments) -> str:
+    from ..signers import add
+
+    return f"added: {add(arguments.name, ' '.join(arguments.key))}"
+
+
+def _remove(arguments: Arguments) -> str:
+    from ..signers import remove
+
+    return "\n".join(f"removed: {signer}" for signer in remove(arguments.name))
+
+
+def _key(file: Path, *, terminal: bool) -> PrivateKey:
+    """Return the key that signs. Raises UsageError."""
+    from ..ssh_signature import PrivateKey
+
+    def passphrase() -> str:
+        if not terminal:
+            raise UsageError("it is encrypted, and there is nobody to ask for the passphrase")
+        return getpass(f"Passphrase of {file}: ")
+
+    try:
+        return PrivateKey.of(file.read_bytes(), passphrase)
+    except OSError as fault:
+        todo = "Name one with --key FILE, or make one with: ssh-keygen -t ed25519"
+        raise UsageError(f"The key {file} cannot be read ({fault.strerror or fault}). {todo}") from None
+    except MissingExtra:
+        raise
+    except UsageError as fault:
+        raise UsageError(f"The key {file} does not sign: {fault}.") from None
+
+
+def _said_yes(runs: int, calls: int, clipped: int) -> bool:
+    """Ask whether to sign; whatever is not clearly a yes is a no."""
+    hidden = f" {clipped} argument{'s are' if clipped > 1 else ' is'} not shown in full." if clipped else ""
+    text = f"Sign {runs} run{'' if runs == 1 else 's'} with {calls} call{'' if calls == 1 else 's'}?{hidden} [y]es, [n]o: "
+    for _ in range(ATTEMPTS):
+        try:
+            said = input(text).strip().lower()
+        except EOFError:
+            return False
+        if said in (*YES, *NO):
+            return said in YES
+        text = "Please answer y or n: "
+    return False

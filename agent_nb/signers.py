@@ -1,0 +1,216 @@
+"""Whose signatures count: the user's list of signers, and a file that a command line names.
+
+    alice namespaces="record@jupyter-agent-nb" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA… alice@work
+
+Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a file, and `ssh-keygen -Y verify` reads the same one.
+
+Rules
+- The user's list stands in the user's configuration folder. Nothing looks for one in a notebook's folder or repository; what the user
+  names on a command line is the user's word.
+- The list is read anew by each command: whoever is removed counts no more.
+- A line for other namespaces, outside its dates, or of a key that is not Ed25519 does not count, and says why. A line that cannot be
+  understood is an error: nobody should believe that it counts, nor that it does not.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from .errors import UsageError
+from .portable import tilde
+from .ssh_signature import ED25519, fingerprint, public_key
+
+NAMESPACE = "record@jupyter-agent-nb"
+FILE = "allowed_signers"
+_NAME = re.compile(r"[\w.@+-]+")
+_WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
+_OPTION = re.compile(r'(?P<name>[a-z-]+)(?:="(?P<value>[^"]*)")?(?:,|$)')
+_KIND = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[\w.@-]+")
+_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+
+
+class Signer(msgspec.Struct, frozen=True):
+    """A person and a public key, as OpenSSH encodes it. `problem`: why it does not count ("": it does)."""
+
+    name: str
+    key: bytes = b""
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}  {fingerprint(self.key) if self.key else '–'}{f'  does not count: {self.problem}' if self.problem else ''}"
+
+
+def path() -> Path:
+    """Return the file with the user's signers, whether it exists or not. Raises UsageError when its folder is not an absolute path."""
+    import platformdirs
+
+    found = Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / FILE
+    if not found.is_absolute():  # it would be another in every folder
+        raise UsageError(f"The folder of your configuration is a relative path ({found.parent}); set XDG_CONFIG_HOME to an absolute one.")
+    return found
+
+
+def known(named: str = "") -> list[Signer]:
+    """Return the user's signers, and those of a file that is `named` on the command line. Raises UsageError."""
+    return [*read(path(), must=False), *(read(Path(named).expanduser(), must=True) if named else [])]
+
+
+def read(file: Path, *, must: bool) -> list[Signer]:
+    """Return the signers of a file; `must`: it exists. Raises UsageError when it cannot be read or understood."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        if must:
+            raise UsageError(f"There is no file {file} with signers.") from None
+        return []
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"The signers in {tilde(file)} cannot be read: {fault}.") from None
+    found = [signer for number, line in enumerate(text.splitlines(), 1) for signer in _line(line, f"{tilde(file)}, line {number}")]
+    if must and not any(not signer.problem for signer in found):
+        why = "; ".join(f"{signer.name}: {signer.problem}" for signer in found)
+        raise UsageError(f"No signer in {file} counts{f' ({why})' if why else ': it names none'}.")
+    return found
+
+
+def add(name: str, given: str) -> Signer:
+    """Add a signer and return it. `given` is a public key file, its line, or a line of an allowed_signers file. Raises UsageError."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is not a name for a signer: write letters, digits and any of . @ + - _ without spaces.")
+    lines = [line for line in _text(given).splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) != 1:
+        raise UsageError(f"{given} has {len(lines) or 'no'} lines; name one key.")
+    line = lines[0].strip()
+    (signer,) = _line(line if not _KIND.match(line) else f"{name} {line}", "this key")
+    if signer.problem:
+        raise UsageError(f"{name} cannot be added: {signer.problem}.")
+    others = read(path(), must=False)
+    if any(name in other.name.split(",") and other.key != signer.key for other in others):
+        raise UsageError(f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}")
+    if not any(name in other.name.split(",") for other in others):
+        key = base64.b64encode(signer.key).decode()
+        _write([*_lines(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
+    return Signer(name, signer.key)
+
+
+def remove(name: str) -> list[Signer]:
+    """Remove a signer, by name or fingerprint; return who was removed. Raises UsageError when there is none."""
+    kept, gone = list[str](), list[Signer]()
+    for line in _lines():
+        signers = [s for s in _line(line, tilde(path())) if name in s.name.split(",") or (s.key and fingerprint(s.key) == name)]
+        gone += signers
+        kept += [] if signers else [line]
+    if not gone:
+        names = ", ".join(signer.name for signer in read(path(), must=False))
+        raise UsageError(f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}")
+    _write(kept)
+    return gone
+
+
+def _text(given: str) -> str:
+    """Return the text of a key that is a file or is written out. Raises UsageError."""
+    file = Path(given).expanduser()
+    with suppress(OSError, ValueError):  # a long line is not a path
+        if file.is_file():
+            text = file.read_text(encoding="utf-8", errors="replace")
+            if "PRIVATE KEY" in text:
+                raise UsageError(f"{given} is a private key: keep it to yourself, and name the public one ({given}.pub).")
+            return text
+    if not any(_KIND.fullmatch(word) for word in given.split()):
+        raise UsageError(f"{given} is neither a file nor a key. A key is a line like: {ED25519} AAAAC3Nza… name")
+    return given
+
+
+def _line(line: str, place: str) -> Iterator[Signer]:
+    """Yield the signer of a line; a blank one or a comment has none. Raises UsageError."""
+    if not line.strip() or line.lstrip().startswith("#"):
+        return
+    words = _words(line)
+    at = next((n for n, word in enumerate(words[1:3], 1) if _KIND.fullmatch(word)), 0)
+    if not at or len(words) < at + 2:
+        raise UsageError(f"{place}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY.")
+    name, options, kind, key = words[0].strip('"'), ",".join(words[1:at]), words[at], words[at + 1]
+    if kind != ED25519:
+        yield Signer(name, problem=f"{kind} keys do not count, only {ED25519}; make one with: ssh-keygen -t ed25519")
+        return
+    try:
+        yield Signer(name, public_key(key), _problem(options))
+    except UsageError as fault:
+        raise UsageError(f"{place}: {fault}") from None
+
+
+def _words(line: str) -> list[str]:
+    """Return the words of a line, quotes kept; none where a quote is not closed."""
+    return [] if line.count('"') % 2 else _WORD.findall(line)
+
+
+def _problem(options: str) -> str:
+    """Return why the options of a line keep it from counting. Raises UsageError for unknown ones."""
+    found: dict[str, str] = {}
+    place = 0
+    while place < len(options):
+        option = _OPTION.match(options, place)
+        if option is None:
+            raise UsageError(f"the options {options[:100]!r} cannot be understood.")
+        found[option["name"]] = option["value"] or ""
+        place = option.end()
+    if unknown := found.keys() - {"namespaces", "valid-after", "valid-before"}:
+        raise UsageError(f"the option {min(unknown)} is not supported.")
+    now = time.time()
+    if "namespaces" in found and not _fits(found["namespaces"]):
+        return f'it is for other namespaces ({found["namespaces"]}), not for {NAMESPACE}'
+    if "valid-after" in found and now < _time(found["valid-after"]):
+        return f"it is not valid before {found['valid-after']}"
+    if "valid-before" in found and now >= _time(found["valid-before"]):
+        return f"it was valid until {found['valid-before']}"
+    return ""
+
+
+def _fits(patterns: str) -> bool:
+    """Return whether a list of patterns, as OpenSSH has them, names our namespace."""
+    listed = patterns.split(",")
+    refused = any(p.startswith("!") and fnmatchcase(NAMESPACE, p[1:]) for p in listed)
+    return not refused and any(fnmatchcase(NAMESPACE, p) for p in listed if not p.startswith(("!", "[")))
+
+
+def _time(text: str) -> float:
+    """Return a date of an allowed_signers file in epoch seconds; it is local unless it ends with Z. Raises UsageError."""
+    digits = text.removesuffix("Z")
+    try:
+        found = datetime.strptime(digits, _DATES[len(digits)])  # noqa: DTZ007  (the zone follows)
+    except (KeyError, ValueError):
+        raise UsageError(f"{text!r} is not a date like 20270131 or 202701311200Z.") from None
+    return (found.replace(tzinfo=UTC) if text.endswith("Z") else found).timestamp()
+
+
+def _lines() -> list[str]:
+    with suppress(FileNotFoundError):
+        return path().read_text(encoding="utf-8-sig").splitlines()
+    return []
+
+
+def _write(lines: Sequence[str]) -> None:
+    target = path()
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write("".join(f"{line}\n" for line in lines))
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as fault:
+        raise UsageError(f"{tilde(target)} cannot be written: {fault.strerror or fault}.") from None

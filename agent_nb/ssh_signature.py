@@ -1,0 +1,194 @@
+"""Ed25519 signatures in the form of `ssh-keygen -Y sign`, and the keys that make and check them.
+
+Why this form: people have such keys and know how to keep, share and revoke them, and OpenSSH checks a signature without our code.
+
+Rules
+- Only Ed25519, only version 1 of the format, only the namespace that is asked for; nothing may stand before, between or after the fields.
+- Several signatures stand in one text one after another, as certificates do in a PEM file. What is not a signature is passed over.
+- Reading a format raises UsageError; checking a signature raises nothing but MissingExtra. cryptography (extra `sign`) is imported only
+  here, when a key is read or a signature checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import struct
+from binascii import Error as NotBase64
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from .errors import MissingExtra, UsageError
+
+ED25519 = "ssh-ed25519"
+INSTALL = "pip install 'jupyter-agent-nb[sign]'"
+HASHES: dict[str, Callable[[bytes], Any]] = {"sha512": hashlib.sha512, "sha256": hashlib.sha256}
+LONGEST = 4096  # characters of an armored signature
+_MAGIC = b"SSHSIG"
+_VERSION = 1
+_BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
+_ARMOR = re.compile(rf"{_BEGIN}\s+([A-Za-z0-9+/=\s]*?)\s*{_END}")
+_COLUMNS = 70  # as OpenSSH writes them
+_POINT, _SIGNATURE = 32, 64  # bytes
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """A signature: the public key (as OpenSSH encodes it) that it names, what it is for, the hash it is made of, and its 64 bytes."""
+
+    key: bytes
+    namespace: str
+    algorithm: str
+    value: bytes
+
+
+def armored(signature: Signature) -> str:
+    """Return a signature as text."""
+    value = _string(ED25519.encode()) + _string(signature.value)
+    fields = (signature.key, signature.namespace.encode(), b"", signature.algorithm.encode(), value)
+    text = base64.b64encode(_MAGIC + struct.pack(">I", _VERSION) + b"".join(map(_string, fields))).decode()
+    lines = [text[n : n + _COLUMNS] for n in range(0, len(text), _COLUMNS)]
+    return "\n".join([_BEGIN, *lines, _END]) + "\n"
+
+
+def read(text: str) -> Signature:
+    """Return the signature that a text is. Raises UsageError."""
+    found = _ARMOR.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    if found is None:
+        raise UsageError("This is not an SSH signature: its first or last line is missing, or it is too long.")
+    data = _decoded("".join(found[1].split()))
+    if not data.startswith(_MAGIC + struct.pack(">I", _VERSION)):
+        raise UsageError("This is not an SSH signature of version 1.")
+    key, namespace, reserved, algorithm, value = _fields(data[len(_MAGIC) + 4 :], 5)
+    kind, signature = _fields(value, 2)
+    if kind != ED25519.encode() or len(signature) != _SIGNATURE or reserved:
+        raise UsageError(f"The signature is not one of {ED25519}.")
+    point(key)
+    name = algorithm.decode("utf-8", "replace")
+    if name not in HASHES:
+        raise UsageError(f"The signature is made of an unknown hash ({name[:20]!r}).")
+    return Signature(key, namespace.decode("utf-8", "replace"), name, signature)
+
+
+def each(text: Any) -> Iterator[tuple[str, Signature]]:
+    """Yield every signature in a text that anybody may have written, as its armored text and what that says."""
+    for found in _ARMOR.finditer(text) if isinstance(text, str) else ():
+        with suppress(UsageError):
+            signature = read(found[0])
+            yield armored(signature), signature
+
+
+def holds(signature: Signature, message: bytes, namespace: str) -> bool:
+    """Return whether the holder of the key that a signature names signed `message` for `namespace`. Raises MissingExtra."""
+    if signature.namespace != namespace:
+        return False
+    exceptions, ed25519, _ = _cryptography()
+    try:
+        public = ed25519.Ed25519PublicKey.from_public_bytes(point(signature.key))
+        public.verify(signature.value, _signed(message, namespace, signature.algorithm))
+    except (exceptions.InvalidSignature, ValueError, UsageError):
+        return False
+    return True
+
+
+class PrivateKey:
+    """An Ed25519 key that signs."""
+
+    def __init__(self, private: Any) -> None:
+        self._private = private
+        self.public = encoded(private.public_key().public_bytes_raw())
+
+    @classmethod
+    def of(cls, data: bytes, passphrase: Callable[[], str]) -> PrivateKey:
+        """Return the key of an OpenSSH private key file; `passphrase` is asked when it is encrypted.
+
+        Raises UsageError when it is not one, of another kind, or the passphrase is wrong, and MissingExtra.
+        """
+        exceptions, ed25519, serialization = _cryptography()
+        if b" PRIVATE KEY-----" not in data:
+            raise UsageError("it is not an OpenSSH private key. Make one with: ssh-keygen -t ed25519")
+        try:
+            try:
+                private = serialization.load_ssh_private_key(data, None)
+            except TypeError:  # encrypted
+                private = serialization.load_ssh_private_key(data, passphrase().encode())
+        except (ValueError, exceptions.UnsupportedAlgorithm) as fault:
+            raise UsageError(f"it cannot be read ({fault}): it is not an OpenSSH private key, or the passphrase is wrong") from None
+        if not isinstance(private, ed25519.Ed25519PrivateKey):
+            kind = type(private).__name__.lstrip("_").removesuffix("PrivateKey")
+            raise UsageError(f"it is a key of another kind ({kind}); only Ed25519 keys sign. Make one with: ssh-keygen -t ed25519")
+        return cls(private)
+
+    def sign(self, message: bytes, namespace: str) -> Signature:
+        """Return the signature of a message."""
+        algorithm = next(iter(HASHES))
+        return Signature(self.public, namespace, algorithm, self._private.sign(_signed(message, namespace, algorithm)))
+
+
+def public_key(text: str) -> bytes:
+    """Return a public key written in base64, as `.pub` files have it behind its kind. Raises UsageError when it is not an Ed25519 key."""
+    key = _decoded(text)
+    point(key)
+    return key
+
+
+def encoded(raw: bytes) -> bytes:
+    """Return the 32 bytes of an Ed25519 public key as OpenSSH encodes them."""
+    return _string(ED25519.encode()) + _string(raw)
+
+
+def point(key: bytes) -> bytes:
+    """Return the 32 bytes of an encoded Ed25519 public key. Raises UsageError for another."""
+    kind, raw = _fields(key, 2)
+    if kind != ED25519.encode() or len(raw) != _POINT:
+        raise UsageError(f"It is not a key of the kind {ED25519}; other keys do not count.")
+    return raw
+
+
+def fingerprint(key: bytes) -> str:
+    """Return the fingerprint of a public key as `ssh-keygen -l` writes it."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
+
+
+def _signed(message: bytes, namespace: str, algorithm: str) -> bytes:
+    """Return the bytes that are signed for a message."""
+    return _MAGIC + b"".join(map(_string, (namespace.encode(), b"", algorithm.encode(), HASHES[algorithm](message).digest())))
+
+
+def _string(value: bytes) -> bytes:
+    return struct.pack(">I", len(value)) + value
+
+
+def _fields(data: bytes, count: int) -> list[bytes]:
+    """Return exactly `count` strings that fill `data`. Raises UsageError."""
+    found = []
+    for _ in range(count):
+        size = struct.unpack(">I", data[:4])[0] if len(data) >= 4 else -1
+        if size < 0 or len(data) < 4 + size:
+            raise UsageError("It is cut off.")
+        found.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    if data or len(found) != count:
+        raise UsageError("Something follows where it should end.")
+    return found
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (NotBase64, ValueError):
+        raise UsageError("It is not base64.") from None
+
+
+def _cryptography() -> tuple[Any, Any, Any]:
+    """Return the parts of cryptography that are used here. Raises MissingExtra."""
+    try:
+        from cryptography import exceptions
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise MissingExtra("What signs and checks signatures (cryptography)", INSTALL) from None
+    return exceptions, ed25519, serialization

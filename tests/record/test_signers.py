@@ -1,0 +1,128 @@
+"""Whose signatures count: the lines of an allowed_signers file, and the user's own list."""
+
+import base64
+import struct
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_nb import signers
+from agent_nb.errors import UsageError
+from agent_nb.signers import NAMESPACE, Signer, add, known, path, read, remove
+from agent_nb.ssh_signature import encoded, fingerprint
+
+KEY, OTHER = encoded(b"\1" * 32), encoded(b"\2" * 32)
+LINE = f"ssh-ed25519 {base64.b64encode(KEY).decode()}"
+RSA = "ssh-rsa " + base64.b64encode(struct.pack(">I", 7) + b"ssh-rsa").decode()
+
+
+def listed(tmp_path, text):
+    (tmp_path / "signers").write_text(text)
+    return known(str(tmp_path / "signers"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"ann {LINE}", f"ann {LINE} ann@work", f'ann namespaces="git,{NAMESPACE}" {LINE}', f'ann namespaces="record@*" {LINE}',
+        f'ann valid-after="20200101Z",valid-before="20990101120000Z" {LINE}', f"# a team\n\nann {LINE}\n", f'"ann" {LINE}',
+    ],
+)  # fmt: skip
+def test_a_line_of_openssh_names_a_signer(tmp_path, line):
+    assert listed(tmp_path, line) == [Signer("ann", KEY)]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f'ann namespaces="git" {LINE}', "for other namespaces"), (f'ann namespaces="!record@*,*" {LINE}', "for other namespaces"),
+        (f'ann valid-before="20200101" {LINE}', "valid until 20200101"),
+        (f'ann valid-after="20990101" {LINE}', "not valid before 20990101"),
+        (f"ann {RSA}", "ssh-rsa keys do not count, only ssh-ed25519"),
+        ("ann sk-ssh-ed25519@openssh.com AAAA", "sk-ssh-ed25519@openssh.com keys do not count"),
+    ],
+)  # fmt: skip
+def test_a_line_that_does_not_count_says_why(tmp_path, line, why):
+    (found,) = listed(tmp_path, f"{line}\nbob {LINE}")[:-1]
+    assert why in found.problem
+    with pytest.raises(UsageError, match=why):
+        listed(tmp_path, line)  # nobody is left
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ann", LINE, "ann ssh-ed25519", "ann ssh-ed25519 AAAA", f'ann namespaces="git {LINE}', f'ann cert-authority {LINE}',
+        f'ann verify-required {LINE}', f'ann valid-before="soon" {LINE}', f"ann what? {LINE}", f"ann a b {LINE}",
+    ],
+)  # fmt: skip
+def test_a_line_that_cannot_be_understood_is_an_error(tmp_path, line):
+    with pytest.raises(UsageError):
+        listed(tmp_path, f"bob {LINE}\n{line}")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_signers_or_refused_in_words(tmp_path_factory, text):
+    file = tmp_path_factory.getbasetemp() / "any"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    with suppress(UsageError):
+        assert all(signer.name for signer in read(file, must=False))
+
+
+def test_dates_are_those_of_openssh():
+    assert signers._time("20200102Z") == 1577923200
+    assert signers._time("202001020304") == time.mktime((2020, 1, 2, 3, 4, 0, 0, 0, -1))
+
+
+def test_who_is_added_counts_until_removed(tmp_path):
+    assert known() == []
+    (tmp_path / "ann.pub").write_text(f"{LINE} ann@work\n")
+    assert add("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
+    assert add("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer("bob", OTHER)
+    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")  # once more changes nothing
+    assert known() == [Signer("ann", KEY), Signer("bob", OTHER)]
+    assert path().stat().st_mode & 0o077 == 0
+    assert remove("ann") == [Signer("ann", KEY)]
+    assert remove(fingerprint(OTHER)) == [Signer("bob", OTHER)]
+    assert known() == []
+
+
+def test_removing_leaves_what_else_stands_in_the_list(tmp_path):
+    add("ann", LINE)
+    path().write_text(f"# the team\nann,anna {LINE}\nold {RSA}\n")
+    with pytest.raises(UsageError, match=r"no signer eve\. There are: ann,anna, old"):
+        remove("eve")
+    remove("anna")
+    assert path().read_text() == f"# the team\nold {RSA}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("ann", RSA, "ssh-rsa keys do not count"), ("ann", "no such file", "neither a file nor a key"), ("a b", LINE, "not a name"),
+        ("*", LINE, "not a name"), ("ann", f'x namespaces="git" {LINE}', "other namespaces"), ("ann", "PRIVATE", "is a private key"),
+        ("ann", "TWO", "has 2 lines"), ("bob", LINE, "another key of bob"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_added_is_refused_in_words(tmp_path, monkeypatch, name, given, why):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "PRIVATE").write_text("-----BEGIN OPENSSH PRIVATE KEY-----")
+    (tmp_path / "TWO").write_text(f"{LINE}\n{LINE}")
+    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")
+    with pytest.raises(UsageError, match=why):
+        add(name, given)
+    assert [signer.name for signer in known()] == ["bob"]
+
+
+def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monkeypatch):
+    monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: "config/agent_nb")  # older versions take XDG_CONFIG_HOME as it is
+    with pytest.raises(UsageError, match="relative path"):
+        known()
+
+
+def test_a_file_that_is_named_must_be_there(tmp_path):
+    with pytest.raises(UsageError, match="There is no file"):
+        known(str(tmp_path / "none"))
