@@ -81,7 +81,7 @@ def drop_unbegun(nb: dict[str, Any], cells: Collection[str], since: float) -> No
             runs[cell] = [r for r in runs[cell] if r not in begun]
     if mine:
         left = {cell: listed for cell, listed in runs.items() if listed}
-        nb["metadata"][KEY] = _written(left, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine)
+        nb["metadata"][KEY] = _written(left, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None)
 
 
 def settle(nb: dict[str, Any]) -> int:
@@ -127,7 +127,7 @@ def summaries(nb: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     for cell, output in _outputs(nb):
         numbers = (output.get("metadata") or {}).get(KEY)
         if isinstance(numbers, dict) and "run" in numbers:
-            made = numbers.get("cell")
+            made = numbers.get("cell_id")
             found.append((made if isinstance(made, str) and made in present else str(cell.get("id", "")), numbers))
     return found
 

@@ -83,7 +83,7 @@ class Recorder:
     @property
     def _place(self) -> dict[str, Any]:
         """What says to which cell and which of its runs the numbers belong: it may have ended before the run."""
-        return {"ordinal": self._ordinal, **({"cell": self.cell.id} if self.cell.id else {})}
+        return {"ordinal": self._ordinal, **({"cell_id": self.cell.id} if self.cell.id else {})}
 
     def _hear(self, event: Event) -> None:
         if event.type == "end" and not event.span and not self.shown:
