@@ -1,0 +1,57 @@
+"""Notebooks that an earlier version recorded, kept as data: `test` replays each of them.
+
+Records of that version name neither an execution nor an ordinal. Another user signed them on another machine, so all are foreign here. What
+runs code of the kernel again (`TRUSTED`) replays only for who trusts the records, as with `test --trust-record`; all else does for everybody.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agent_nb.notebook.testing import check_notebook
+from agent_nb.tape import FOREIGN
+
+BEFORE = Path(__file__).with_name("before")
+RUNS = {
+    "answers": 2,  # an output variable, a system text, sampling
+    "awaited": 3,  # `await agent(…)` in plain cells, two in one of them
+    "conversation": 4,  # two conversations, their cells mixed
+    "dialects": 3,  # native, xml and section
+    "failures": 2,  # a tool that raises, a call that is denied, a request that is sent again
+    "kernel": 1,  # the tool `python`, which prints
+    "limits": 2,  # runs that ended at a limit of calls and of turns
+    "picture": 2,  # an attachment, and the turn after it
+    "pure_tools": 1,  # a decorated and a plain function without effects
+    "sub_agents": 1,  # an agent as a tool of another
+    "templates": 2,  # {{ }} of values and of a DataFrame
+    "variables": 1,  # a function that uses and changes variables of the notebook
+}
+TRUSTED = ("kernel", "variables")
+
+
+@pytest.fixture
+def copied(tmp_path):
+    return lambda name: Path(shutil.copy(BEFORE / f"{name}.ipynb", tmp_path))
+
+
+def test_every_notebook_is_in_the_table():
+    assert sorted(path.stem for path in BEFORE.glob("*.ipynb")) == sorted(RUNS)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("name", RUNS)
+def test_a_notebook_of_an_earlier_version_replays(copied, name):
+    path = copied(name)
+    before = path.read_bytes()
+    report = check_notebook(path, trust=name in TRUSTED, timeout=60)
+    assert report.problems == ()
+    assert (report.runs, report.scripted, report.skipped) == (RUNS[name], 0, "")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("name", TRUSTED)
+def test_its_code_does_not_run_for_who_does_not_trust_it(copied, name):
+    report = check_notebook(copied(name), timeout=60)
+    assert FOREIGN in report.problems[0]
