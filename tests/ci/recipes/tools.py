@@ -1,0 +1,133 @@
+"""Tools whose results come from the record, and who allowed them."""
+
+from .making import Recipe
+
+SEND = """
+@tool(effect="outside")
+def send(text: str) -> str:
+    "Send a message."
+    return "sent " + text
+
+base = 1
+"""
+POLICY = """default: ask
+rules:
+  - allow: send
+    args: {text: "hello*"}
+  - allow: python
+"""
+
+RECIPES = [
+    Recipe("pure_tools", "a decorated function, a plain one, and what they call", '''
+def twice(n):
+    return 2 * n
+
+@tool
+def double(x: int) -> int:
+    """Double a number.
+
+    x: the number
+    """
+    return twice(x)
+
+def shout(text: str) -> str:
+    "Say it louder."
+    return text.upper() + "!"
+
+m = Scripted([calls(("double", {"x": 21}), ("shout", {"text": "hm"})), "Both are done."])
+# %%
+%%agent -m m -t double,shout --new
+Double 21 and shout.
+'''),
+    Recipe("closures", "a tool that a function made, and a wrapped one", """
+import functools
+
+def loud(function):
+    @functools.wraps(function)
+    def inner(*args, **named):
+        return str(function(*args, **named)) + "!"
+    return inner
+
+def times(factor):
+    def multiply(x: int) -> int:
+        "Multiply a number."
+        return factor * x
+    return multiply
+
+triple = tool(times(3))
+
+@tool(effect="none")
+@loud
+def greet(name: str) -> str:
+    "Greet somebody."
+    return "Hello " + name
+# %%
+m = Scripted([calls(("multiply", {"x": 5}), ("greet", {"name": "Ann"})), "Fifteen, and hello."])
+run = await Agent(m, [triple, greet])("Multiply and greet.")
+run.answer
+"""),
+    Recipe("helpers", "a tool of a module of the folder, which calls its functions", """
+import helpers
+price = tool(helpers.price)
+m = Scripted([call("price", wood="oak"), "Oak is 122."])
+# %%
+%%agent -m m -t price --new
+What do two metres of oak cost?
+""", {"helpers.py": '''
+PRICES = {"oak": 61, "pine": 24}
+
+def metres(n):
+    return n * 2
+
+def price(wood: str) -> int:
+    "Say a price."
+    return metres(PRICES[wood])
+'''}),
+    Recipe("failures", "a tool that raises, and a request that is sent again", """
+@tool
+def broken(x: int) -> int:
+    "Fail."
+    raise ValueError(f"{x} is too much")
+
+m = Scripted([call("broken", x=3), "It failed."])
+again = Scripted([{"error": {"status": 503, "message": "busy", "retry_after": 0.01}}, "At last."])
+# %%
+%%agent -m m -t broken --new
+Try it.
+# %%
+%%agent -m again --new
+Try again.
+""", runs=2),
+    Recipe("progress", "a tool that prints, and reports progress", """
+@tool
+def count(n: int) -> int:
+    "Count."
+    for i in range(n):
+        print("at", i)
+        yield (i + 1) / n
+    return n
+
+m = Scripted([call("count", n=3), "Three."])
+# %%
+%%agent -m m -t count --new
+Count to three.
+"""),
+    Recipe("allowed", "--approve auto, for a tool with effects", f"""{SEND}
+m = Scripted([call("send", text="hello"), "It is sent."])
+# %%
+%%agent -m m -t send --approve auto --new
+Send hello.
+"""),
+    Recipe("denied", "--approve deny", f"""{SEND}
+m = Scripted([call("send", text="hello"), "It was not allowed."])
+# %%
+%%agent -m m -t send --approve deny --new
+Send hello.
+"""),
+    Recipe("policy", "a policy file of a folder that is trusted, for the tool python too", f"""{SEND}
+m = Scripted([call("send", text="hello you"), call("python", code="base + 1"), "Both are done."])
+# %%
+%%agent -m m -t send,python --approve policy.yaml --new
+Send hello and add.
+""", {"policy.yaml": POLICY}, trusts=True),
+]  # fmt: skip

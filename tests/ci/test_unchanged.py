@@ -1,0 +1,130 @@
+"""What did not change is not noticed: every notebook of the corpus in every environment, and nothing asks a provider.
+
+By default each notebook runs in one environment, and each environment has some of them; AGENT_NB_CI=all runs all in all. One environment is
+another Python, which AGENT_NB_TEST_KERNELS names.
+"""
+
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from recipes import RECIPES
+
+ALL = os.environ.get("AGENT_NB_CI") == "all"
+OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
+MISSING = "no other kernel: AGENT_NB_TEST_KERNELS names no Python"
+ROOT = Path(__file__).parents[2]
+NOWHERE = "http://127.0.0.1:9"
+pytestmark = pytest.mark.kernel
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Variables (a value with {tmp} names a folder of the test), those that are not set, and whether the notebook lies elsewhere."""
+
+    set: dict[str, str] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+    moved: bool = False
+    options: tuple[str, ...] = ()
+
+
+ENVIRONMENTS = {
+    "here": Environment(),
+    "kolkata": Environment({"TZ": "Asia/Kolkata"}),
+    "st_johns": Environment({"TZ": "America/St_Johns"}),
+    "home": Environment({"HOME": "{tmp}/somebody", "IPYTHONDIR": "{tmp}/ipython"}),
+    "hash_seed_1": Environment({"PYTHONHASHSEED": "1"}),
+    "hash_seed_random": Environment({"PYTHONHASHSEED": "random"}),
+    "folder": Environment(moved=True),
+    "c_locale": Environment({"LC_ALL": "C", "LANG": "C"}),
+    "temporary": Environment({"TMPDIR": "{tmp}/t", "TEMP": "{tmp}/t", "TMP": "{tmp}/t"}),
+    "offline": Environment(
+        {"HTTP_PROXY": NOWHERE, "HTTPS_PROXY": NOWHERE, "ALL_PROXY": NOWHERE},
+        ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"),
+    ),
+    "somebody": Environment(
+        {"JUPYTER_DATA_DIR": "{tmp}/jupyter", "HOME": "{tmp}/somebody", "TZ": "Asia/Kolkata"}, moved=True, options=("--trust-record",)
+    ),
+}  # fmt: skip
+
+
+def _chosen():
+    """Yield (recipe, environment), all of them or each recipe once."""
+    names = list(ENVIRONMENTS)
+    for number, (name, recipe) in enumerate(RECIPES.items()):
+        for environment in names if ALL else [names[number % len(names)]]:
+            marks = [pytest.mark.xfail(reason=recipe.awaits, strict=False)] if recipe.awaits else []
+            yield pytest.param(name, environment, id=f"{name}-{environment}", marks=marks)
+
+
+@pytest.fixture
+def enter(monkeypatch, tmp_path):
+    """Enter an environment."""
+
+    def enter(environment):
+        for name, value in environment.set.items():
+            if "{tmp}" in value:
+                Path(value.format(tmp=tmp_path)).mkdir(parents=True, exist_ok=True)
+            monkeypatch.setenv(name, value.format(tmp=tmp_path))
+        for name in environment.unset:
+            monkeypatch.delenv(name, raising=False)
+
+    return enter
+
+
+def expect(recipe, code, lines):
+    """Say what `test` must have said of an unchanged notebook: that all its runs were replayed; a marked cell may drift."""
+    drifted = [int(found[1]) for line in lines if (found := re.match(r"cell (\d+) \(", line))]
+    if drifted and set(drifted) <= set(recipe.varies):
+        return
+    runs = f"{recipe.runs} run{'' if recipe.runs == 1 else 's'} replayed"
+    assert (code, lines) == (0, [f"ok, {runs}"])
+
+
+@pytest.mark.parametrize(("name", "environment"), list(_chosen()))
+def test_an_unchanged_notebook_passes(recorded, copied, check, enter, name, environment):
+    place = ENVIRONMENTS[environment]
+    path = (copied if place.moved else recorded)(name)
+    before = path.read_bytes()
+    enter(place)
+    expect(RECIPES[name], *check(path, *place.options))
+    assert path.read_bytes() == before
+
+
+def test_a_marked_cell_drifts_and_no_other(copied, check, monkeypatch):
+    path = copied("environment")
+    monkeypatch.setenv("CORPUS_PLACE", "somewhere")
+    code, lines = check(path)
+    assert code == 1
+    assert lines[1].startswith('cell 3 (cell3) "Run it.": python gave another result when it ran again')
+
+
+@pytest.mark.parametrize("kernel", OTHERS or ["missing"], ids=lambda p: Path(p).parent.parent.name or p)
+@pytest.mark.parametrize("name", [n for number, n in enumerate(RECIPES) if ALL or number % 8 == 4])
+def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, kernel, name):
+    if kernel == "missing":
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
+    if RECIPES[name].awaits:
+        pytest.xfail(RECIPES[name].awaits)
+    path = recorded(name)
+    spec = tmp_path / "share" / "kernels" / "other" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [kernel, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": "other", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    assert kernel != sys.executable
+    expect(RECIPES[name], *check(path, "--kernel", "other"))
+
+
+@pytest.mark.parametrize("name", ["routed", "awaited"])
+def test_without_any_route_the_result_is_the_same(recorded, check, monkeypatch, enter, name):
+    path = recorded(name)
+    here = check(path)
+    enter(ENVIRONMENTS["offline"])
+    assert check(path) == here
+    assert here[0] == 0
