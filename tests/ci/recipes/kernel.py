@@ -57,7 +57,11 @@ print(datetime.date.today())
 import datetime, time
 later = datetime.timedelta(0)
 """), awaits="clock values are masked"),
-    Recipe("timings", "%time and %timeit", running("%time sum(numbers)\n%timeit -n 2 -r 2 sum(range(10))", "numbers = range(1000)")),
+    Recipe("timings", "%time and %timeit", running("""
+%time total = sum(numbers)
+%timeit -n 2 -r 2 sum(range(10))
+total
+""", "numbers = range(1000)")),
     Recipe("bars", "progress bars of tqdm", running("""
 for _ in tqdm(range(3), desc="at work"):
     time.sleep(0.01)
