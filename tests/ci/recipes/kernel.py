@@ -61,7 +61,7 @@ later = datetime.timedelta(0)
 %time total = sum(numbers)
 %timeit -n 2 -r 2 sum(range(10))
 total
-""", "numbers = range(1000)")),
+""", "numbers = range(1000)"), awaits="%timeit compares by its form, which may name the slowest run"),
     Recipe("bars", "progress bars of tqdm", running("""
 for _ in tqdm(range(3), desc="at work"):
     time.sleep(0.01)
