@@ -30,6 +30,10 @@ DRIFT = 'cell 3 (cell3) "Run it.": python gave another result when it ran again'
 RUN = "Nothing to replay: the run differs from its record ({})"
 PRICE = 'cell 3 (cell3) "What do oak and elm cost?": price gave another result when it ran again'
 LIVE = 'cell 4 (cell4) "How many live there?": '
+UNKNOWN = "cell 5 (cell5): Nothing to replay: this cell has no record of the run."
+REFUSED = "cell 5 (cell5), line 4: RunFailed: The run failed: {} is not asked."
+KEPT = 'assert said.stdout == "kept\\n", said.stdout'
+WELL = 'm = Scripted(["All is well."])'
 SHELF = 'cell 3 (cell3) "What does oak cost?": '
 
 INPUTS = [
@@ -89,6 +93,16 @@ CODE = [
     Change("widgets", "display(out)", "display(outer)", "cell 2 (cell2), line 4: NameError: name 'outer' is not defined"),
     Change("widgets", "IntSlider(3)", "IntSlider(three)", "cell 3 (cell3), line 4: NameError: name 'three' is not defined"),
     Change("plain", 'print("kept")', 'print("lost")', "cell 4 (cell4), line 1: AssertionError: lost"),
+]
+NEW = [  # runs without a record; each would find its provider
+    Change("plain", WELL, f'await Agent("openai/small")("New?")\n{WELL}', UNKNOWN),
+    Change("plain", WELL, f'await Agent("anthropic/small")("New?", view=None)\n{WELL}', UNKNOWN),
+    Change("plain", WELL, f'async for _ in Agent("openai/small")("New?"):\n    pass\n{WELL}', UNKNOWN),
+    Change("plain", WELL, f'import asyncio\nawait asyncio.to_thread(Agent("openai/small").run_sync, "New?")\n{WELL}', UNKNOWN),
+    Change("plain", WELL, f'class Other(Scripted):\n    pass\n\nawait Agent(Other(["No."]))("New?")\n{WELL}', UNKNOWN),
+    Change("plain", WELL, f'await Agent("openai/small")("New?", record=False)\n{WELL}', REFUSED.format("openai/small")),
+    Change("plain", WELL, f'await watch("http://127.0.0.1:9/runs")\n{WELL}', "cell 5 (cell5), line 4: UsageError: 127.0.0.1 is not asked."),
+    Change("plain", KEPT, "%%agent -m openai/small --new\nNew?", 'cell 4 (cell4) "New?": there is no record'),
 ]
 KERNEL = [
     Change("python", "base = 40", "base = 41", DRIFT),
@@ -178,4 +192,4 @@ AWAITED = [
     Change("answers", "--seed 7", "--seed 7 --expect error", REALLY, awaits="--expect"),
 ]  # fmt: skip
 
-CHANGES = [*INPUTS, *CODE, *KERNEL, *AWAITED]
+CHANGES = [*INPUTS, *CODE, *NEW, *KERNEL, *AWAITED]
