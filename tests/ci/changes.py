@@ -1,8 +1,7 @@
 """Seeded changes of the corpus, each with the start of the first line that `test` must print about it.
 
 `file`: what is changed stands in this file beside the notebook; else in its cells. `old` occurs there once; where it is empty, `new` is
-the whole content. `warned`: `test` passes, and one of its lines has that text. `awaits`: what has to be built before the change is noticed;
-these stand at the end.
+the whole content. `warned`: `test` passes, and one of its lines has that text. `awaits`: what has to be built before the change is noticed.
 """
 
 from dataclasses import dataclass
@@ -136,14 +135,15 @@ KERNEL = [
     Change("environment", '"nowhere"', '"somewhere"', 'cell 3 (cell3) "Run it.": ' + STALE.format("model")),
 ]
 
-SEEN, DIGESTS = "`{}` changed since the recording", "digests of what is behind a run"
+SEEN, NESTED = "`{}` changed since the recording", "digests reach what closures, wrappers and sub-agents hold"
 MASKED, NAMED = "the exact rules of what is masked", "old and new values in the message"
 
 
 def _tool(recipe, old, new, name, file=""):
     """Two changes: a changed tool is a warning, and an error with `--strict-tools`."""
     for options in ((), ("--strict-tools",)):
-        yield Change(recipe, old, new, SEEN.format(name), file, options, warned=not options, awaits=DIGESTS)
+        later = NESTED if recipe in ("closures", "sub_agent") else ""
+        yield Change(recipe, old, new, SEEN.format(name), file, options, warned=not options, awaits=later)
 
 
 AWAITED = [
@@ -171,23 +171,23 @@ AWAITED = [
     *_tool("awaited", "2 * x", "3 * x", "double"),
     *_tool("sub_agent", '"oak": 61', '"oak": 62', "price"),
     *_tool("mixed", "2 * x", "3 * x", "double"),
-    Change("sub_agent", "Oak costs 61.", "Oak costs 62.", SHELF, awaits=DIGESTS),
-    Change("sub_agent", "Ask for prices.", "Ask for all prices.", "`buyer` changed since the recording", warned=True, awaits=DIGESTS),
-    Change("sub_agent_data", '"oak": 61', '"oak": 62', SHELF, awaits=DIGESTS),
-    Change("sub_agent_data", "Oak costs 61.", "Oak costs 62.", SHELF, awaits=DIGESTS),
-    Change("as_tool", "Oak costs 61.", "Oak costs 62.", "cell 3 (cell3): ", awaits=DIGESTS),
-    Change("reading", "Oak is 61.", "Oak is 62.", 'cell 3 (cell3) "What do the notes say?": ', "notes.txt", awaits=DIGESTS),
-    Change("mixed", "7\n", "8\n", 'cell 3 (cell3) "Do all three.": ', "n.txt", awaits=DIGESTS),
+    Change("sub_agent", "Oak costs 61.", "Oak costs 62.", SHELF),
+    Change("sub_agent", "Ask for prices.", "Ask for all prices.", SEEN.format("buyer"), warned=True, awaits=NESTED),
+    Change("sub_agent_data", '"oak": 61', '"oak": 62', SHELF),
+    Change("sub_agent_data", "Oak costs 61.", "Oak costs 62.", SHELF),
+    Change("as_tool", "Oak costs 61.", "Oak costs 62.", "cell 3 (cell3): "),
+    Change("reading", "Oak is 61.", "Oak is 62.", 'cell 3 (cell3) "What do the notes say?": ', "notes.txt"),
+    Change("mixed", "7\n", "8\n", 'cell 3 (cell3) "Do all three.": ', "n.txt"),
     Change("figure", "", png(90, side=8), DRIFT, "shade.png", awaits="pictures are compared"),
     Change("figure", "", png(side=9), DRIFT, "shade.png", awaits="pictures are compared"),
     Change("plotted", "[1, 3, 2]", "[1, 2, 3]", DRIFT, awaits="pictures are compared"),
-    Change("allowed", "--approve auto", "--approve deny", 'cell 3 (cell3) "Send hello.": ', awaits="policies by meaning"),
+    Change("allowed", "--approve auto", "--approve deny", 'cell 3 (cell3) "Send hello.": '),
     Change("policy", "allow: send", "deny: send", 'cell 3 (cell3) "Send hello and add.": ', "policy.yaml", awaits="policies by meaning"),
     Change("policy", "hello*", "hello", 'cell 3 (cell3) "Send hello and add.": ', "policy.yaml", awaits="policies by meaning"),
-    Change("numbers", "12 ms", "999 ms", DRIFT, awaits=MASKED),
-    Change("numbers", "3.5 s", "350.5 s", DRIFT, awaits=MASKED),
-    Change("numbers", "0x1F", "0xDEAD", DRIFT, awaits=MASKED),
-    Change("numbers", "/data/2024/x.csv", "/data/2025/x.csv", DRIFT, awaits=MASKED),
+    Change("numbers", "12 ms", "999 ms", DRIFT),
+    Change("numbers", "3.5 s", "350.5 s", DRIFT),
+    Change("numbers", "0x1F", "0xDEAD", DRIFT),
+    Change("numbers", "/data/2024/x.csv", "/data/2025/x.csv", DRIFT),
     Change("numbers", "10:15:00.5", "11:15:00.5", DRIFT, awaits=MASKED),
     Change("answers", "--seed 7", "--seed 7 --expect error", REALLY, awaits="--expect"),
 ]  # fmt: skip

@@ -41,7 +41,7 @@ data = {"limit": "12 ms", "each": "3.5 s", "mask": "0x1F", "read": "/data/2024/x
 """)),
     Recipe("sets", "sets of texts, whose order is that of the hash seed", running("print(words)\nfrozenset(words)", """
 words = {"oak", "pine", "birch", "elm", "ash", "beech"}
-"""), awaits="sets compare sorted"),
+""")),
     Recipe("addresses", "reprs with an address", running("print(thing, object(), lambda: 1)\n[thing]", """
 class Thing:
     pass
@@ -56,12 +56,12 @@ print(datetime.date.today())
 """, """
 import datetime, time
 later = datetime.timedelta(0)
-"""), awaits="clock values are masked"),
+""")),
     Recipe("timings", "%time and %timeit", running("""
 %time total = sum(numbers)
 %timeit -n 2 -r 2 sum(range(10))
 total
-""", "numbers = range(1000)"), awaits="%timeit compares by its form, which may name the slowest run"),
+""", "numbers = range(1000)")),
     Recipe("bars", "progress bars of tqdm", running("""
 for _ in tqdm(range(3), desc="at work"):
     time.sleep(0.01)
@@ -96,7 +96,7 @@ print(sorted(os.listdir(place)))
 import os, pathlib, tempfile
 place = tempfile.mkdtemp()
 name = "x.txt"
-"""), awaits="the run's working and temporary folders are masked"),
+""")),
     Recipe("threads", "reprs of threads", running("""
 print(threading.current_thread())
 other.start()
@@ -105,7 +105,7 @@ other
 """, """
 import threading
 other = threading.Thread(target=print, name="other")
-"""), awaits="reprs of threads are masked"),
+""")),
     Recipe("frames", "DataFrames, grouped", running("""
 print(wood.dtypes)
 wood.groupby("kind").agg(mean=("price", "mean"), n=("price", "size"))
