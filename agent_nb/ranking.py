@@ -64,6 +64,12 @@ def execution(record: Mapping[str, Any]) -> str:
     return str(record.get("execution") or f"run {record.get('id', '')}")
 
 
+def ordinal(record: Mapping[str, Any]) -> int:
+    """Return the number of a record's run among those of its execution, 0 when it names none."""
+    number = record.get("ordinal")
+    return number if isinstance(number, int) else 0
+
+
 def _claimed(record: Mapping[str, Any]) -> float:
     """Return the time a record names, 0 for what is none."""
     value = record.get("started")

@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> int:
                 trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell,
                 prepare=lambda nb: inject(nb, values), stream=relay.path if relay else "",
             )  # fmt: skip
-        written(lambda: write(outcome.notebook, target), target)
+        written(lambda: write(outcome.notebook, target, over=path.resolve() == target.resolve()), target)
         report = _report(path, target, outcome)
         if relay and relay.losses:
             complain(f"{path}: not written as {arguments.stream}:\n{relay.losses}")

@@ -9,6 +9,7 @@ Rules
 - The executed notebook is returned, and written by the caller, also when a cell has failed. What has failed is a value (`Failure`).
 - No widget state is stored: the static views need none. nbclient keeps that of `ipywidgets.Output` even so, and finds a place for it here.
 - A notebook without cell ids gets them, because a record belongs to a cell.
+- No times are written into cells: they would make every execution a change.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from ..signers import Signer
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
 from .library import SENT, SIGNED
-from .metadata import drop_unbegun, lift, load, records, summaries
+from .metadata import drop_unbegun, indent, lift, load, records, summaries
 from .notices import printable
+from .quiet import keep
 from .relay import STREAM
 from .rerun import RULES
 from .review import countersigned
@@ -235,6 +237,7 @@ def execute(
         timeout=timeout,
         store_widget_state=False,
         coalesce_streams=True,
+        record_timing=False,
         shutdown_kernel="immediate",
         resources={"metadata": {"path": str(where.parent)}},
     )
@@ -268,9 +271,14 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
     return printable(file.read().decode(errors="replace")[-longest:])
 
 
-def write(nb: Any, path: Path) -> None:
-    """Write an executed notebook. Raises OSError."""
-    nbformat.write(nb, str(path))
+def write(nb: Any, path: Path, *, over: bool = False) -> None:
+    """Write an executed notebook; `over` the one that was executed: what was only replayed stays there as it is. Raises OSError."""
+    if over:
+        before = _read(path)
+        keep(nb, before)
+        if nb == before:
+            return
+    nbformat.write(nb, str(path), indent=indent(path))
 
 
 def _read(path: Path) -> Any:

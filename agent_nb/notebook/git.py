@@ -3,9 +3,10 @@
 Why: a record is long lines of JSON. Without these drivers a diff shows them, and two people who ran different cells get a conflict.
 
 Rules
-- The diff shows cells and what was said, called and answered; ids, times, tokens and outputs do not appear.
-- The merge takes the records out, lets git merge the rest, and puts the runs of both sides back: what one side added is there, what one
-  side removed is gone. If git finds a conflict, it is left in the whole file as git writes it.
+- The diff shows cells and what was said, called and answered in the newest execution of each; ids, times, tokens, addresses in reprs and
+  outputs do not appear. What a sub-agent did stands before the result of its call, whatever ran beside it.
+- The merge takes the runs of both sides: what one side added is there, what one side removed is gone. Each cell's outputs come whole from
+  one side (`branches`). The rest is git's; where it finds a conflict, the markers stand around that alone.
 - Set up per repository: the commands go into its configuration, one line into `.gitattributes`.
 - nbstripout without `--keep-id` gives every cell another id at each commit: records survive that (`heirs`), and it is said to whoever
   has it set up so.
@@ -14,6 +15,7 @@ Rules
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,15 +27,19 @@ from .. import countersign
 from ..collect import records
 from ..compare import items
 from ..errors import UsageError
-from ..record import KEY, MIME, VERSION, events_of, published
+from ..events import Call, Event, Result
+from ..ranking import execution, newest, oldest, ordinal
+from ..record import KEY, events_of
 from . import metadata
+from .branches import agree
+from .heirs import renumbered
 from .transform import source_of
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
 KEEP_ID = "--keep-id"
 HOOKS = ".pre-commit-config.yaml"
-Runs = dict[str, list[dict[str, Any]]]
+_ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
 
 def text(nb: Mapping[str, Any]) -> str:
@@ -42,84 +48,81 @@ def text(nb: Mapping[str, Any]) -> str:
 
 
 def _lines(nb: Mapping[str, Any]) -> Iterator[str]:
-    found = records(nb)
-    for number, cell in enumerate((c for c in nb.get("cells", []) if isinstance(c, dict)), 1):
+    cells = [c for c in nb.get("cells", []) if isinstance(c, dict)]
+    listed: dict[str, list[Mapping[str, Any]]] = {}
+    for item in records(nb):
+        listed.setdefault(item.cell, []).append(item.record)
+    found = renumbered(cells, listed)
+    for number, cell in enumerate(cells, 1):
         name = str(cell.get("id", ""))
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
-        for item in found:
-            if item.cell == name and name:
-                yield from _run(item.record)
-    for item in found:
-        if item.cell not in {c.get("id") for c in nb.get("cells", []) if isinstance(c, dict)}:
-            yield f"=== of a cell that is gone: {item.cell}"
-            yield from _run(item.record)
+        for record in _latest(found.pop(name, ())):
+            yield from _run(record)
+    for name, left in found.items():
+        if left:
+            yield f"=== of a cell that is gone: {name}"
+            yield from (line for record in _latest(left) for line in _run(record))
+
+
+def _latest(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the records of the newest execution, in the order in which their runs began."""
+    of = execution(newest(listed)[0]) if listed else ""
+    return sorted((r for r in oldest(listed) if execution(r) == of), key=ordinal)
 
 
 def _run(record: Mapping[str, Any]) -> Iterator[str]:
     yield f"--- run, {record.get('status', '?')}"
-    for item in items(events_of(record)):
+    for item in items(_by_call(events_of(record))):
         yield f"{item.head}:"
-        yield from (f"    {line}" for line in item.body.splitlines())
+        yield from (f"    {_ADDRESS.sub('0x…', line)}" for line in item.body.splitlines())
+
+
+def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
+    """Yield the events of a run, those within a call before its result: calls that run at the same time do not mix."""
+    calls = {e.call_id for e in log if isinstance(e, Call)}
+    below: dict[str, list[Event]] = {}
+    for event in log:
+        place = event.span.removeprefix(span).lstrip("/").partition("/")[0]
+        call = f"{span}/{place}" if span else place
+        if event.span != span and call in calls:
+            below.setdefault(call, []).append(event)
+            continue
+        if isinstance(event, Result) and event.span == span:
+            yield from _by_call(below.pop(event.call_id, []), event.call_id)
+        yield event
+    yield from (event for rest in below.values() for event in rest)
 
 
 def merge(base: Path, ours: Path, theirs: Path) -> bool:
     """Merge notebook files as a git merge driver does: the result replaces `ours`; return whether there was no conflict.
 
-    A file that is no notebook is merged as text. Raises UsageError when git is not installed.
+    A file that is no notebook, or one of a newer version, is merged as text. Raises UsageError when git is not installed.
     """
-    sides = [_read(path) for path in (base, ours, theirs)]
-    if all(side is not None for side in sides):
-        notebooks = [side for side in sides if side is not None]
-        merged = _merged(*notebooks)
-        if merged is not None:
-            ours.write_text(merged, encoding="utf-8", newline="\n")
-            return True
-    return _merge_file([ours, base, theirs], write=True) == 0
-
-
-def _merged(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """Return the merged notebook, or None when git finds a conflict outside the records."""
-    kept = _three_way(*(metadata.records(nb) for nb in (base, ours, theirs)))
-    signatures = countersign.merged(*((nb.get("metadata") or {}).get(KEY) for nb in (ours, theirs)))
+    old, mine, yours = (_read(path) for path in (base, ours, theirs))
+    if mine is None or yours is None:
+        return _merge_file([ours, base, theirs])
+    agree(old := old or {"cells": []}, mine, yours)
     with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for name, nb in (("ours", ours), ("base", base), ("theirs", theirs)):
-            _bare(nb)
-            paths.append(Path(folder) / name)
-            paths[-1].write_text(_dump(nb), encoding="utf-8", newline="\n")
-        if _merge_file(paths, write=True):
-            return None
+        paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
+        for path, nb in zip(paths, (mine, old, yours), strict=True):
+            path.write_text(_dump(nb), encoding="utf-8", newline="\n")
+        clean = _merge_file(paths)
+        merged = paths[0].read_text(encoding="utf-8")
+    if clean:
         try:
-            nb = json.loads(paths[0].read_text(encoding="utf-8"))
+            nb = json.loads(merged)
         except ValueError:
-            return None
-    if kept:
-        nb.setdefault("metadata", {})[KEY] = {"version": VERSION, "runs": kept, countersign.SIGNATURES: signatures}
+            return False  # what each side did to the lines makes no notebook: ours stays
         metadata.lift(nb)
-    return _dump(nb)
+        merged = _dump(nb)
+    ours.write_text(merged, encoding="utf-8", newline="\n")
+    return clean
 
 
-def _bare(nb: dict[str, Any]) -> None:
-    """Take the records out of a notebook; references to them stay."""
-    (nb.get("metadata") or {}).pop(KEY, None)
-    for cell in nb["cells"]:
-        for output in (cell.get("outputs") or []) if isinstance(cell, dict) else []:
-            if (record := published(output)) is not None:
-                output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
-
-
-def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
-    """Return the runs of both sides without those that one side has removed."""
-    before, mine, yours = ({r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs))
-    gone = before - (mine & yours)
-    cells = {cell: [*ours.get(cell, []), *theirs.get(cell, [])] for cell in (*ours, *theirs)}
-    return {cell: kept for cell, listed in cells.items() if (kept := [r for r in listed if r["id"] not in gone])}
-
-
-def _merge_file(paths: Sequence[Path], *, write: bool) -> int:
-    command = ["git", "merge-file", "-q", *([] if write else ["-p"]), *map(str, paths)]
-    return _git(command).returncode
+def _merge_file(paths: Sequence[Path]) -> bool:
+    """Merge the third file into the first; return whether there was no conflict."""
+    return _git(["git", "merge-file", "-q", "-L", "ours", "-L", "base", "-L", "theirs", *map(str, paths)]).returncode == 0
 
 
 def setup(folder: Path, *, filtered: bool = False) -> list[str]:
@@ -178,9 +181,10 @@ def _git(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        return metadata.load(path)
+        nb = metadata.load(path)
     except UsageError:
         return None
+    return None if metadata.newer((nb.get("metadata") or {}).get(KEY)) else nb
 
 
 def _dump(nb: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     """
     metadata = nb.setdefault("metadata", {})
     mine = metadata.get(KEY)
-    if _newer(mine) or _newer(previous) or not isinstance(nb.get("cells"), list):
+    if newer(mine) or newer(previous) or not isinstance(nb.get("cells"), list):
         return False
     present = {c.get("id") for c in _cells(nb)}
     forgotten = _forgotten(nb, previous, mine)
@@ -148,7 +148,7 @@ def load(path: str | Path) -> dict[str, Any]:
 def save(nb: dict[str, Any], path: str | Path) -> None:
     """Write a notebook file, whole or not at all; order and indentation of an existing file stay. Raises OSError."""
     target = Path(path)
-    text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
+    text = json.dumps(nb, ensure_ascii=False, indent=indent(target)) + "\n"
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n", errors="surrogatepass") as file:
@@ -160,7 +160,8 @@ def save(nb: dict[str, Any], path: str | Path) -> None:
         raise
 
 
-def _indent(path: Path) -> int | str:
+def indent(path: Path) -> int | str:
+    """Return the indentation of a notebook file, that of Jupyter where there is none."""
     try:
         with path.open(encoding="utf-8") as file:
             found = re.match(r"\{\r?\n([ \t]+)", file.read(100))
@@ -175,7 +176,8 @@ def _umask() -> int:
     return mask
 
 
-def _newer(value: Any) -> bool:
+def newer(value: Any) -> bool:
+    """Return whether a value of our metadata is of a newer version than this one."""
     return isinstance(value, dict) and isinstance(value.get("version"), int) and value["version"] > VERSION
 
 
