@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 ENDING = ".ipynb"
 HIDDEN = (".ipynb_checkpoints",)
+MARKER = "<<<<<<<"
+CONFLICT = (
+    "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
+    "Or keep the runs of both: jupyter agent-nb git-setup, then git checkout -m {name} merges it again. What is then still marked is text "
+    "of cells: edit it."
+)
 
 
 class Found(NamedTuple):
@@ -133,8 +139,18 @@ def _in_outputs(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mappi
                 yield str(cell.get("id", "")) or str(record.get("cell", "")), record
 
 
+def marked(text: str, path: str | os.PathLike[str]) -> str:
+    """Return what is wrong with a file in which git has left a merge conflict, and what to do ("": it has left none)."""
+    line = next((n for n, said in enumerate(text.splitlines(), 1) if said.startswith(MARKER)), 0)
+    return CONFLICT.format(path=path, name=Path(path).name, line=line) if line else ""
+
+
 def _load(path: Path) -> Mapping[str, Any]:
-    value = json.loads(path.read_bytes())
+    text = path.read_bytes().decode("utf-8")
+    try:
+        value = json.loads(text)
+    except ValueError as fault:
+        raise ValueError(marked(text, path.name) or str(fault)) from fault
     if not isinstance(value, dict):
         raise ValueError("not a notebook: its JSON is not an object")  # noqa: TRY004  (what is wrong is the file's content)
     return value

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from .shared import FAILED, OK, Arguments
+from ..errors import UsageError
+from .shared import FAILED, OK, Arguments, complain, files
 
 
 def git_setup(arguments: Arguments) -> int:
@@ -28,7 +29,13 @@ def git_text(arguments: Arguments) -> int:
     from ..notebook.git import text
     from ..notebook.metadata import load
 
-    sys.stdout.write(text(load(arguments.notebook)))
+    (path,) = files([arguments.notebook])
+    try:
+        shown = text(load(path))
+    except UsageError as fault:  # git would end a whole log for one version that is no notebook
+        complain(str(fault))
+        shown = path.read_text(encoding="utf-8", errors="replace")
+    sys.stdout.write(shown)
     return OK
 
 

@@ -230,7 +230,7 @@ def execute(
             **({RULES: msgspec.to_builtins(normalize)} if normalize else {}),
         },
         on_cell,
-        environment=_environment(where, trust_folder, strict, zone),
+        environment=_environment(where, trust_folder, strict, zone, rerun),
         goes_on=goes_on,
         signers=signers,
         kernel_name=_kernel(nb, kernel),
@@ -260,9 +260,10 @@ def execute(
     return Outcome(nb, runs, client.failures, client.reached)
 
 
-def _environment(path: Path, trust_folder: bool, strict: bool, zone: str) -> dict[str, str]:
+def _environment(path: Path, trust_folder: bool, strict: bool, zone: str, rerun: str) -> dict[str, str]:
     """Return what is added to the environment of the kernel; sets have one order, that of a hash seed of 0."""
-    wished = {VARIABLE: OPTION if trust_folder else "", launch.STRICT: "1" if strict else "", "TZ": zone}
+    replays = launch.REPLAY if rerun == launch.REPLAY else ""  # runs of Python code obey only this
+    wished = {VARIABLE: OPTION if trust_folder else "", launch.STRICT: "1" if strict else "", launch.RERUN: replays, "TZ": zone}
     return {SESSION: str(path), HASH_SEED: "0", **{name: value for name, value in wished.items() if value}}
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from .. import countersign
+from ..collect import marked
 from ..errors import UsageError
 from ..portable import payload_key, sha256
 from ..ranking import kept, started
@@ -133,13 +134,15 @@ def summaries(nb: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def load(path: str | Path) -> dict[str, Any]:
-    """Read a notebook file. Raises UsageError when it is none."""
+    """Read a notebook file. Raises UsageError when it is none, or git has left a conflict in it."""
+    text = ""
     try:
-        nb = json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        nb = json.loads(text)
     except FileNotFoundError:
         raise UsageError(f"There is no file {path}.") from None
     except (OSError, ValueError) as fault:
-        raise UsageError(f"{path} cannot be read as a notebook: {fault}") from fault
+        raise UsageError(marked(text, path) or f"{path} cannot be read as a notebook: {fault}") from fault
     if not isinstance(nb, dict) or not isinstance(nb.get("cells"), list):
         raise UsageError(f"{path} is not a notebook of format 4: it has no list of cells.")
     return nb
