@@ -5,8 +5,8 @@
 Why plain JSON: reading records needs no Jupyter, and a broken notebook among a hundred must not stop the others.
 
 Rules
-- Records count wherever they stand, in the notebook's metadata or in an output; a run that stands in several places counts once
-  (the ids of imported runs are somebody else's, so equal ids alone do not make a run the same).
+- Records count wherever they stand, in the notebook's metadata, in an output or where nbdime has put them; a run that stands in several
+  places counts once (the ids of imported runs are somebody else's, so equal ids alone do not make a run the same).
 - Order: files by name, cells as in the notebook, runs by their start. Cells that are gone come after the others.
 - Nothing about a file raises: what could not be read is in `problems`, as `path: reason`.
 """
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ENDING = ".ipynb"
 HIDDEN = (".ipynb_checkpoints",)
+NBDIME = "nbdime-conflicts"  # in the metadata of a notebook: the changes of both sides that nbdime could not merge
 MARKER = "<<<<<<<"
 CONFLICT = (
     "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
@@ -117,7 +118,7 @@ def records(notebook: Mapping[str, Any]) -> list[Found]:
     """Return the records of a notebook's JSON, in the order of its cells, each cell's oldest first, equal ones of a cell once."""
     cells = [c for c in _list(notebook.get("cells")) if isinstance(c, dict)]
     found: dict[str, list[Mapping[str, Any]]] = {str(c.get("id", "")): [] for c in cells}
-    for cell, record in (*_lifted(notebook), *_in_outputs(cells)):
+    for cell, record in (*_lifted(notebook), *_in_outputs(cells), *unmerged(notebook)):
         if record not in (listed := found.setdefault(cell, [])):
             listed.append(record)
     return [Found(cell, record) for cell, listed in found.items() for record in oldest(listed)]
@@ -130,6 +131,31 @@ def _lifted(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
         for record in _list(listed):
             if isinstance(record, dict):
                 yield str(cell), attach(record, payloads)
+
+
+def unmerged(notebook: Mapping[str, Any], *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
+    """Return cell and record of what nbdime has kept aside, because both sides of a merge had a new run of one cell; `take` it out."""
+    metadata = _dict(notebook.get("metadata"))
+    aside, payloads = _dict(metadata.get(NBDIME)), _dict(_dict(metadata.get(KEY)).get("payloads"))
+    ours = [entry for side in aside.values() for entry in _list(side) if _dict(entry).get("key") == KEY]
+    if take and ours:
+        left = {side: [e for e in _list(entries) if e not in ours] for side, entries in aside.items()}
+        metadata.pop(NBDIME)
+        metadata |= {NBDIME: left} if any(left.values()) else {}
+    return [(str(record.get("cell", "")), attach(record, payloads)) for record in _records_in(ours)]
+
+
+def _records_in(changes: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the records that nbdime's description of changes has added, in order."""
+    todo = list(reversed(changes))
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += reversed(value)
+        elif isinstance(value, dict) and isinstance(value.get("events"), list) and isinstance(value.get("id"), str):
+            yield value
+        elif isinstance(value, dict):
+            todo += [value.get("diff"), value.get("valuelist")]
 
 
 def _in_outputs(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:

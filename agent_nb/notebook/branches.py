@@ -4,8 +4,8 @@ Why: outputs, records and execution counts are one result; lines of two of them,
 
 Rules
 - The runs of both sides stay, without those that one side has removed, and so does what either side has forgotten.
-- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did: from the side with the newest run of
-  that cell, else from the one that changed its text, else from ours.
+- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did: from the side whose cell before it in
+  the same conversation stays, for that is what it answers; else from the one with the newest run of it, or that changed its text, or ours.
 - What execution writes about the whole notebook comes from the side that changed it, ours if both did.
 - Cells are the same by their ids; one whose id stands twice is left to git.
 """
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ranking import started
+from ..ranking import newest, started
 from ..record import KEY, MIME, VERSION, published
 from . import metadata
 from .transform import source_of
@@ -30,29 +31,42 @@ Runs = dict[str, list[dict[str, Any]]]
 def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     """Write into the three notebooks what the merged one is to have of runs, outputs and what else execution writes."""
     sides = (base, ours, theirs)
+    about = [_object(nb, "metadata") for nb in sides]
     runs = [metadata.records(nb) for nb in sides]
-    _write_records(sides, _three_way(*runs))
-    for nb in sides:
-        _refer(nb)
-    cells = [_by_id(nb) for nb in sides]
-    for name in cells[1] | cells[2]:
-        versions = [found.get(name) for found in cells]
-        if any(versions[1:]):
-            made = [max((started(r) for r in listed.get(name, ())), default=0.0) for listed in runs]
-            _show([v for v in versions if v is not None], _shown(*versions, newer=made[2] > made[1], older=made[2] < made[1]))
-    about = [nb.setdefault("metadata", {}) for nb in sides]
+    _set(about, KEY, _written(about, _three_way(*runs)))
     for key in ABOUT:
         _set(about, key, _either(*(m.get(key) for m in about)))
+    for nb in sides:
+        _refer(nb)
+    _agree_on_outputs([_by_id(nb) for nb in sides], runs)
 
 
-def _write_records(sides: tuple[dict[str, Any], ...], kept: Runs) -> None:
-    found = [(nb.setdefault("metadata", {}) or {}).get(KEY) for nb in sides]
-    values: list[dict[str, Any]] = [value if isinstance(value, dict) else {} for value in found]
-    listed = [value.get(metadata.FORGOTTEN) for value in values[1:]]
+def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
+    followed: dict[str, bool] = {}  # by conversation: whether the outputs of its latest cell in which the sides differ are theirs
+    for name in cells[1] | cells[2]:
+        base, ours, theirs = (found.get(name) for found in cells)
+        mine, yours = (_newest(side.get(name, ())) for side in runs[1:])
+        conversation = str(mine.get("conversation") or yours.get("conversation") or "")
+        later = None if started(mine) == started(yours) else started(yours) > started(mine)
+        shown = _shown(base, ours, theirs, later=followed.get(conversation, later))
+        if conversation and _result(ours) != _result(theirs):
+            followed[conversation] = shown is theirs
+        _show([cell for cell in (base, ours, theirs) if cell is not None], shown)
+
+
+def _newest(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the newest run of an agent cell itself, else of its code, {} if there is none."""
+    found = newest(listed)
+    return next((r for r in found if r.get("conversation")), found[0] if found else {})
+
+
+def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
+    values = [value if isinstance(value := m.get(KEY), dict) else {} for m in about[1:]]
+    listed = [value.get(metadata.FORGOTTEN) for value in values]
     forgotten = list(dict.fromkeys(m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)))
-    ours = {k: v for k, v in values[1].items() if k != "payloads"}
-    value = {**ours, "version": VERSION, "runs": kept, **({metadata.FORGOTTEN: forgotten} if forgotten else {})}
-    _set([nb["metadata"] for nb in sides], KEY, value if kept or forgotten else None)
+    rest = {k: v for k, v in values[0].items() if k != "payloads"}  # they are with the runs
+    value = {**rest, "version": VERSION, "runs": kept, **({metadata.FORGOTTEN: forgotten} if forgotten else {})}
+    return value if kept or forgotten else None
 
 
 def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
@@ -78,8 +92,8 @@ def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
     return {c["id"]: c for c in cells if count[c["id"]] == 1}
 
 
-def _shown(base: Cell | None, ours: Cell | None, theirs: Cell | None, *, newer: bool, older: bool) -> Cell:
-    """Return the version whose outputs stay; `newer` and `older` say which side has the newest run: theirs, or ours."""
+def _shown(base: Cell | None, ours: Cell | None, theirs: Cell | None, *, later: bool | None) -> Cell:
+    """Return the version whose outputs stay; if both sides changed them, `later` says whether theirs count (None: nothing says)."""
     if ours is None or theirs is None:
         found = ours if ours is not None else theirs
         assert found is not None
@@ -87,8 +101,8 @@ def _shown(base: Cell | None, ours: Cell | None, theirs: Cell | None, *, newer: 
     before, mine, yours = (_result(cell) for cell in (base, ours, theirs))
     if yours in (mine, before) or mine == before:
         return theirs if mine == before else ours
-    if newer or older:
-        return theirs if newer else ours
+    if later is not None:
+        return theirs if later else ours
     return theirs if base is not None and source_of(ours) == source_of(base) != source_of(theirs) else ours
 
 
@@ -98,14 +112,22 @@ def _result(cell: Cell | None) -> tuple[Any, ...]:
 
 
 def _times(cell: Cell) -> Any:
-    return (cell.get("metadata") or {}).get(TIMES)
+    return _object(cell, "metadata").get(TIMES)
+
+
+def _object(place: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object at a key; one is put there if there is none."""
+    if not isinstance(place.get(key), dict):
+        place[key] = {}
+    found: dict[str, Any] = place[key]
+    return found
 
 
 def _show(versions: list[Cell], shown: Cell) -> None:
     outputs, count, times = copy.deepcopy(_result(shown))
     for cell in versions:
         cell["outputs"], cell["execution_count"] = outputs or [], count
-        _set([cell.setdefault("metadata", {})], TIMES, times)
+        _set([_object(cell, "metadata")], TIMES, times)
 
 
 def _either(base: Any, ours: Any, theirs: Any) -> Any:

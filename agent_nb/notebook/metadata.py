@@ -7,7 +7,7 @@ Rules
 - `lift` is idempotent, and never touches a notebook in which there is nothing of ours.
 - What the file on disk has is kept (`previous`): a front end's stale copy must not erase a log. Of each cell the newest
   three runs stay, newest first; no record takes the place of one that this user has signed (`ranking`), nor do its payloads.
-- Only what our publisher put into an output is lifted (`record.published`).
+- Only what our publisher put into an output is lifted (`record.published`), and the records that nbdime has kept aside as conflicts.
 - Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second; a front end
   that loaded them before does not bring them back without their cell.
 - A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Cells that were split, merged or numbered anew: `heirs`.
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from .. import countersign
-from ..collect import marked
+from ..collect import marked, unmerged
 from ..errors import UsageError
 from ..portable import payload_key, sha256
 from ..ranking import kept, started
@@ -56,10 +56,11 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     if newer(mine) or newer(previous) or not isinstance(nb.get("cells"), list):
         return False
     present = {c.get("id") for c in _cells(nb)}
+    aside = _aside(nb, take=True)
     forgotten = _forgotten(nb, previous, mine)
     loaded = renumbered(_cells(nb), _runs(mine))
     loaded = {cell: listed for cell, listed in loaded.items() if cell in present or not isinstance(previous, dict)}
-    runs = _without(_merged(renumbered(_cells(nb), _runs(previous)), loaded, _unlifted(nb)), forgotten)
+    runs = _without(_merged(renumbered(_cells(nb), _runs(previous)), loaded, aside, _unlifted(nb)), forgotten)
     runs = _merged(runs, _copies(nb, runs))
     runs = _merged(runs, inherited(_cells(nb), runs))
     runs = _less(runs, leaving(_cells(nb), runs))
@@ -106,13 +107,14 @@ def records(nb: dict[str, Any]) -> Runs:
 
     Records in outputs of cells without an id count under `#index`.
     """
-    merged = _merged(renumbered(_cells(nb), _runs((nb.get("metadata") or {}).get(KEY))), _unlifted(nb, index=True))
+    lifted = renumbered(_cells(nb), _runs((nb.get("metadata") or {}).get(KEY)))
+    merged = _merged(lifted, _aside(nb), _unlifted(nb, index=True))
     return {cell: listed for cell, listed in merged.items() if listed}
 
 
 def strip(nb: dict[str, Any]) -> int:
     """Remove every record and reference from `nb`; return how many places were cleaned."""
-    count = int((nb.get("metadata") or {}).pop(KEY, None) is not None)
+    count = len(_aside(nb, take=True)) + int((nb.get("metadata") or {}).pop(KEY, None) is not None)
     for _, output in _outputs(nb):
         count += int((output.get("data") or {}).pop(MIME, None) is not None)
         count += int((output.get("metadata") or {}).pop(KEY, None) is not None)
@@ -270,6 +272,15 @@ def _maker(cell: dict[str, Any], record: dict[str, Any], cells: Mapping[str, Any
     if not record.get("execution") or made == cell.get("id") or made not in cells:
         return ""
     return "" if record.get("source") == content_hash(*(agent_cell(source_of(cell)) or ("", source_of(cell)))) else str(made)
+
+
+def _aside(nb: dict[str, Any], *, take: bool = False) -> Runs:
+    """Return the records that nbdime has kept aside, and `take` them from there."""
+    found: Runs = {}
+    for cell, record in unmerged(nb, take=take):
+        if cell and _sound(record):
+            found.setdefault(cell, []).append(record)
+    return found
 
 
 def _forgotten(nb: dict[str, Any], *saved: Any) -> list[str]:
