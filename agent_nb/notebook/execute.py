@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import json
 import os
 import sys
 import tempfile
@@ -40,7 +41,7 @@ from ..signers import Signer
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
 from .library import SENT, SIGNED
-from .metadata import drop_unbegun, indent, lift, load, records, summaries
+from .metadata import drop_unbegun, lift, load, records, save, summaries
 from .notices import printable
 from .quiet import keep
 from .relay import STREAM
@@ -277,9 +278,10 @@ def write(nb: Any, path: Path, *, over: bool = False) -> None:
     if over:
         before = _read(path)
         keep(nb, before)
-        if nb == before:
-            return
-    nbformat.write(nb, str(path), indent=indent(path))
+        if nb != before:
+            save(json.loads(nbformat.writes(nb)), path.resolve())
+        return
+    nbformat.write(nb, str(path))
 
 
 def _read(path: Path) -> Any:

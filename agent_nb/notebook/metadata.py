@@ -153,7 +153,7 @@ def load(path: str | Path) -> dict[str, Any]:
 def save(nb: dict[str, Any], path: str | Path) -> None:
     """Write a notebook file, whole or not at all; order and indentation of an existing file stay. Raises OSError."""
     target = Path(path)
-    text = json.dumps(nb, ensure_ascii=False, indent=indent(target)) + "\n"
+    text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n", errors="surrogatepass") as file:
@@ -165,8 +165,7 @@ def save(nb: dict[str, Any], path: str | Path) -> None:
         raise
 
 
-def indent(path: Path) -> int | str:
-    """Return the indentation of a notebook file, that of Jupyter where there is none."""
+def _indent(path: Path) -> int | str:
     try:
         with path.open(encoding="utf-8") as file:
             found = re.match(r"\{\r?\n([ \t]+)", file.read(100))

@@ -56,12 +56,12 @@ class Choice(msgspec.Struct, frozen=True):
 
     @property
     def badge(self) -> str:
-        """Words for the header of a replay."""
+        """Words for the header of a replay, short enough for one line beside a model's name."""
         if self.record is None:
             return ""
         began = started(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
-        return f"replayed, recorded {when} · %%agent --live runs it anew"
+        return f"replayed, recorded {when}"
 
 
 def as_sent(options: Options, cell: Cell) -> Options:

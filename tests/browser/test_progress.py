@@ -220,6 +220,9 @@ def test_the_header_is_not_cut(front):
     front.sees(cell, "replayed")
     cut = "[...h.querySelectorAll('span')].some(s => s.scrollWidth > s.clientWidth + 1 && getComputedStyle(s).overflow === 'hidden')"
     shown = front.page.evaluate(f"i => {{ const h = {head} ?? document.body; return [h.innerText, {cut}]; }}", cell)
-    assert "runs it anew" in shown[0] or "--live" in shown[0]
+    assert "replayed, recorded" in shown[0]
     assert shown[1] is False
+    badge = front.output(cell).get_by_text("replayed, recorded").first
+    height = "e => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect().height; }"
+    assert badge.evaluate(height) < 30  # px: one line
     front.shot("progress-header")

@@ -13,20 +13,26 @@ from agent_nb.cli import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.log import EventLog
 from agent_nb.notebook import doctor
-from agent_nb.notebook.metadata import lift, records
+from agent_nb.notebook.git import text
+from agent_nb.notebook.metadata import lift, load, records
 from agent_nb.record import MIME, run_record
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-def record(run, answer="Hello.", started=1.0):
+CALL = Call(call_id="c", name="read", args={"file": "a.txt"}, turn=1), Result(call_id="c", name="read", content="text", turn=1)
+
+
+def record(run, answer="Hello.", started=1.0, calls=CALL, **fields):
     log = EventLog(run, clock=lambda: started)
-    for event in (
-        RunStart(model="scripted/x"), User(content="hi"), Call(call_id="c", name="read", args={"file": "a.txt"}, turn=1),
-        Result(call_id="c", name="read", content="text", turn=1), Respond(content=answer, turn=2), End(),
-    ):  # fmt: skip
+    for event in (RunStart(model="scripted/x"), User(content="hi"), *calls, Respond(content=answer, turn=2), End()):
         log.append(event)
-    return run_record(log)
+    return run_record(log, **fields)
+
+
+def plain(name, source, shown="", **more):
+    outputs = [{"output_type": "stream", "name": "stdout", "text": shown}] if shown else []
+    return {**cell(name, source=source), "outputs": outputs, **more}
 
 
 def cell(name, *made, source="%%agent\nhi"):
@@ -60,7 +66,7 @@ class Repository:
     def commit(self, *cells):
         write(self.notebook, *cells)
         self.git("add", "-A")
-        self.git("commit", "-q", "-m", "x")
+        self.git("commit", "-q", "--allow-empty", "-m", "x")
 
     def runs(self):
         return {name: [r["id"] for r in listed] for name, listed in records(json.loads(self.notebook.read_text())).items()}
@@ -131,6 +137,34 @@ def test_a_diff_shows_what_was_said_and_no_ids(repository):
     assert changes == ["-    Hello.", "+    Good day."]
 
 
+def test_the_newest_execution_of_a_cell_is_shown_with_all_its_runs(tmp_path):
+    made = [record(f"r{n}", f"Answer {n}.", started=float(n)) for n in range(1, 3)]
+    latest = [record(f"n{n}", f"New {n}.", started=9.0, execution="e", ordinal=n, conversation="") for n in (2, 1)]
+    write(tmp_path / "n.ipynb", cell("a", *made), cell("b", *latest, made[0]))
+    shown = text(load(tmp_path / "n.ipynb"))
+    assert [line.strip() for line in shown.splitlines() if "Answer" in line or "New" in line] == ["Answer 2.", "New 1.", "New 2."]
+
+
+def test_agents_that_ran_at_the_same_time_are_shown_one_after_the_other(tmp_path):
+    def calls(*order):
+        asked = [Call(call_id=f"{c}", name="helper", args={"n": c}, turn=1) for c in "ab"]
+        child = {c: [User(content=f"sub {c}", span=c), Respond(content=f"said {c}", span=c)] for c in "ab"}
+        return [*asked, *(child[c].pop(0) for c in order), *(Result(call_id=c, name="helper", content=c, turn=1) for c in "ab")]
+
+    shown = []
+    for order in ("abab", "bbaa", "abba"):
+        write(tmp_path / "n.ipynb", cell("a", record("r", calls=calls(*order))))
+        shown.append(text(load(tmp_path / "n.ipynb")))
+    assert shown[0] == shown[1] == shown[2]
+    assert shown[0].index("said a") < shown[0].index("result helper") < shown[0].index("sub b")
+
+
+def test_addresses_in_reprs_are_not_shown_and_other_numbers_are(tmp_path):
+    result = Result(call_id="c", name="read", content="<object object at 0x7f12ab> 0x1F", turn=1)
+    write(tmp_path / "n.ipynb", cell("a", record("r", calls=(CALL[0], result))))
+    assert "<object object at 0x…> 0x1F" in text(load(tmp_path / "n.ipynb"))
+
+
 def test_runs_of_both_sides_are_kept(repository):
     repository.commit(cell("a"), cell("b"))
     repository.git("checkout", "-q", "-b", "other")
@@ -158,16 +192,105 @@ def test_a_run_that_one_side_removed_is_gone(repository):
     assert repository.runs() == {"a": ["rn"]}
 
 
-def test_a_conflict_between_cells_is_left_as_git_writes_it(repository):
-    repository.commit(cell("a"))
+@pytest.mark.parametrize(
+    ("ours", "theirs", "shown"),
+    [
+        (plain("p", "f()", "mine", execution_count=2), plain("p", "f()", "yours", execution_count=3), ("mine", 2)),
+        (plain("p", "f()", "mine", execution_count=2), plain("p", "g()", "yours", execution_count=3), ("yours", 3)),
+        (plain("p", "f()", "base", execution_count=1), plain("p", "f()", "yours", execution_count=3), ("yours", 3)),
+        (plain("p", "f()", metadata={"execution": {"t": "1"}}), plain("p", "f()", "base", metadata={"execution": {"t": "2"}}), ("", None)),
+    ],
+)
+def test_outputs_that_both_sides_changed_come_whole_from_one(repository, ours, theirs, shown):
+    repository.commit(plain("p", "f()", "base", execution_count=1))
     repository.git("checkout", "-q", "-b", "other")
-    repository.commit(cell("a", source="%%agent\ntheirs"))
+    repository.commit(theirs)
     repository.git("checkout", "-q", "main")
-    repository.commit(cell("a", record("ra"), source="%%agent\nours"))
-    assert repository.git("merge", "-q", "other", check=False).returncode != 0
-    text = repository.notebook.read_text()
-    assert "<<<<<<<" in text
-    assert "ra" in text
+    repository.commit(ours)
+    repository.git("merge", "-q", "other")
+    (found,) = json.loads(repository.notebook.read_text())["cells"]
+    assert ("".join(o["text"] for o in found["outputs"]), found["execution_count"]) == shown
+
+
+def test_of_two_reruns_of_one_cell_the_newer_is_shown_and_both_are_kept(repository):
+    repository.commit(cell("a", record("r", started=1.0)))
+    repository.git("checkout", "-q", "-b", "other")
+    repository.commit(cell("a", record("theirs", started=5.0)))
+    repository.git("checkout", "-q", "main")
+    repository.commit(cell("a", record("ours", started=3.0)))
+    repository.git("merge", "-q", "other")
+    nb = json.loads(repository.notebook.read_text())
+    assert [o["data"][MIME]["ref"] for o in nb["cells"][0]["outputs"]] == ["theirs"]
+    assert repository.runs() == {"a": ["theirs", "ours"]}
+
+
+def test_a_cell_that_both_branches_added_is_merged(repository):
+    repository.git("add", ".gitattributes")
+    repository.git("commit", "-q", "-m", "x")
+    repository.git("checkout", "-q", "-b", "other")
+    repository.commit(cell("a", record("theirs", started=5.0)))
+    repository.git("checkout", "-q", "main")
+    repository.commit(cell("a", record("ours", started=3.0)))
+    repository.git("merge", "-q", "other")
+    assert repository.runs() == {"a": ["theirs", "ours"]}
+
+
+def test_what_either_side_has_forgotten_stays_forgotten(repository):
+    def forget(run):
+        nb = load(repository.notebook)
+        shown = {"output_type": "display_data", "data": {"text/plain": "1 run forgotten."}, "metadata": {"agent_nb": {"forget": [run]}}}
+        nb["cells"][2]["outputs"] = [shown]
+        lift(nb)
+        nb["cells"][2]["outputs"] = []
+        repository.notebook.write_text(json.dumps(nb, indent=1, sort_keys=True) + "\n")
+        repository.git("commit", "-q", "-a", "-m", "x")
+
+    repository.commit(cell("a", record("ra")), cell("b", record("rb")), plain("c", "%agent forget"))
+    repository.git("checkout", "-q", "-b", "other")
+    forget("ra")
+    repository.git("checkout", "-q", "main")
+    forget("rb")
+    repository.git("merge", "-q", "other")
+    assert repository.runs() == {}
+    assert len(load(repository.notebook)["metadata"]["agent_nb"]["forgotten"]) == 2
+
+
+@pytest.fixture
+def conflict(repository):
+    """A repository whose merge stopped: two texts of cell a, and a run on each side in other cells."""
+    repository.commit(cell("a"), cell("b"), cell("c"))
+    repository.git("checkout", "-q", "-b", "other")
+    repository.commit(cell("a", source="%%agent\ntheirs"), cell("b", record("rb")), cell("c"))
+    repository.git("checkout", "-q", "main")
+    repository.commit(cell("a", source="%%agent\nours"), cell("b"), cell("c", record("rc")))
+    return repository
+
+
+def test_a_conflict_between_cells_is_marked_around_their_text_alone(conflict):
+    assert conflict.git("merge", "-q", "other", check=False).returncode != 0
+    text = conflict.notebook.read_text()
+    marked = text[text.index("<<<<<<<") : text.index(">>>>>>>")].splitlines()
+    assert (text.count("<<<<<<<"), [line.strip() for line in marked[1:]]) == (1, ['"ours"', "=======", '"theirs"'])
+    resolved = "".join(line for line in text.splitlines(True) if line[:7] not in ("<<<<<<<", "=======", ">>>>>>>") and "theirs" not in line)
+    conflict.notebook.write_text(resolved)
+    assert conflict.runs() == {"b": ["rb"], "c": ["rc"]}
+
+
+def test_a_file_with_conflict_markers_is_named_with_what_to_do(conflict, capsys):
+    attributes = (conflict.folder / ".gitattributes").read_text()
+    (conflict.folder / ".gitattributes").write_text("")  # as if nobody had set the drivers up
+    conflict.git("merge", "-q", "other", check=False)
+    for command in ("test", "run", "pack", "strip", "events", "verify", "export"):
+        capsys.readouterr()
+        assert main([command, str(conflict.notebook)]) != 0, command
+        said = "".join(capsys.readouterr())
+        assert "holds a merge conflict that git has left (line " in said, command
+        assert "git checkout -m n.ipynb" in said
+    assert main(["git-text", str(conflict.notebook)]) == 0  # a diff of it is still a diff
+    assert capsys.readouterr().out == conflict.notebook.read_text()
+    (conflict.folder / ".gitattributes").write_text(attributes)
+    conflict.git("checkout", "-m", "n.ipynb")  # the advice
+    assert conflict.notebook.read_text().count("<<<<<<<") == 1
 
 
 def test_records_can_be_kept_out_of_commits(repository):
