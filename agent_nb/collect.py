@@ -136,26 +136,34 @@ def _lifted(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 def unmerged(notebook: Mapping[str, Any], *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """Return cell and record of what nbdime has kept aside, because both sides of a merge had a new run of one cell; `take` it out."""
     metadata = _dict(notebook.get("metadata"))
-    aside, payloads = _dict(metadata.get(NBDIME)), _dict(_dict(metadata.get(KEY)).get("payloads"))
+    aside = _dict(metadata.get(NBDIME))
     ours = [entry for side in aside.values() for entry in _list(side) if _dict(entry).get("key") == KEY]
     if take and ours:
         left = {side: [e for e in _list(entries) if e not in ours] for side, entries in aside.items()}
         metadata.pop(NBDIME)
         metadata |= {NBDIME: left} if any(left.values()) else {}
-    return [(str(record.get("cell", "")), attach(record, payloads)) for record in _records_in(ours)]
+    found = [(path, value) for entry in ours for path, value in _added(entry)]
+    payloads = {**_dict(_dict(metadata.get(KEY)).get("payloads")), **{p[2]: value for p, value in found if p[1] == "payloads"}}
+    listed = [(p[2], value) for p, value in found if p[1] == "runs"]
+    return [(cell, attach(record, payloads)) for cell, record in listed if isinstance(record, dict)]
 
 
-def _records_in(changes: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the records that nbdime's description of changes has added, in order."""
-    todo = list(reversed(changes))
-    while todo:
-        value = todo.pop()
-        if isinstance(value, list):
-            todo += reversed(value)
-        elif isinstance(value, dict) and isinstance(value.get("events"), list) and isinstance(value.get("id"), str):
-            yield value
-        elif isinstance(value, dict):
-            todo += [value.get("diff"), value.get("valuelist")]
+def _added(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what a change in nbdime's form adds to the runs of a cell, or to the payloads, with its path."""
+    described = isinstance(change, dict) and isinstance(change.get("op"), str)
+    if described and isinstance(change.get("key"), str):
+        path = (*path, change["key"])
+    if described:
+        for part in (change.get("diff"), change.get("value"), change.get("valuelist")):
+            yield from _added(part, path)
+    elif isinstance(change, list):
+        for part in change:
+            yield from _added(part, path)
+    elif len(path) == 3 and change is not None:
+        yield path, change
+    elif isinstance(change, dict) and len(path) < 3:
+        for key, part in change.items():
+            yield from _added(part, (*path, key))
 
 
 def _in_outputs(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:

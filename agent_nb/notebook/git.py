@@ -7,6 +7,7 @@ Rules
   outputs do not appear. What a sub-agent did stands before the result of its call, whatever ran beside it.
 - The merge takes the runs of both sides: what one side added is there, what one side removed is gone. Each cell's outputs come whole from
   one side (`branches`). The rest is git's; where it finds a conflict, the markers stand around that alone.
+- A pager may show it: control characters become visible.
 - Set up per repository: the commands go into its configuration, one line into `.gitattributes`.
 - nbstripout without `--keep-id` gives every cell another id at each commit: records survive that (`heirs`), and it is said to whoever
   has it set up so.
@@ -33,10 +34,12 @@ from ..record import KEY, events_of
 from . import metadata
 from .branches import agree
 from .heirs import renumbered
+from .notices import printable
 from .transform import source_of
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
+DEEPEST = 20  # agents within agents whose events are put in order
 KEEP_ID = "--keep-id"
 HOOKS = ".pre-commit-config.yaml"
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
@@ -44,7 +47,7 @@ _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
 def text(nb: Mapping[str, Any]) -> str:
     """Return a notebook as the lines that a diff compares."""
-    return "\n".join(_lines(nb)) + "\n"
+    return printable("\n".join(_lines(nb))) + "\n"
 
 
 def _lines(nb: Mapping[str, Any]) -> Iterator[str]:
@@ -89,7 +92,8 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
             below.setdefault(call, []).append(event)
             continue
         if isinstance(event, Result) and event.span == span:
-            yield from _by_call(below.pop(event.call_id, []), event.call_id)
+            within = below.pop(event.call_id, [])
+            yield from _by_call(within, event.call_id) if event.call_id.count("/") < DEEPEST else within
         yield event
     yield from (event for rest in below.values() for event in rest)
 

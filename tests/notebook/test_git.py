@@ -159,6 +159,16 @@ def test_agents_that_ran_at_the_same_time_are_shown_one_after_the_other(tmp_path
     assert shown[0].index("said a") < shown[0].index("result helper") < shown[0].index("sub b")
 
 
+def test_however_deep_a_record_says_that_agents_ran_it_is_shown(tmp_path):
+    calls, span = [], ""
+    for _ in range(1500):
+        below = f"{span}/a" if span else "a"
+        calls += [Call(call_id=below, name="helper", span=span), Result(call_id=below, name="helper", content="\x1b[2J", span=span)]
+        span = below[-200:]
+    write(tmp_path / "n.ipynb", cell("a", record("r", calls=calls)))
+    assert "\x1b" not in text(load(tmp_path / "n.ipynb"))
+
+
 def test_addresses_in_reprs_are_not_shown_and_other_numbers_are(tmp_path):
     result = Result(call_id="c", name="read", content="<object object at 0x7f12ab> 0x1F", turn=1)
     write(tmp_path / "n.ipynb", cell("a", record("r", calls=(CALL[0], result))))

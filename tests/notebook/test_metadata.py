@@ -597,3 +597,32 @@ def test_no_time_of_a_start_keeps_records_from_being_found(started):
     listed = {"x": [made("r2", B, started), made("r1", A, 1.0)], "y": [made("r3", B, started)]}
     found = renumbered(numbered(A, B, B), listed)
     assert sorted(r["id"] for of in found.values() for r in of) == ["r1", "r2", "r3"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"op": "patch", "diff": [{"op": "patch", "key": "a", "diff": [{"op": "addrange", "key": 0, "valuelist": [run("r2", 2.0)]}]}]},
+        {"op": "add", "value": {"a": [run("r2", 2.0)]}},
+    ],
+)
+def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
+    def merged():
+        sides = {"local_diff": [{"op": "patch", "key": "agent_nb", "diff": [{**change, "key": "runs"}]}], "remote_diff": []}
+        return notebook(cell("a"), agent_nb={"version": 1, "runs": {"a": [run("r1")]}}, **{"nbdime-conflicts": sides})
+
+    assert [r["id"] for r in records(merged())["a"]] == ["r2", "r1"]
+    assert [found.record["id"] for found in collect.records(merged())] == ["r1", "r2"]
+    lifted, stripped = merged(), merged()
+    assert lift(lifted)
+    assert (ids(lifted["metadata"]["agent_nb"]), "nbdime-conflicts" in lifted["metadata"]) == ({"a": ["r2", "r1"]}, False)
+    assert strip(stripped) == 2
+    assert stripped["metadata"] == {}
+
+
+@pytest.mark.parametrize("aside", [None, 1, [], {}, {"local_diff": 1}, {"local_diff": [{"key": "agent_nb", "diff": [[None]]}, 5]}])
+def test_what_else_stands_there_is_no_record(aside):
+    nb = notebook(cell("a"), **{"nbdime-conflicts": aside})
+    assert records(nb) == {}
+    lift(nb)
+    strip(nb)
