@@ -3,7 +3,7 @@
 Why: outputs, records and execution counts are one result; lines of two of them, mixed, would be a notebook that nobody has run.
 
 Rules
-- The runs of both sides stay, without those that one side has removed, and so does what either side has forgotten.
+- The runs of both sides stay, without those that one side has removed, and so do signatures and what either side has forgotten.
 - What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did: from the side whose cell before it in
   the same conversation stays, for that is what it answers; else from the one with the newest run of it, or that changed its text, or ours.
 - What execution writes about the whole notebook comes from the side that changed it, ours if both did.
@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..countersign import SIGNATURES, merged
 from ..ranking import newest, started
 from ..record import KEY, MIME, VERSION, published
 from . import metadata
@@ -64,8 +65,9 @@ def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
     values = [value if isinstance(value := m.get(KEY), dict) else {} for m in about[1:]]
     listed = [value.get(metadata.FORGOTTEN) for value in values]
     forgotten = list(dict.fromkeys(m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)))
-    rest = {k: v for k, v in values[0].items() if k != "payloads"}  # they are with the runs
-    value = {**rest, "version": VERSION, "runs": kept, **({metadata.FORGOTTEN: forgotten} if forgotten else {})}
+    rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}  # payloads are with the runs
+    optional = {SIGNATURES: merged(*values), metadata.FORGOTTEN: forgotten}
+    value = {**rest, "version": VERSION, "runs": kept, **{name: found for name, found in optional.items() if found}}
     return value if kept or forgotten else None
 
 
