@@ -40,7 +40,7 @@ _DECIMAL = r"(?P<number>\d+\.\d+(?:e[+-]?\d+)?)"
 _QUANTITIES = tuple(
     re.compile(rf"(?<![\w.]){form}(?![\w])")
     for form in (
-        r"(?P<hours>\d+):(?P<minutes>\d\d):(?P<number>\d\d\.\d+)",
+        r"(?P<hours>\d):(?P<minutes>\d\d):(?P<number>\d\d\.\d+)",  # a timedelta; a clock has two digits
         rf"{_NUMBER} ?(?P<rate>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)",
         rf"{_DECIMAL} ?(?P<rate>\w+/s)",
         rf"{_NUMBER} ?(?P<unit>ns|µs|μs|us|ms)",

@@ -41,7 +41,9 @@ def run(arguments: Arguments) -> int:
         path, target = pair
         try:
             return whole(path, target, on_cell)
-        except AgentError as fault:  # the others run all the same
+        except AgentError as fault:
+            if len(targets) == 1:
+                raise
             complain(f"{path}: {fault}")
             return {"notebook": str(path), "output": "", "ok": False, "failure": str(fault), "runs": []}
 
@@ -60,7 +62,8 @@ def run(arguments: Arguments) -> int:
             _tell(report, sys.stderr if relay else sys.stdout)
         return report
 
-    reports = in_parallel(one, [(pair[0].name, pair) for pair in _targets(arguments)], arguments.jobs)
+    targets = _targets(arguments)
+    reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
     if arguments.json:
         print_json(reports)
     return OK if all(r["ok"] for r in reports) else FAILED

@@ -132,7 +132,8 @@ class Recorder:
         known = inputs_of(left[0]) if left else None
         names = changed(known, given.inputs) if known is not None else ()
         if known is not None:
-            why = f"the run differs from its record ({', '.join(names) or 'the record was changed'})"
+            changes = ", ".join(given.named(events_of(left[0]), names)) or "the record was changed"
+            why = f"the run differs from its record ({changes})"
         elif listed:
             why = f"all {len(listed)} recorded runs of this cell are played already"
         else:

@@ -105,7 +105,9 @@ def choose(
     found = match(own, given.inputs, statuses=("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
-            differences = given.differences(events_of(own[0]), found.changed) if found.changed else []
+            newest = events_of(own[0]) if found.changed else []
+            differences = given.differences(newest, found.changed)
+            found = msgspec.structs.replace(found, changed=given.named(newest, found.changed))
             words = [f"Nothing to replay: this cell is {found}.", *([] if placed else [NAMELESS]), _again()]
             raise NotReplayed(" ".join(words), differences)
         return Choice(found)

@@ -157,14 +157,13 @@ def _cell(
     """Yield what is wrong with one cell. `listed` are its records in the order in which they count, `runs` the numbers that it showed."""
     if cell.get("cell_type") != "code":
         return
-    found: list[Problem] = []
+    errors = [str(run["error"]) for run in runs if run.get("error")]
+    own = [f for f in failed if not any(error in f.message for error in errors)]  # the others are what a run says
+    yield from (Problem(text=str(f), stale=False) for f in own)
     if agent_cell(source_of(cell)) is not None:
-        own = [r for r in listed if r.get("conversation") != NONE] or listed
-        found += _agent_cell(number, cell, own, next((r for r in runs if "ordinal" not in r), None), must=must)
-    found += _code(number, cell, begun_by(listed), [r for r in runs if "ordinal" in r], must=must)
-    yield from found
-    said = "\n".join(p.text for p in found)
-    yield from (Problem(text=str(f), stale=False) for f in failed if f.message[:60] not in said)
+        asked = [r for r in listed if r.get("conversation") != NONE] or listed
+        yield from _agent_cell(number, cell, asked, next((r for r in runs if "ordinal" not in r), None), must=must)
+    yield from _code(number, cell, begun_by(listed), [r for r in runs if "ordinal" in r], must=must and not own)
 
 
 def _agent_cell(

@@ -5,8 +5,9 @@ Why: a replay plays the result of a tool from the record. Whoever changes the to
 Rules
 - Source text, never bytecode, which differs from Python to Python: dedented, without comments and blank lines, docstrings through
   `cleandoc`. What `@tool(compare=…)` says is left out.
-- From a function on, what it names counts too: functions, classes, wrapped functions, closures with the constants in them, and modules,
-  as long as they are of `__main__` or of a file below the notebook's folder.
+- From a function on, what it names counts too: functions, classes, wrapped functions, closures with the constants in them, and what a
+  module assigns at its top, as long as they are of `__main__` or of a file below the notebook's folder. Variables of the notebook do not
+  (`reads`).
 - It stops at installed packages, the standard library, our own tools and functions without source: these are `unseen`, by name.
 - Nothing is run or imported.
 """
@@ -105,9 +106,11 @@ class _Search:
             self.unseen.add(name or function.__qualname__)
             return
         self.texts.append(text)
+        module = sys.modules.get(_module_of(function))
         for called in sorted(set(names(function.__code__))):
             if called in function.__globals__:
                 self._named(called, function.__globals__[called], text)
+                self._assigned(module, called)
         for called, held in closure(function):
             self._constant(held)
             self._named(called, held, text)
@@ -119,9 +122,8 @@ class _Search:
     def _named(self, name: str, value: Any, text: str) -> None:
         if is_a(value, types.ModuleType) and self._seen(value):
             for attribute in sorted(_attributes(text, name)):
-                found = inspect.getattr_static(value, attribute, None)
-                self._constant(found)
-                self.add(found, f"{name}.{attribute}")
+                self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
+                self._assigned(value, attribute)
         elif is_a(value, types.ModuleType):
             self.unseen |= {f"{value.__name__}.{attribute}" for attribute in _attributes(text, name)} or {value.__name__}
         else:
@@ -151,6 +153,20 @@ class _Search:
             self.texts.append(plain(path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):
             self.unseen.add(path.name)
+
+    def _assigned(self, module: types.ModuleType | None, name: str) -> None:
+        """Add what a module of the folder assigns to a name, as it is written: its value may change while the module is used."""
+        file = getattr(module, "__file__", None)
+        if module is None or module.__name__ == MAIN or not isinstance(file, str):
+            return
+        try:
+            text = Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return
+        for node in _parsed(text).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                self.texts.append(plain(ast.get_source_segment(text, node) or ""))
 
     def _imports(self, text: str) -> Iterator[Path]:
         """Yield the files of the folder that a function imports when it runs."""

@@ -162,7 +162,7 @@ def test_the_model_of_the_command_line_is_used_in_every_cell(notebook, capsys):
 def test_a_cell_that_takes_too_long_fails(notebook, capsys):
     path = notebook(AGENT, script=[{"text": "x", "delay": 60}])
     assert main(["run", "--timeout", "1", str(path)]) == 1
-    assert "timed out" in capsys.readouterr().err
+    assert 'cell 3 (cell0) "How many?": it took longer than 1 s and was stopped. Give it more time' in capsys.readouterr().err
     assert path.with_name("n.run.ipynb").exists()
 
 

@@ -63,6 +63,7 @@ DIFFERENT = {
     "a time that was not the run's": ("at 12:30:00", "at 06:01:02"),
     "a duration that is another": ("12 ms", "999 ms"),
     "a rate that is another": ("3 it/s", "300 it/s"),
+    "a time of the data": ("10:15:00.5", "11:15:00.5"),
     "whole seconds": ("wait 5 s", "wait 6 s"),
     "a hexadecimal number": ("0x1F", "0xDEAD"),
     "a folder of the data": ("/data/2024/x.csv", "/data/2025/x.csv"),

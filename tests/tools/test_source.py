@@ -24,6 +24,11 @@ def double(n):
     '''Double it.'''
     return helper(n)
 
+PRICES = {"a": 1}
+
+def price(name):
+    return PRICES[name]
+
 def wrapped(function):
     @functools.wraps(function)
     def inner(*args):
@@ -96,6 +101,7 @@ CHANGES = {
     "a wrapper": ("around", ("return function(*args)", "return function(*args) or 0")),
     "a method of a class it uses": ("area", ("return 1", "return 2")),
     "the function of a partial": ("bound", ("return n * RATE_OF(n)", "return n + RATE_OF(n)")),
+    "what the module assigns": ("price", ('{"a": 1}', '{"a": 2}')),
     "a bound argument": ("bound", ("helper, 3", "helper, 4")),
 }
 NO_CHANGES = {
@@ -129,6 +135,13 @@ def test_a_module_that_is_imported_when_it_runs_counts(load, tmp_path):
     (tmp_path / "other_of_the_folder.py").write_text("x = 2\n")
     assert digest(load, tmp_path, "late") != before
     assert "other_of_the_folder" not in sys.modules
+
+
+def test_what_has_become_of_a_value_does_not_count(load, tmp_path):
+    module = load()
+    before = code_of(module.price, tmp_path).digest
+    module.PRICES["b"] = 2
+    assert code_of(module.price, tmp_path).digest == before
 
 
 def test_it_stops_at_the_standard_library_and_says_so(load, tmp_path):
