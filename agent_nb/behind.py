@@ -36,7 +36,8 @@ _OURS = __name__.partition(".")[0]
 def behind(tools: Toolset, folder: str, depth: int = 0) -> Behind:
     """Return the digests of the tools and the agents among them, by name; `folder` is the notebook's."""
     found = {tool.name: seen for tool in tools if tool.agent is None and (seen := _tool(tool, folder))}
-    agents = {tool.name: _agent(tool.agent, folder, depth + 1) for tool in tools if tool.agent is not None and depth < DEEPEST}
+    among = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
+    agents = {tool.name: {"schema": _schema(tool, tool.spec.parameters), **_agent(tool.agent, folder, depth + 1)} for tool in among}
     return {**({"tools": found} if found else {}), **({"agents": agents} if agents else {})}
 
 
@@ -59,8 +60,12 @@ def _tool(tool: Tool, folder: str) -> dict[str, str]:
     if _own(tool):
         return {}
     code = code_of(tool.invoke, folder).digest
-    schema = digest([tool.spec.name, tool.spec.description, _bare(tool.spec.parameters) if code else tool.spec.parameters])
+    schema = _schema(tool, _bare(tool.spec.parameters) if code else tool.spec.parameters)
     return {"schema": schema, **({"code": code} if code else {})}
+
+
+def _schema(tool: Tool, parameters: Any) -> str:
+    return digest([tool.spec.name, tool.spec.description, parameters])
 
 
 def _own(tool: Tool) -> bool:

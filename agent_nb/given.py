@@ -50,7 +50,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the names of changed inputs for a reader: a prompt with the same words has other attachments."""
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         same = user.content.strip() == self.prompt.strip()
-        return tuple("attachments" if name == "prompt" and same else name for name in names)
+        return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
         """Return lines that say how the inputs called `names` differ from those of a recorded run."""

@@ -50,11 +50,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: the changes, what was masked as (rule, recorded, now), and what was not looked into."""
+    """What came of it: the changes, what was masked as (rule, recorded, now), what was not looked into, and how many calls `ran` again."""
 
     changes: tuple[Change, ...] = ()
     masked: tuple[tuple[str, str, str], ...] = ()
     unseen: tuple[str, ...] = ()
+    ran: int = 0
 
 
 class Strict:
@@ -83,7 +84,7 @@ class Strict:
         """Return what is to be said after the replay; the calls `ran` again."""
         changes = tuple(self._changes(set(ran)))
         passed = (*sorted(self._unseen), *(f"the code of {name}" for name in unseen(self._toolset, self._folder)))
-        return Checked(changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed)
+        return Checked(changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran))
 
     def _same(self, recorded: Any, content: Any) -> bool:
         sides = self._sides()
@@ -122,9 +123,9 @@ class Strict:
             if part != "code" or (agents, name) in played:
                 parts.setdefault((name, agents), []).append(part)
         for (name, agents), found in parts.items():
-            called = f"{'' if found[0] in TOOL else 'the agent '}`{name}`{f' of the agent {agents}' if agents else ''}"
+            called = f"{'' if found[0] in TOOL else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
             what = " and ".join((TOOL | AGENT)[part] for part in found)
-            yield Change(text=f"{called} changed since the recording: {what}", warning=found[0] in TOOL)
+            yield Change(text=f"{called} changed since the recording: {what}", warning=all(part in TOOL for part in found))
 
     def _files(self, files: Mapping[str, Any]) -> Iterator[Change]:
         for name, digest in files.items():

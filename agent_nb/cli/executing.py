@@ -105,8 +105,9 @@ def test(arguments: Arguments) -> int:
     def one(path: Path, on_cell: Any) -> Report:
         try:
             report = check_notebook(path, options, on_cell)
-        except AgentError as fault:  # the others are tested all the same
-            report = Report(notebook=str(path), problems=(str(fault),))
+        except Exception as fault:  # whatever is wrong with one, the others are tested
+            said = str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
+            report = Report(notebook=str(path), problems=(said,))
         if not arguments.json:
             print(report.text(verbose=arguments.verbose), flush=True)
         return report

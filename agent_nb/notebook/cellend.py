@@ -129,7 +129,8 @@ class CellEnd:
         kept = self._place.record or self._choice.record  # a run that never began replaces nothing
         record = {MIME: self._record(run)} if recorded else {MIME: dict(kept)} if kept is not None else {}
         named = {"record": kept.get("id", "")} if kept is not None and not recorded else {}
-        expected = {"expect": self.options.expect} if self.options.expect else {}
+        asked = {"expect": self.options.expect, "compare": self.options.compare}
+        expected = {name: value for name, value in asked.items() if value not in ("", "full")}
         numbers = {KEY: {**summary(run, recorded=recorded), **named, **expected, **self._replayed()}}
         final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}
         view, there = self._place.view, self._place.display_id

@@ -287,7 +287,7 @@ def write(nb: Any, path: Path, *, over: bool = False) -> None:
 def _read(path: Path) -> Any:
     load(path)  # refuses what is no notebook, in words
     nb = nbformat.read(str(path), as_version=4)
-    nb.nbformat_minor = max(nb.nbformat_minor, IDS)
+    nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS)
     for number, cell in enumerate(nb.cells, 1):
         cell.setdefault("id", f"cell-{number}")
     return nb

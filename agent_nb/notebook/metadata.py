@@ -320,10 +320,11 @@ def _copies(nb: dict[str, Any], runs: Runs) -> Runs:
     """Return the runs that cells refer to and do not have."""
     known = {r["id"]: r for listed in runs.values() for r in listed}
     found: Runs = {}
+    present = {str(c.get("id")): c for c in _cells(nb)}
     for cell, output in _outputs(nb):
         value, own = (output.get("data") or {}).get(MIME), cell.get("id")
         run = known.get(value["ref"]) if isinstance(value, dict) and isinstance(value.get("ref"), str) else None
-        if own and run is not None and all(r["id"] != run["id"] for r in runs.get(own, ())):
+        if own and run is not None and not _maker(cell, run, present) and all(r["id"] != run["id"] for r in runs.get(own, ())):
             found.setdefault(own, []).append(run)
     return found
 

@@ -41,6 +41,7 @@ from .metadata import load, records
 from .recording import begun_by
 from .report import Problem, Report
 from .review import countersigned, remarks
+from .shown_pictures import differences
 from .transform import agent_cell, source_of
 
 PASSING = ("ok", "limit")  # how a recorded run may have ended
@@ -103,11 +104,20 @@ def _problems(
         listed = ranked(mine, key, countersigned(nb, cell, mine, signers))
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not needed]
+        executed = outcome.notebook["cells"][number - 1]
         found = list(_folded(_cell(number, cell, listed, runs, failed, must=number <= excused)))
+        found += [] if found else [Problem(text=f"{title(number, cell)}: {words}") for words in _pictures(cell, executed, runs)]
         yield from found
         if any(FOREIGN in problem.text for problem in found):
             said = dict.fromkeys(words for r in listed for words in remarks(nb, cell, r, signers))
             yield from (Problem(text=f"{title(number, cell)}: {words}", stale=False) for words in said)
+
+
+def _pictures(cell: Record, executed: Record, runs: Sequence[Numbers]) -> Iterator[str]:
+    """Yield in words which pictures of an agent cell differ."""
+    run = next((r for r in runs if r.get("replayed") and "ordinal" not in r), None)
+    if run is not None and run.get("compare", "full") == "full" and agent_cell(source_of(cell)) is not None:
+        yield from differences(cell, executed, run)
 
 
 def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:

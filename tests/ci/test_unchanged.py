@@ -51,16 +51,13 @@ ENVIRONMENTS = {
     ),
 }  # fmt: skip
 
-AWAITED = {"tracebacks": "tracebacks compare by their last line and the cell's own frames"}  # to be built for another Python
-
 
 def _chosen():
     """Yield (recipe, environment), all of them or each recipe once."""
     names = list(ENVIRONMENTS)
-    for number, (name, recipe) in enumerate(RECIPES.items()):
+    for number, name in enumerate(RECIPES):
         for environment in names if ALL else [names[number % len(names)]]:
-            marks = [pytest.mark.xfail(reason=recipe.awaits, strict=False)] if recipe.awaits else []
-            yield pytest.param(name, environment, id=f"{name}-{environment}", marks=marks)
+            yield pytest.param(name, environment, id=f"{name}-{environment}")
 
 
 @pytest.fixture
@@ -107,11 +104,9 @@ def test_a_marked_cell_drifts_and_no_other(copied, check, monkeypatch):
 
 @pytest.mark.parametrize("kernel", OTHERS or ["missing"], ids=lambda p: Path(p).parent.parent.name or p)
 @pytest.mark.parametrize("name", [n for number, n in enumerate(RECIPES) if ALL or number % 8 == 4])
-def test_it_passes_in_another_python(request, recorded, check, monkeypatch, tmp_path, kernel, name):
+def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, kernel, name):
     if kernel == "missing":
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
-    if awaits := RECIPES[name].awaits or AWAITED.get(name):
-        request.applymarker(pytest.mark.xfail(reason=awaits, strict=False))
     path = recorded(name)
     spec = tmp_path / "share" / "kernels" / "other" / "kernel.json"
     spec.parent.mkdir(parents=True)

@@ -26,8 +26,7 @@ class Recipe:
 
     `text`: its cells, with a line `# %%` between two. Before them comes `FIRST`; the n-th cell of the notebook has the id `celln`.
     `files`: what stands beside it, by name. `runs` are replayed. `varies`: the cells, by number, that depend on the environment by
-    intention. `needs`: modules that must be installed. `trusts`: its folder is trusted, as with `--trust-folder`. `awaits`: what has to be
-    built before it holds.
+    intention. `needs`: modules that must be installed. `trusts`: its folder is trusted, as with `--trust-folder`.
     """
 
     name: str
@@ -38,7 +37,6 @@ class Recipe:
     varies: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
     trusts: bool = False
-    awaits: str = ""
 
     @property
     def cells(self) -> list[str]:

@@ -1,0 +1,107 @@
+"""What `test` says of notebooks: lines, JSON, JUnit XML; which notebooks it takes."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from agent_nb.cli import main
+from agent_nb.cli.executing import shard
+from agent_nb.errors import UsageError
+from agent_nb.notebook import project
+from agent_nb.notebook.report import Report, junit, summary
+
+GOOD = Report(notebook="a.ipynb", runs=2, scripted=1, masked=("cell 1, clock: 'x' = 'y'",), unseen=("the code of json.dumps",))
+WARNED = Report(notebook="w.ipynb", runs=1, warnings=("cell 2: `double` changed",), patterns=("cell 1, pattern 'x': 'a' = 'b'",))
+BAD = Report(notebook="b c.ipynb", problems=("cell 3: \x1b[31mno\x00 \ud800 & <x>\nmore",), stale=True, seconds=1.25)
+SKIPPED = Report(notebook="s.ipynb", skipped="needs the extra serve")
+
+
+def test_a_report_counts_runs_and_scripts():
+    assert str(GOOD) == "a.ipynb: ok, 2 runs replayed, 1 scripted, not replayed"
+
+
+def test_what_was_masked_and_not_seen_is_listed_on_demand():
+    assert GOOD.text(verbose=True).splitlines()[1:] == [
+        "  masked: cell 1, clock: 'x' = 'y'", "  not seen: the code of json.dumps",
+    ]  # fmt: skip
+
+
+def test_warnings_and_patterns_of_the_project_are_always_listed():
+    assert str(WARNED).splitlines()[1:] == ["  warning: cell 2: `double` changed", "  not compared: cell 1, pattern 'x': 'a' = 'b'"]
+
+
+def test_a_command_to_record_again_stands_only_where_it_helps():
+    assert str(BAD).splitlines()[-1] == "  To record it again: jupyter agent-nb run --live --inplace 'b c.ipynb'"
+    assert "record it again" not in str(Report(notebook="b.ipynb", problems=("cell 1: NameError",)))
+
+
+def test_several_notebooks_are_summed_up():
+    assert summary([GOOD, WARNED, BAD, SKIPPED]) == "2 passed, 1 failed, 1 skipped: 3 runs replayed"
+
+
+def test_junit_xml_is_valid_whatever_a_kernel_says():
+    root = ElementTree.fromstring(junit([GOOD, WARNED, BAD, SKIPPED]))
+    (suite,) = root
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "time")} == {
+        "tests": "4", "failures": "1", "skipped": "1", "time": "1.250",
+    }  # fmt: skip
+    failure = suite[2].find("failure")
+    assert failure.get("message").startswith("cell 3: ")
+    assert "& <x>" in failure.text
+    assert [case.get("name") for case in suite] == ["a.ipynb", "w.ipynb", "b c.ipynb", "s.ipynb"]
+
+
+def test_a_notebook_stays_in_its_shard_whatever_others_come():
+    paths = [Path(f"folder/n{n}.ipynb") for n in range(40)]
+    parts = [{p for p in paths if shard(p, (number, 3))} for number in (1, 2, 3)]
+    assert all(parts)
+    assert set.union(*parts) == set(paths)
+    assert sum(map(len, parts)) == len(paths)
+    assert shard(paths[0].absolute(), (1, 3)) == shard(paths[0], (1, 3))
+
+
+WRONG = ["--shard 0/3", "--shard 4/3", "--shard x", "-j 0", "-j two", "--timeout 0"]
+
+
+@pytest.mark.parametrize("wrong", map(str.split, WRONG), ids=WRONG)
+def test_a_wrong_number_is_named(wrong, capsys):
+    with pytest.raises(SystemExit):
+        main(["test", *wrong, "n.ipynb"])
+    assert wrong[0] in capsys.readouterr().err
+
+
+def test_one_broken_notebook_does_not_hide_the_others(tmp_path, capsys):
+    for name, text in (("a.ipynb", "{}"), ("b.ipynb", "<<<<<<< ours\n"), ("c.ipynb", '{"cells": [], "metadata": {}, "nbformat": 4}')):
+        (tmp_path / name).write_text(text)
+    xml = tmp_path / "r.xml"
+    assert main(["test", "--json", "--junit", str(xml), str(tmp_path)]) == 1
+    reports = json.loads(capsys.readouterr().out)
+    assert [r["ok"] for r in reports] == [False, False, True]
+    assert "merge" in reports[1]["problems"][0]
+    assert ElementTree.parse(xml).getroot()[0].get("failures") == "2"
+
+
+class TestPatternsOfTheProject:
+    def write(self, folder, text):
+        (folder / "pyproject.toml").write_text(text)
+        (folder / "sub").mkdir()
+        return folder / "sub" / "n.ipynb"
+
+    def test_the_nearest_file_above_counts(self, tmp_path):
+        entry = '[[tool.agent_nb.normalize]]\npattern = "{}"\n'
+        path = self.write(tmp_path, f'{entry.format("x+")}{entry.format("y")}replace = "z"\n')
+        assert [(r.pattern, r.replace) for r in project.rules(path)] == [("x+", "…"), ("y", "z")]
+        (tmp_path / "sub" / "pyproject.toml").write_text("")
+        assert project.rules(path) == ()
+
+    @pytest.mark.parametrize("entry", ['pattern = "("', 'replace = "x"', 'pattern = "x"\nwith = "y"', 'pattern = "x"\nreplace = "\\\\2"'])
+    def test_a_wrong_entry_is_named(self, entry, tmp_path):
+        path = self.write(tmp_path, f"[[tool.agent_nb.normalize]]\n{entry}\n")
+        with pytest.raises(UsageError, match=r"pyproject\.toml: \[\[tool\.agent_nb\.normalize\]\] number 1: "):
+            project.rules(path)
+
+    def test_what_is_no_list_is_named(self, tmp_path):
+        with pytest.raises(UsageError, match="is a list of tables"):
+            project.rules(self.write(tmp_path, "[tool.agent_nb.normalize]\npattern = 1\n"))
