@@ -65,7 +65,7 @@ def test_a_notebook_stays_in_its_shard_whatever_others_come():
 WRONG = ["--shard 0/3", "--shard 4/3", "--shard x", "-j 0", "-j two", "--timeout 0"]
 
 
-@pytest.mark.parametrize("wrong", map(str.split, WRONG), ids=WRONG)
+@pytest.mark.parametrize("wrong", [text.split() for text in WRONG], ids=WRONG)
 def test_a_wrong_number_is_named(wrong, capsys):
     with pytest.raises(SystemExit):
         main(["test", *wrong, "n.ipynb"])
