@@ -167,13 +167,14 @@ def _cell(
     """Yield what is wrong with one cell. `listed` are its records in the order in which they count, `runs` the numbers that it showed."""
     if cell.get("cell_type") != "code":
         return
-    errors = [str(run["error"]) for run in runs if run.get("error")]
+    agents = agent_cell(source_of(cell)) is not None
+    errors = [str(run["error"]) for run in runs if run.get("error") and (agents or "ordinal" in run)]
     own = [f for f in failed if not any(error in f.message for error in errors)]  # the others are what a run says
-    yield from (Problem(text=str(f), stale=False) for f in own)
-    if agent_cell(source_of(cell)) is not None:
+    if agents:
         asked = [r for r in listed if r.get("conversation") != NONE] or listed
         yield from _agent_cell(number, cell, asked, next((r for r in runs if "ordinal" not in r), None), must=must)
     yield from _code(number, cell, begun_by(listed), [r for r in runs if "ordinal" in r], must=must and not own)
+    yield from (Problem(text=str(f), stale=False) for f in own)
 
 
 def _agent_cell(
