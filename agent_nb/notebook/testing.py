@@ -173,7 +173,10 @@ def _cell(
     if agents:
         asked = [r for r in listed if r.get("conversation") != NONE] or listed
         yield from _agent_cell(number, cell, asked, next((r for r in runs if "ordinal" not in r), None), must=must)
-    yield from _code(number, cell, begun_by(listed), [r for r in runs if "ordinal" in r], must=must and not own)
+    begun = begun_by(listed)
+    if not any(r.get("execution") for r in begun):  # among them may be runs that the cell followed, as in `attach`
+        begun = begun[sum("ordinal" not in run for run in runs) :]
+    yield from _code(number, cell, begun, [r for r in runs if "ordinal" in r], must=must and not own)
     yield from (Problem(text=str(f), stale=False) for f in own)
 
 

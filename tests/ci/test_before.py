@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.notebook.testing import check_notebook
+from agent_nb.notebook.testing import Options, check_notebook
 from agent_nb.tape import FOREIGN
 
 BEFORE = Path(__file__).with_name("before")
@@ -45,7 +45,7 @@ def test_every_notebook_is_in_the_table():
 def test_a_notebook_of_an_earlier_version_replays(copied, name):
     path = copied(name)
     before = path.read_bytes()
-    report = check_notebook(path, trust=name in TRUSTED, timeout=60)
+    report = check_notebook(path, Options(trust=name in TRUSTED, timeout=60))
     assert report.problems == ()
     assert (report.runs, report.scripted, report.skipped) == (RUNS[name], 0, "")
     assert path.read_bytes() == before
@@ -54,5 +54,5 @@ def test_a_notebook_of_an_earlier_version_replays(copied, name):
 @pytest.mark.kernel
 @pytest.mark.parametrize("name", TRUSTED)
 def test_its_code_does_not_run_for_who_does_not_trust_it(copied, name):
-    report = check_notebook(copied(name), timeout=60)
+    report = check_notebook(copied(name), Options(timeout=60))
     assert FOREIGN in report.problems[0]
