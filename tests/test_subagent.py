@@ -3,8 +3,9 @@
 import anyio
 import pytest
 
-from agent_nb import Agent, Scripted, ToolContext, tool
+from agent_nb import CALLS, TURNS, Agent, Scripted, ToolContext, tool
 from agent_nb.errors import UsageError
+from agent_nb.frame import to_frame
 
 ASK = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
 CALL = '<execute>[{"name":"trace","args":{}}]</execute>'
@@ -125,3 +126,12 @@ def test_deltas_of_the_child_fold_into_its_blocks():
 def test_a_sub_agent_needs_a_name():
     with pytest.raises(UsageError, match="name"):
         Agent(Scripted(["x"]), secrets={}).as_tool()
+
+
+def test_calls_and_turns_name_the_notebook_and_the_model_that_made_them():
+    inner = Agent(Scripted([CALL, "Well."], "the child"), [tracing()], name="helper", secrets={})
+    log = run(Agent(Scripted([ASK, "Done."], "the parent"), [inner.as_tool()], secrets={})).log
+    calls, turns = to_frame(log, CALLS), to_frame(log, TURNS)
+    assert list(calls["model"]) == ["the parent", "the child"]
+    assert set(turns["model"]) == {"the parent"}
+    assert {"notebook", "model"} <= {*calls.columns} & {*turns.columns}

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from agent_nb import parts
+from agent_nb import Agent, parts
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.models.scripted import Scripted, provider
 
@@ -179,3 +179,11 @@ def test_a_file_that_is_no_text_is_a_usage_error(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00\xd8")
     with pytest.raises(UsageError, match="cannot be read"):
         provider(str(tmp_path / "a.yaml"))
+
+
+def test_native_calls_in_a_dialect_of_text_are_an_error_that_names_native():
+    model = Scripted(["Hm.", {"calls": [{"name": "f"}]}])
+    with pytest.raises(UsageError, match=r'Turn 2 of scripted has `calls:`, .* Scripted\(…, dialect="native"\)'):
+        Agent(model, secrets={}).run_sync("go", check=False)
+    assert Agent(model, dialect="native", secrets={}).run_sync("go").answer == "Hm."
+    Scripted([{"text": "Hm.", "calls": []}]).check_dialect(native=False)
