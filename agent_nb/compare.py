@@ -26,6 +26,7 @@ from .run import Run
 
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
+UNSAID = ("hash", "inputs", "source", "asked", "turns", "place", "behind")  # settings that are digests, or say where a run went on
 _CONTEXT = 2  # lines around a change
 _LINES = 40  # of one change
 _COLUMNS = 160
@@ -97,7 +98,7 @@ def items(log: Iterable[Event]) -> list[Item]:
 
 
 def _start(event: e.RunStart, _: dict[str, str]) -> tuple[str, str]:
-    settings = {k: v for k, v in event.settings.items() if k not in ("hash", "inputs", "source")}
+    settings = {k: v for k, v in event.settings.items() if k not in UNSAID}
     return "settings", _pretty({"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings})
 
 

@@ -24,12 +24,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ..collect import records
 from ..compare import items
 from ..errors import UsageError
-from ..events import Call, Event, Result, RunStart
+from ..events import Call, Event, Result
 from ..ranking import execution, newest, oldest, ordinal
 from ..record import KEY, events_of
 from . import metadata
@@ -40,7 +38,6 @@ from .transform import source_of
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
-UNSAID = ("asked", "turns", "place", "behind")  # settings of a run that a diff does not show: digests, and where it ran
 DEEPEST = 20  # agents within agents whose events are put in order
 KEEP_ID = "--keep-id"
 HOOKS = ".pre-commit-config.yaml"
@@ -78,16 +75,9 @@ def _latest(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _run(record: Mapping[str, Any]) -> Iterator[str]:
     yield f"--- run, {record.get('status', '?')}"
-    for item in items(map(_said, _by_call(events_of(record)))):
+    for item in items(_by_call(events_of(record))):
         yield f"{item.head}:"
         yield from (f"    {_ADDRESS.sub('0x…', line)}" for line in item.body.splitlines())
-
-
-def _said(event: Event) -> Event:
-    """Return an event; the one that begins a run without digests and the place where it ran."""
-    if not isinstance(event, RunStart):
-        return event
-    return msgspec.structs.replace(event, settings={k: v for k, v in event.settings.items() if k not in UNSAID})
 
 
 def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
