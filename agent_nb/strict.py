@@ -78,7 +78,8 @@ class Strict:
             return None
         if not any(self._same(one, content) for one in recorded):
             return ""
-        return self._pictures(result, outcome) if wish == "full" else None
+        whole = wish == "full" and (result.seq, "display") not in self._tape.cut
+        return self._pictures(result, outcome) if whole else None
 
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return what is to be said after the replay; the calls `ran` again."""
