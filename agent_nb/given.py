@@ -1,6 +1,6 @@
 """What the user gave a run, and in words how that differs from what a recorded run was given.
 
-Why beside the digests (`inputs`): they find a record. Whoever has changed something wants to read what.
+Why beside the digests (`inputs`): digests find a record. A person who changed something wants to read what.
 
 Rules
 - Values of both sides stand beside each other, as lines of a difference where they are texts; of the conversation the first turn that

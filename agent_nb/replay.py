@@ -240,7 +240,7 @@ class Player:
         return sorted(reads(tool.invoke)) if tool is not None and tool.effect == "none" else []
 
     def _anew(self, drift: Drift) -> Resume:
-        """Gather what the loop needs to begin again: an agent that is a tool drifted, whose run nobody can take up in the middle."""
+        """Gather what the loop needs to begin again: the run of an agent that is a tool drifted, and cannot go on in the middle."""
         asked = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
         return Resume(events=self._tape.events[: asked + 1], calls=(), outcomes={}, updates={}, drift=drift)
 

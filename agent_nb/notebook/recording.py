@@ -1,6 +1,6 @@
 """The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync` in a thread, with a view or without one.
 
-Why apart from the views: what is not shown is recorded all the same; a test that found no record of it would have to ask the model.
+Why apart from the views: a run is recorded whether or not it is shown; without its record a test would have to ask the model.
 
 Rules
 - A record names the execution of the cell that began the run and its place among the runs of that execution (`executions`).

@@ -31,7 +31,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one notebook. `problems` are empty if it passed, `warnings` are what may be wrong; `runs` and `scripted` count the runs
     that were replayed and those of scripts without a record; `skipped`: why it ended before its last cell although nothing is wrong with it
     ("": it did not); `stale`: recording it again would help; `patterns`: what differed and was passed over because the project says so,
-    `masked` because of its kind, `unseen` because nobody can look at it; `seconds` it took."""
+    `masked` because of its kind, `unseen` because it cannot be looked at; `seconds` it took."""
 
     notebook: str
     problems: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """What the code of a tool is, as one digest: its function and what that uses of the notebook and its folder.
 
-Why: a replay plays the result of a tool from the record. Whoever changes the tool must hear that its result is that of another one.
+Why: a replay plays the result of a tool from the record. A changed tool might give another one, and a test says so.
 
 Rules
 - Source text, never bytecode, which differs from Python to Python: dedented, without comments and blank lines, docstrings through
