@@ -268,10 +268,10 @@ def test_an_address_is_played_from_the_record_and_asked_again_when_told(notebook
     path = notebook(f"%%agent --from {server['url']}")
     assert main(["run", "--inplace", str(path)]) == 0
     server["body"] = ""
-    assert main(["run", "--inplace", str(path)]) == 0
+    assert main(["run", str(path)]) == 0
     assert main(["test", str(path)]) == 0
     assert server["asked"] == 1
-    shown = outputs(path, 0)[1][0]
+    shown = outputs(path.with_name("n.run.ipynb"), 0)[1][0]
     assert "One file." in shown
     assert "from the record" in shown
     assert main(["run", "--live", str(path)]) == 1
