@@ -142,12 +142,14 @@ class Player:
         self._calls = {e.call_id: e for e in tape.events if isinstance(e, Call)}
         self._results = {e.call_id: e for e in tape.events if isinstance(e, Result)}
         self._ran = tape.ran()
+        self._checked: Checked | None = None  # of the ended log, once
 
     @property
     def played(self) -> Played:
         """What has come of it."""
-        checked = self._strict.checked(self._again_ran) if self._strict is not None and self._log.ended else None
-        return Played(log=self._log, drift=self._drift, resume=self._resume, checked=checked)
+        if self._checked is None and self._strict is not None and self._log.ended:
+            self._checked = self._strict.checked(self._again_ran)
+        return Played(log=self._log, drift=self._drift, resume=self._resume, checked=self._checked)
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the replay; what was played so far is closed as interrupted."""

@@ -40,7 +40,6 @@ from ..stream import Replay, Stream
 from ..tools.base import Asker
 from ..tools.capture import shown
 from ..view.live import open_view
-from ..view.renderer import HERTZ
 from . import trusting
 from .again import RunLive
 from .asking import either_asker, stdin_asker
@@ -60,8 +59,6 @@ from .publish import publish
 from .relay import send
 from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
 from .streams import UntilDrift, Work
-
-UNSEEN = 1.0  # paints a second where nobody looks on; the last one counts
 
 
 class CellRun(CellEnd):
@@ -175,7 +172,7 @@ class CellRun(CellEnd):
             recorded=isinstance(stream, Replay),
             journal=journal,
             display_id=self._place.display_id,
-            hz=UNSEEN if headless(self.cell) else HERTZ,
+            seen=not headless(self.cell),
         )
         if self._taking:
             self.session.put_away(self.cell.key)  # not before the view is there: see `_swap`

@@ -30,7 +30,6 @@ from ..run import Run
 from ..showing import VIEWS
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
-from ..view.renderer import HERTZ
 from . import executions
 from .asking import Clicks, either_asker, scope_of, stdin_asker
 from .capture import active, bars
@@ -47,7 +46,6 @@ from .summary import summary
 if TYPE_CHECKING:
     from ..stream import Stream
 
-UNSEEN = 1.0  # paints a second where nobody looks on
 
 
 def _shell() -> Any:
@@ -92,7 +90,7 @@ class Awaited(Waiting):
         send(self._cell, stream.log)
         self._view: LiveView = open_view(
             stream.log, kind=self._kind, actions=actions(self.stop, stream.questions), publish=publish,
-            can_click=lambda: can_click(shell, self._cell), hz=UNSEEN if headless(self._cell) else HERTZ,
+            can_click=lambda: can_click(shell, self._cell), seen=not headless(self._cell),
         )  # fmt: skip
         self._held = ExitStack()
         self._held.enter_context(bars(shell))

@@ -18,6 +18,7 @@ import ast
 import functools
 import inspect
 import io
+import linecache
 import sys
 import textwrap
 import tokenize
@@ -211,11 +212,20 @@ def _module_of(value: Any) -> Any:
 def source(function: types.FunctionType) -> str:
     """Return the text of a function as it counts, "" where there is none."""
     try:
-        return plain(inspect.getsource(function.__code__))  # of a function it would be that of what it wraps
-    except (OSError, TypeError, IndentationError, SyntaxError):
+        return plain(_text(function))
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         return ""
 
 
+def _text(function: types.FunctionType) -> str:
+    """Return what `inspect.getsource` does of a function's own code, which looks through all modules there are for the file's."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
+
+
+@functools.lru_cache(maxsize=256)
 def plain(text: str) -> str:
     """Return a source text without what does not count."""
     text = textwrap.dedent(text)

@@ -234,7 +234,7 @@ class LiveView:
             return
         self._closed = True
         with suppress(Exception):
-            self.renderer.stop()
+            self.renderer.stop(paint=not isinstance(self._painter, HtmlPainter))  # a page is replaced as a whole
         if self._publish is None:
             return
         try:
@@ -257,6 +257,7 @@ def open_view(
     journal: bool = False,
     display_id: str = "",
     hz: float = HERTZ,
+    seen: bool = True,
     write: Callable[[str], None] | None = None,
 ) -> LiveView:
     """Show the run of `log` while it goes on.
@@ -265,13 +266,15 @@ def open_view(
     (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function does as well. `can_click`: whether clicks
     arrive while the cell runs, or a function that tells (it may become so). `publish` sends bundles, which all kinds but `text` need;
     `write` takes the text of the kind `text`. `badge` is a remark on the whole run; the clock of a `recorded` one stands. `journal`: the
-    run can be recovered when its kernel is gone. `display_id`: of the display to take the place of ("": a new one). Raises UsageError where
-    `publish` is missing, ImportError where ipywidgets is.
+    run can be recovered when its kernel is gone. `seen`: somebody looks on. `display_id`: of the display to take the place of ("": a new
+    one). Raises UsageError where `publish` is missing, ImportError where ipywidgets is.
     """
     view = RunView(badge=badge, recorded=recorded)
     shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
     if kind == "text":
-        return _text(log, view, shown, write or _stdout, hz)
+        renderer = Renderer(log, TextPainter(write or _stdout, thoughts=shown), view=view, hz=hz, seen=seen)
+        renderer.start()
+        return LiveView(log, renderer, None, {}, None)
     if publish is None:
         raise UsageError(f"A view of the kind {kind!r} needs `publish`, which sends mime bundles to the front end.")
     display = {"display_id": display_id or new_display()}
@@ -280,7 +283,7 @@ def open_view(
     painter: WidgetPainter | HtmlPainter = HtmlPainter(publish, display, shown, again)
     if kind == "widgets":
         painter = WidgetPainter(actions, shown, clickable)
-    renderer = Renderer(log, painter, view=view, hz=hz)
+    renderer = Renderer(log, painter, view=view, hz=hz, seen=seen)
     now = renderer.begin()
     if isinstance(painter, WidgetPainter):
         painter.nudge = renderer.nudge
@@ -288,12 +291,6 @@ def open_view(
     publish(painter.bundle(view, again), again.metadata, display, bool(display_id))
     renderer.start()
     return LiveView(log, renderer, publish, display, painter)
-
-
-def _text(log: Source, view: RunView, thoughts: Thoughts, write: Callable[[str], None], hz: float) -> LiveView:
-    renderer = Renderer(log, TextPainter(write, thoughts=thoughts), view=view, hz=hz)
-    renderer.start()
-    return LiveView(log, renderer, None, {}, None)
 
 
 def choose_view(*, jupyter: bool, widgets: bool, updates: bool) -> Kind:

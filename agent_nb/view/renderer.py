@@ -9,7 +9,9 @@ Rules
 - Deltas of one text that wait are one, and a fold takes what had come when it began: a flood neither piles up nor keeps a paint away.
 - After a slow or a talkative paint the next one comes later: painting takes a quarter of the time at most, and all renderers of the
   process together send `MESSAGES` a second at most.
-- A painter that fails is left alone after three times; nothing of it reaches the log or the run. `stop` always paints the last state.
+- Where nobody looks on (`seen=False`) nothing is urgent: a run is painted once a second, for the first time after a second.
+- A painter that fails is left alone after three times; nothing of it reaches the log or the run. `stop` paints the last state, unless
+  it is replaced at once.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from msgspec import structs
 from ..events import Approval, Delta, End, Error, Event, Interrupt
 from .state import TEXTS, RunView
 
-HERTZ = 10.0
+HERTZ, UNSEEN = 10.0, 1.0  # paints a second at most
 MESSAGES = 180.0  # a second, by all renderers together
 DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
 FRAME = 0.02  # s between two looks at a view that is not to be painted yet
@@ -105,6 +107,7 @@ class Renderer:
         *,
         view: RunView | None = None,
         hz: float = HERTZ,
+        seen: bool = True,
         budget: Budget = SHARED,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -113,7 +116,8 @@ class Renderer:
         self.fault: Exception | None = None
         self._painter = painter
         self._log = log
-        self._frame = 1 / hz
+        self._frame = 1 / (hz if seen else UNSEEN)
+        self._seen = seen
         self._budget = budget
         self._clock, self._wall = clock, wall
         self._pending: list[Event | RunView | Pieces] = []
@@ -122,7 +126,7 @@ class Renderer:
         self._held_until = 0.0
         self._wake = threading.Event()
         self._urgent = self._stopped = self._dirty = self._painting = False
-        self._due = self._second = 0.0
+        self._due = self._second = 0.0 if seen else clock() + self._frame
         self._failures = 0
         self._thread: threading.Thread | None = None
         self._detach: Callable[[], None] | None = None
@@ -149,7 +153,7 @@ class Renderer:
             last = self._pending[-1] if self._pending else None
             if not (type(last) is Pieces and last.take(event)):
                 self._pending.append(Pieces(event) if type(event) is Delta and event.of in TEXTS else event)
-        if isinstance(event, URGENT):
+        if self._seen and isinstance(event, URGENT):
             self._urgent = True
             self._wake.set()
         elif not self._wake.is_set():
@@ -178,7 +182,7 @@ class Renderer:
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="agent_nb view", daemon=True)
         self._thread.start()
 
-    def stop(self, *, patience: float = 2.0) -> None:
+    def stop(self, *, patience: float = 2.0, paint: bool = True) -> None:
         """Detach from the log, end the thread and paint the last state; waits `patience` seconds at most for a paint under way."""
         if self._detach is not None:
             self._detach()
@@ -189,7 +193,8 @@ class Renderer:
             if self._thread.is_alive():
                 return
         self._fold()
-        self._paint(self._clock())
+        if paint:
+            self._paint(self._clock())
 
     def step(self) -> float:
         """Fold what came and paint if it is time; return the seconds until there is something to do (at most 1)."""

@@ -1,12 +1,13 @@
 """What of a tool's code counts."""
 
 import importlib
+import inspect
 import sys
 import textwrap
 
 import pytest
 
-from agent_nb.tools.source import code_of, plain
+from agent_nb.tools.source import code_of, plain, source
 
 MODULE = """
 import json
@@ -159,6 +160,13 @@ def test_packages_installed_in_the_folder_are_not_looked_into(tmp_path, load):
     inside.mkdir()
     module.__file__ = str(inside / "tools_of_the_folder.py")
     assert code_of(module.double, tmp_path).digest == ""
+
+
+@pytest.mark.parametrize("name", ["double", "around", "bound"])
+def test_its_text_is_what_inspect_returns(name, load):
+    found = inspect.unwrap(getattr(load(), name))
+    function = getattr(found, "func", found)
+    assert source(function) == plain(inspect.getsource(function.__code__))
 
 
 def test_how_a_tool_is_compared_does_not_count():

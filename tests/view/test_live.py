@@ -102,6 +102,13 @@ def test_a_view_may_take_the_place_of_a_page(front):
     view.close({})
 
 
+def test_where_nobody_looks_on_a_short_run_is_shown_when_it_begins_and_when_it_has_ended(front, rich):
+    log = EventLog()
+    replayed(open_view(log, kind="html", publish=front, seen=False), rich.seen, log)
+    assert [update for *_, update in front.sent] == [False, True]
+    assert front.sent[-1][0] == bundle(log)
+
+
 def test_closing_twice_swaps_once(front):
     view = open_view(EventLog(), kind="html", publish=front)
     view.close({"text/plain": "a"})

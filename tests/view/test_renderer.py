@@ -126,6 +126,17 @@ def test_nothing_is_painted_after_the_end(clock):
     assert [status for _, _, status in painter.paints if status == "ok"] == ["ok"]
 
 
+@pytest.mark.parametrize("event", [e.Approval(call_id="k"), e.Error(code="x"), e.Interrupt(), e.End()])
+def test_where_nobody_looks_on_the_first_paint_comes_after_a_second_whatever_happens(clock, event):
+    painter = Painter(clock)
+    renderer = make(clock, painter, seen=False)
+    renderer.push(event)
+    drive(renderer, clock, 0.9)
+    assert not painter.paints
+    drive(renderer, clock, 1.0, e.Delta(of="respond", block="r", text="x"))
+    assert len(painter.paints) == 1
+
+
 def test_stop_paints_the_last_state(clock):
     painter = Painter(clock)
     renderer = make(clock, painter)
