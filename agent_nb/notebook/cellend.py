@@ -61,6 +61,7 @@ class CellEnd:
         self._start: Callable[[Driver, Resume | None], Work] | None = None
         self._journal: Journal | None = None
         self._announced: Announced | None = None  # held while the run goes on
+        self._unplaced = ""  # what to do, where the notebook of the cell is not known
         self._differences: list[str] = []  # from the newest record, of a run that could not be replayed
 
     def _log(self, driver: Driver) -> EventLog:

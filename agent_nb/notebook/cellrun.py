@@ -92,8 +92,13 @@ class CellRun(CellEnd):
         if expected and run.status not in (expected, "interrupted"):
             raise AgentCellError(f"the run ended with status {run.status}, and --expect {expected} says otherwise", "")
         if run.status == "error" and not expected:
-            raise AgentCellError(run.reason or "the run ended in an error", self._once("the run failed") if run.reason else "")
+            raise AgentCellError(self._reason(run) or "the run ended in an error", self._once("the run failed") if run.reason else "")
         return run
+
+    def _reason(self, run: Run) -> str:
+        """Return why a run failed; for the lack of a key, the reason may be that the notebook with its record was not found."""
+        keyless = any(isinstance(event, events.Error) and event.code == "no_key" for event in run.log)
+        return " ".join(filter(None, [run.reason, self._unplaced if keyless and headless(self.cell) else ""]))
 
     def _make(self, driver: Driver) -> Work:
         """Prepare everything the run needs, and decide whether it is a replay. Raises UsageError."""
@@ -116,9 +121,11 @@ class CellRun(CellEnd):
         given = agent.given(prompt, attachments=attached, history=history)
         permit = partial(trusting.permit, declined=self.session.declined, stdin=self.cell.stdin)
         can_ask = self._clicks is not None or self.cell.stdin
-        placed = self.session.library.path(self.cell.sent) is not None
+        self._unplaced = "" if wanted == "live" else self.session.library.unplaced(self.cell)
         try:
-            self._choice = choice = choose(wanted, records, agent, given, trust=trusted(self.cell), can_ask=can_ask, placed=placed)
+            self._choice = choice = choose(
+                wanted, records, agent, given, trust=trusted(self.cell), can_ask=can_ask, unplaced=self._unplaced
+            )
         except UsageError:
             self._stand_in(records)
             raise

@@ -9,11 +9,14 @@ Rules
 - Without a cell id, a cell is found by the hash of its text and how many cells of that text ran before it.
 - A run that stands with several cells (a cell was pasted) was said once: by the cell it was made in, as long as that one has it.
 - The file is read only when it is needed and again only when it has changed; whatever is wrong with it is as if there were none.
+- Where nobody says which file it is, a kernel takes the one notebook of the folder in which it was started that holds the running cell
+  (`beside`), and stays with it as long as that holds the cells that run.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,17 +30,20 @@ from ..record import events_of
 from ..run import Run
 from ..signing import intact, mine, user_key
 from ..tape import candidates
+from .beside import Beside
 from .cell import Cell, content_hash
 from .conversations import Turn
 from .heirs import renumbered
 from .metadata import cleared
 from .tool_names import tool_names
 from .transform import source_of
-from .whereis import served_path, session_path, told_path
+from .whereis import VARIABLE, served_path, session_path, told_path
 
 FRESH = 5.0  # seconds for which the answer of a Jupyter server holds
 SILENCE = 60.0  # seconds without asking again, when no Jupyter server knew this kernel
 SENT = "runs"  # what our runner sends: the records of the cell
+NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
+AMBIGUOUS = "The kernel does not know which notebook it runs, for this cell stands in {names}: name the file in " + f"{VARIABLE}."
 SIGNED = "signed"  # what `test` sends: the hashes of those that a signer has signed
 
 
@@ -73,6 +79,8 @@ class Library:
         self._served: Path | None = None
         self._ask_at = 0.0
         self._silent_until = 0.0
+        self._beside = Beside(_started_in(namespace))
+        self._found: Path | None = None
 
     def keep(self, key: str, record: Mapping[str, Any]) -> None:
         """Remember a record that this kernel made for the cell `key`."""
@@ -107,7 +115,14 @@ class Library:
         if now >= self._silent_until and (renamed or (ask and now >= self._ask_at)):
             self._served, self._ask_at = served_path(), now + FRESH
             self._silent_until = 0.0 if self._served is not None else now + SILENCE
-        return self._served or session_path()
+        return self._served or session_path() or self._found
+
+    def unplaced(self, cell: Cell) -> str:
+        """Return "" where the notebook of a cell is known, else in words what to do."""
+        if self.path(cell.sent) is not None:
+            return ""
+        found = self._beside.holding(_text(cell)) if cell.kernel else []
+        return AMBIGUOUS.format(names=_listed([path.name for path in found])) if found else NAMELESS
 
     def file(self, sent: Mapping[str, Any] = {}) -> File:
         """Return what the notebook's file holds."""
@@ -140,10 +155,18 @@ class Library:
         sent = cell.sent.get(SENT)
         if isinstance(sent, list):
             return [r for r in sent if isinstance(r, dict)]
+        if cell.kernel:
+            self._look(cell)
         file = self.file(cell.sent)
-        return candidates(
-            file.runs, cell=cell.id, source=content_hash(cell.line, cell.body), occurrence=_occurrence(cell), order=file.order
-        )
+        return candidates(file.runs, cell=cell.id, source=_text(cell), occurrence=_occurrence(cell), order=file.order)
+
+    def _look(self, cell: Cell) -> None:
+        """Find the notebook of a cell in the kernel's folder, where nobody says which it is."""
+        if self.path(cell.sent, ask=True) != self._found:
+            return
+        found = self._beside.holding(_text(cell))
+        if self._found not in found:
+            self._found = found[0] if len(found) == 1 else None
 
     def _known(self, found: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return each run once, without those that were forgotten."""
@@ -157,6 +180,23 @@ def countersigned(sent: Mapping[str, Any]) -> frozenset[str]:
     """Return the hashes of the records that a signer has signed, as our runner sent them."""
     listed = sent.get(SIGNED)
     return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
+
+
+def _text(cell: Cell) -> str:
+    return content_hash(cell.line, cell.body)
+
+
+def _started_in(namespace: Mapping[str, Any]) -> str:
+    """Return the folder in which a shell was started: IPython's list of visited folders begins with it."""
+    visited = namespace.get("_dh")
+    return str(visited[0]) if isinstance(visited, list) and visited else os.curdir
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    """Return names in words."""
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    *first, last = [*names[:most], *more]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _occurrence(cell: Cell) -> int:

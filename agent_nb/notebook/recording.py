@@ -34,7 +34,7 @@ from ..tape import TRUST, Tape
 from ..tools.base import current_call
 from . import executions
 from .publish import publish
-from .rerun import NAMELESS, trusted, wish
+from .rerun import trusted, wish
 from .summary import replayed, summary
 
 if TYPE_CHECKING:
@@ -138,8 +138,7 @@ class Recorder:
             why = f"all {len(listed)} recorded runs of this cell are played already"
         else:
             why = "this cell has no record of the run"
-        unplaced = [] if self.library.path(self.cell.sent) is not None else [NAMELESS]
-        words = " ".join([f"Nothing to replay: {why}.", *unplaced, ELSEWHERE.format(barred())])
+        words = " ".join(filter(None, [f"Nothing to replay: {why}.", self.library.unplaced(self.cell), ELSEWHERE.format(barred())]))
         return NotReplayed(words, redact_value(given.differences(events_of(left[0]), names), secrets=secrets()) if names else ())
 
 

@@ -37,13 +37,11 @@ from .cell import RERUN, Cell
 from .conversations import named
 from .library import countersigned
 from .options import Options
-from .whereis import VARIABLE
 
 RULES = "normalize"  # what our runner sends: the patterns of the notebook's project
 MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
-NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
 AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
 
 
@@ -93,9 +91,9 @@ def choose(
     *,
     trust: bool | Collection[str],
     can_ask: bool,
-    placed: bool = True,
+    unplaced: str = "",
 ) -> Choice:
-    """Decide for one cell; `placed` says whether its notebook's file is known.
+    """Decide for one cell; `unplaced` says what to do where its notebook's file is not known.
 
     Raises NotReplayed in the mode `replay` without a match, and UsageError for foreign code with nobody to ask.
     """
@@ -108,7 +106,7 @@ def choose(
             newest = events_of(own[0]) if found.changed else []
             differences = given.differences(newest, found.changed)
             found = msgspec.structs.replace(found, changed=given.named(newest, found.changed))
-            words = [f"Nothing to replay: this cell is {found}.", *([] if placed else [NAMELESS]), _again()]
+            words = [f"Nothing to replay: this cell is {found}.", *filter(None, [unplaced]), _again()]
             raise NotReplayed(" ".join(words), differences)
         return Choice(found)
     tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto")

@@ -1,0 +1,147 @@
+"""Which notebook of the kernel's folder holds the running cell, where nobody has said which one runs."""
+
+import json
+import os
+
+import pytest
+
+from agent_nb.notebook import beside as module
+from agent_nb.notebook.beside import Beside
+from agent_nb.notebook.cell import Cell, content_hash
+from agent_nb.notebook.library import NAMELESS, Library
+from agent_nb.record import KEY
+
+AGENT = "%%agent -m model\nhi"
+TEXT = content_hash("-m model", "hi")
+RUN = Cell(key="sha256:x:1", line="-m model", body="hi", kernel=True)
+
+
+@pytest.fixture(autouse=True)
+def nameless(monkeypatch):
+    for name in ("AGENT_NB_NOTEBOOK", "JPY_SESSION_NAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, *sources, shown=None, **metadata):
+        outputs = [{"output_type": "display_data", "data": {}, "metadata": {KEY: shown}}] if shown else []
+        cells = [{"cell_type": "code", "id": f"c{n}", "source": s, "outputs": outputs} for n, s in enumerate(sources)]
+        path = tmp_path / name
+        path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def library(tmp_path):
+    return Library({"_dh": [str(tmp_path)]})
+
+
+def recorded(name):
+    record = {"id": name, "cell": "c0", "source": TEXT, "events": [{"type": "run_start"}], "started": 1.0}
+    return {KEY: {"version": 1, "runs": {"c0": [record]}}}
+
+
+def test_the_one_notebook_that_holds_the_cell_is_taken(write, library):
+    path = write("n.ipynb", AGENT, **recorded("r1"))
+    write("other.ipynb", "%%agent -m model\nho")
+    write("text.ipynb", "print(1)")
+    assert [r["id"] for r in library.of(RUN)] == ["r1"]
+    assert library.path() == path
+    assert library.unplaced(RUN) == ""
+
+
+def test_of_several_none_is_taken_and_they_are_named(write, library):
+    for name in ("a.ipynb", "b.ipynb", "c.ipynb"):
+        write(name, AGENT, **recorded(name))
+    assert library.of(RUN) == []
+    assert library.path() is None
+    assert "this cell stands in a.ipynb, b.ipynb and c.ipynb: name the file in AGENT_NB_NOTEBOOK" in library.unplaced(RUN)
+
+
+def test_where_there_is_none_the_variable_is_named(write, library):
+    write("n.ipynb", "print(1)")
+    assert library.of(RUN) == []
+    assert library.unplaced(RUN) == NAMELESS
+
+
+def test_a_notebook_that_was_found_stays_when_a_later_cell_stands_in_others_too(write, library):
+    path = write("n.ipynb", AGENT, "%%agent\nagain", **recorded("r1"))
+    write("other.ipynb", "%%agent\nagain")
+    library.of(RUN)
+    library.of(Cell(key="k", body="again", kernel=True))
+    assert library.path() == path
+
+
+def test_a_notebook_that_does_not_hold_a_later_cell_was_the_wrong_one(write, library):
+    write("n.ipynb", AGENT, **recorded("r1"))
+    library.of(RUN)
+    library.of(Cell(key="k", body="another", kernel=True))
+    assert library.path() is None
+
+
+COPIES = {
+    "our own": ("n.run.ipynb", {}),
+    "one that papermill is writing": ("out.ipynb", {"papermill": {"start_time": "2026-01-01", "end_time": None}}),
+    "one that shows replays only": ("out.ipynb", {"shown": {"run": "r1", "replayed": True}}),
+}
+
+
+@pytest.mark.parametrize("what", COPIES)
+def test_a_copy_that_a_runner_writes_does_not_count_beside_the_notebook(write, library, what):
+    name, more = COPIES[what]
+    path = write("n.ipynb", AGENT, shown={"run": "r1"}, **recorded("r1"))
+    write(name, AGENT, **{**recorded("copy"), **more})
+    assert [r["id"] for r in library.of(RUN)] == ["r1"]
+    path.unlink()
+    assert [r["id"] for r in Library({"_dh": [str(path.parent)]}).of(RUN)] == ["copy"]
+
+
+def test_what_somebody_says_stands_above_the_folder(write, library, monkeypatch, tmp_path):
+    write("n.ipynb", AGENT, **recorded("r1"))
+    (tmp_path / "below").mkdir()
+    monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(write("below/said.ipynb", AGENT, **recorded("said"))))
+    assert [r["id"] for r in library.of(RUN)] == ["said"]
+
+
+def test_a_terminal_looks_into_no_folder(write, library):
+    write("n.ipynb", AGENT, **recorded("r1"))
+    assert library.of(Cell(key=RUN.key, line=RUN.line, body=RUN.body)) == []
+
+
+NO_NOTEBOOKS = [
+    "", "[]", "{", '{"cells": 1}', '{"cells": [1], "metadata": []}', '{"cells": [{"cell_type": "code", "source": 1}]}', "[" * 9999,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_NOTEBOOKS)
+def test_files_that_are_no_notebooks_are_in_nobodys_way(write, library, tmp_path, text):
+    write("n.ipynb", AGENT, **recorded("r1"))
+    (tmp_path / "bad.ipynb").write_text(text)
+    (tmp_path / "folder.ipynb").mkdir()
+    os.mkfifo(tmp_path / "pipe.ipynb")
+    assert [r["id"] for r in library.of(RUN)] == ["r1"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("MOST", 1), ("BYTES", 100)])
+def test_a_folder_with_too_much_in_it_is_not_searched(write, library, monkeypatch, name, value):
+    monkeypatch.setattr(module, name, value)
+    write("n.ipynb", AGENT, **recorded("r1"))
+    write("other.ipynb", "print(1)")
+    assert library.of(RUN) == []
+
+
+def test_a_file_is_read_again_only_when_it_has_changed(write, monkeypatch, tmp_path):
+    read = []
+    plain = module._read
+    monkeypatch.setattr(module, "_read", lambda path: read.append(path.name) or plain(path))
+    write("n.ipynb", AGENT)
+    write("other.ipynb", "print(1)")
+    folder = Beside(tmp_path)
+    assert [len(folder.holding(TEXT)) for _ in range(3)] == [1, 1, 1]
+    assert sorted(read) == ["n.ipynb", "other.ipynb"]
+    write("other.ipynb", "print(1)", AGENT)
+    assert len(folder.holding(TEXT)) == 2
+    assert read[2:] == ["other.ipynb"]
