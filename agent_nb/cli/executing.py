@@ -32,10 +32,15 @@ from .shared import (
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from ..notebook.execute import execute, write
+    from ..notebook.kernels import Ahead, Wanted, wanted
+    from ..notebook.metadata import load
     from ..notebook.reading import inject, parameters
 
-    values = parameters(arguments.parameter)
+    values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun
     streaming = _streaming(arguments)
+
+    def wants(path: Path) -> Wanted:
+        return wanted(path, load(path), arguments.kernel, trust_folder=arguments.trust_folder, rerun=rerun)
 
     def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
         path, target = pair
@@ -50,9 +55,10 @@ def run(arguments: Arguments) -> int:
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         with streaming() as relay:
             outcome = execute(
-                path, model=arguments.model, rerun="live" if arguments.live else arguments.rerun, trust=arguments.trust_record,
+                path, model=arguments.model, rerun=rerun, trust=arguments.trust_record,
                 trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell,
                 prepare=lambda nb: inject(nb, values), stream=relay.path if relay else "",
+                ahead=ahead,
             )  # fmt: skip
         written(lambda: write(outcome.notebook, target, over=path.resolve() == target.resolve()), target)
         report = _report(path, target, outcome)
@@ -63,7 +69,8 @@ def run(arguments: Arguments) -> int:
         return report
 
     targets = _targets(arguments)
-    reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
+    with Ahead((path for path, _ in targets), wants) as ahead:
+        reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
     if arguments.json:
         print_json(reports)
     return OK if all(r["ok"] for r in reports) else FAILED
@@ -89,8 +96,9 @@ def run_options(sub: argparse.ArgumentParser) -> None:
 
 def test(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no model is called"""
+    from ..notebook.kernels import Ahead
     from ..notebook.report import Report, builtins, junit, summary
-    from ..notebook.testing import Options, check_notebook
+    from ..notebook.testing import Options, check_notebook, wants
     from ..signers import known
 
     signers = known(arguments.signers)
@@ -104,7 +112,7 @@ def test(arguments: Arguments) -> int:
 
     def one(path: Path, on_cell: Any) -> Report:
         try:
-            report = check_notebook(path, options, on_cell)
+            report = check_notebook(path, options, on_cell, ahead)
         except Exception as fault:  # whatever is wrong with one, the others are tested
             said = str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
             report = Report(notebook=str(path), problems=(said,))
@@ -113,7 +121,8 @@ def test(arguments: Arguments) -> int:
         return report
 
     paths = [path for path in notebooks(arguments.notebooks) if arguments.shard is None or shard(path, arguments.shard)]
-    reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
+    with Ahead(paths, lambda path: wants(path, options)) as ahead:
+        reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
         out(junit(reports), Path(arguments.junit))
     if arguments.json:

@@ -18,7 +18,6 @@ import asyncio
 import atexit
 import json
 import os
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -28,18 +27,16 @@ from typing import IO, Any
 
 import msgspec
 import nbformat
-from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, CellTimeoutError, DeadKernelError
 
 from .. import launch
-from ..errors import UsageError
-from ..folder.trust import OPTION, VARIABLE
 from ..masks import Rule
 from ..record import MIME
 from ..signers import Signer
 from .cell import HEADLESS, OURS, PROOF, RERUN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
+from .kernels import Ahead, Started, launched_by_us, say, wanted
 from .library import SENT, SIGNED
 from .metadata import drop_unbegun, lift, load, records, save, summaries
 from .notices import printable
@@ -47,21 +44,8 @@ from .quiet import keep
 from .relay import STREAM
 from .rerun import RULES
 from .review import countersigned
-from .whereis import SESSION
 
-DEFAULT_KERNEL = "python3"
-HASH_SEED = "PYTHONHASHSEED"
 STARTS = 3  # attempts to start a kernel
-# `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before the standard library; here it comes
-# to its place (as IPython has it, before the installed packages) when the kernel is loaded.
-LAUNCH = """
-import sys
-from ipykernel import kernelapp
-sites = [n for n, entry in enumerate(sys.path) if entry.endswith(("site-packages", "dist-packages"))]
-sys.path.insert(min(sites, default=0), "")
-kernelapp.launch_new_instance()
-"""
-OWN = (sys.executable, "python", f"python{sys.version_info[0]}", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 IDS = 5  # the minor version of notebook format 4 that has cell ids
 
 OnCell = Callable[[int, int, str], None]
@@ -114,10 +98,13 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     def create_kernel_manager(self) -> Any:
         """Return the kernel manager; a kernel of this Python starts with `LAUNCH`."""
         manager = super().create_kernel_manager()
-        program, *rest = manager.kernel_spec.argv
-        if program in OWN and rest[:2] == ["-m", "ipykernel_launcher"]:
-            manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *rest[2:]]
+        launched_by_us(manager)
         return manager
+
+    def adopt(self, kernel: Started) -> None:
+        """Run on a kernel that is there already."""
+        self.km, self._proof = kernel.manager, kernel.proof
+        self._starting = {"stdout": kernel.said, "stderr": kernel.said}
 
     async def async_start_new_kernel(self, **options: Any) -> None:
         """Start a kernel that knows our requests."""
@@ -210,6 +197,7 @@ def execute(
     normalize: Sequence[Rule] = (),
     zone: str = "",
     signers: Sequence[Signer] = (),
+    ahead: Ahead | None = None,
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
 
@@ -218,12 +206,14 @@ def execute(
     cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
     runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say; `goes_on` says
     after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone` is the time zone of
-    the kernel ("": that of this machine); calls of records that `signers` have signed may run again.
+    the kernel ("": that of this machine); calls of records that `signers` have signed may run again; `ahead` may have started the kernel.
     Raises UsageError when the file is no notebook or its kernel is not installed, MissingExtra when a signature cannot be checked here.
     """
     nb, began = _read(path), time.time()
     prepare(nb)
     where = path.resolve()
+    need = wanted(path, nb, kernel, trust_folder=trust_folder, strict=strict, zone=zone, rerun=rerun)
+    say(path, nb, kernel)
     client = Client(
         nb,
         {
@@ -231,18 +221,21 @@ def execute(
             **({RULES: msgspec.to_builtins(normalize)} if normalize else {}),
         },
         on_cell,
-        environment=_environment(where, trust_folder, strict, zone, rerun),
+        environment=need.environment,
         goes_on=goes_on,
         signers=signers,
-        kernel_name=_kernel(nb, kernel),
+        kernel_name=need.kernel,
         timeout=timeout,
         store_widget_state=False,
         coalesce_streams=True,
         record_timing=False,
         shutdown_kernel="immediate",
-        resources={"metadata": {"path": str(where.parent)}},
+        resources={"metadata": {"path": need.folder}},
     )
-    with tempfile.TemporaryFile() as said:  # what the kernel process says is news only when it dies
+    started = ahead.take(path, need) if ahead is not None else None
+    if started is not None:
+        client.adopt(started)
+    with tempfile.TemporaryFile() if started is None else started.said as said:  # what the kernel process says is news only when it dies
         try:
             asyncio.run(client.async_execute(stdout=said, stderr=said))
         except CellExecutionError:
@@ -259,13 +252,6 @@ def execute(
     if rerun == "live":
         drop_unbegun(nb, {str(cell.get("id")) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
-
-
-def _environment(path: Path, trust_folder: bool, strict: bool, zone: str, rerun: str) -> dict[str, str]:
-    """Return what is added to the environment of the kernel; sets have one order, that of a hash seed of 0."""
-    replays = launch.REPLAY if rerun == launch.REPLAY else ""  # runs of Python code obey only this
-    wished = {VARIABLE: OPTION if trust_folder else "", launch.STRICT: "1" if strict else "", launch.RERUN: replays, "TZ": zone}
-    return {SESSION: str(path), HASH_SEED: "0", **{name: value for name, value in wished.items() if value}}
 
 
 def _tail(file: IO[bytes], longest: int = 2000) -> str:
@@ -291,14 +277,3 @@ def _read(path: Path) -> Any:
     for number, cell in enumerate(nb.cells, 1):
         cell.setdefault("id", f"cell-{number}")
     return nb
-
-
-def _kernel(nb: Any, asked: str) -> str:
-    """Return the kernel to use: what was asked for, the notebook's own, or Python's default when that is not installed here."""
-    known = KernelSpecManager().find_kernel_specs()
-    name: str = asked or nb.metadata.get("kernelspec", {}).get("name", DEFAULT_KERNEL)
-    if name not in known and not asked:
-        name = DEFAULT_KERNEL
-    if name not in known:
-        raise UsageError(f"The kernel {name!r} is not installed. Installed: {', '.join(sorted(known)) or 'none: pip install ipykernel'}.")
-    return name

@@ -155,7 +155,7 @@ class Library:
         sent = cell.sent.get(SENT)
         if isinstance(sent, list):
             return [r for r in sent if isinstance(r, dict)]
-        if cell.kernel:
+        if cell.kernel and not cell.id:  # who sends ids says the file, too
             self._look(cell)
         file = self.file(cell.sent)
         return candidates(file.runs, cell=cell.id, source=_text(cell), occurrence=_occurrence(cell), order=file.order)

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from .. import launch
 from ..check import check
 from ..clock import is_zone
 from ..errors import MissingExtra
@@ -37,6 +38,7 @@ from ..tape import FOREIGN
 from . import project
 from .cell_failure import Failure, title
 from .execute import OnCell, Outcome, execute
+from .kernels import Ahead, Wanted, wanted
 from .metadata import load, records
 from .recording import begun_by
 from .report import Problem, Report
@@ -67,15 +69,21 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULTS = Options()
 
 
-def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = lambda *_: None) -> Report:
-    """Replay the notebook at `path` strictly and report. Raises UsageError if it is not a notebook or has no kernel."""
+def check_notebook(
+    path: Path, options: Options = DEFAULTS, on_cell: OnCell = lambda *_: None, ahead: Ahead | None = None
+) -> Report:
+    """Replay the notebook at `path` strictly and report; `ahead` may have started its kernel.
+
+    Raises UsageError if it is not a notebook or has no kernel.
+    """
     nb, began = load(path), time.monotonic()
     recorded = records(nb)
     signers = known() if options.signers is None else options.signers
     outcome = execute(
-        path, rerun="replay", strict=True, trust=options.trust, trust_folder=options.trust_folder, timeout=options.timeout,
+        path, rerun=launch.REPLAY, strict=True, trust=options.trust, trust_folder=options.trust_folder, timeout=options.timeout,
         kernel=options.kernel, on_cell=on_cell, normalize=project.rules(path), zone=_zone(recorded),
         goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None, signers=signers,
+        ahead=ahead,
     )  # fmt: skip
     # what the cells that did not run show is of another execution
     shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
@@ -91,6 +99,12 @@ def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = la
         scripted=scripted, skipped="" if wrong else needed, stale=any(p.stale for p in wrong), masked=masked, patterns=patterns,
         unseen=tuple(dict.fromkeys(str(name) for _, run in shown for name in run.get("unseen") or ())), seconds=time.monotonic() - began,
     )  # fmt: skip
+
+
+def wants(path: Path, options: Options = DEFAULTS) -> Wanted:
+    """Return what the kernel of a notebook under test has to be. Raises UsageError."""
+    nb = load(path)
+    return wanted(path, nb, options.kernel, trust_folder=options.trust_folder, strict=True, zone=_zone(records(nb)), rerun=launch.REPLAY)
 
 
 def _problems(
