@@ -1,0 +1,158 @@
+"""The kernels of our runner: which one a notebook gets, and that of the next one, which starts while one runs."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from agent_nb import launch
+from agent_nb.cli import main
+from agent_nb.errors import UsageError
+from agent_nb.notebook import kernels
+from agent_nb.notebook.kernels import Ahead, kernel_of, wanted
+
+ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
+LOOK = """
+import json, os
+from pathlib import Path
+seen = [os.getpid(), os.getcwd(), os.environ["JPY_SESSION_NAME"], os.environ["AGENT_NB_PROOF"]]
+Path(os.environ["JPY_SESSION_NAME"]).with_suffix(".json").write_text(json.dumps(seen))
+"""
+
+
+@pytest.fixture(autouse=True)
+def reachable(monkeypatch, tmp_path):
+    root = str(Path(__file__).parents[2])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+
+
+@pytest.fixture
+def notebooks(tmp_path):
+    """Write notebooks that say who they were; return their paths."""
+
+    def notebooks(*names, source=LOOK, **metadata):
+        paths = []
+        for name in names:
+            path = tmp_path / name / "n.ipynb"
+            path.parent.mkdir()
+            nbformat.write(new_notebook(cells=[new_code_cell(source, id="look")], metadata=metadata), path)
+            paths.append(path)
+        return paths
+
+    return notebooks
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The notebooks whose kernels were started ahead, with those kernels."""
+    found, plain = [], Ahead._start
+
+    def start(self, notebook):
+        found.append((notebook, plain(self, notebook)))
+        return found[-1][1]
+
+    monkeypatch.setattr(Ahead, "_start", start)
+    return found
+
+
+def alive(kernel):
+    return asyncio.run(kernel.manager.is_alive()) if kernel.manager.has_kernel else False
+
+
+class TestWhichOne:
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            {"kernelspec": {**ELSEWHERE, "language": "python"}},
+            {"kernelspec": ELSEWHERE, "language_info": {"name": "python"}},
+        ],
+    )
+    def test_a_missing_kernel_in_python_is_replaced_by_the_default_one(self, metadata):
+        assert kernel_of({"metadata": metadata}) == ("python3", "of-somebody-else")
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            {"kernelspec": {**ELSEWHERE, "language": "R"}},
+            {"kernelspec": ELSEWHERE, "language_info": {"name": "julia"}},
+            {"kernelspec": ELSEWHERE},
+        ],
+    )
+    def test_any_other_is_an_error_that_names_those_that_are_here(self, metadata):
+        with pytest.raises(UsageError, match=r"'of-somebody-else' is not installed\. Installed: .*python3.*--kernel"):
+            kernel_of({"metadata": metadata})
+
+    @pytest.mark.parametrize("metadata", [None, [], {"kernelspec": []}, {"kernelspec": {"name": None}}, {"language_info": 1}])
+    def test_a_notebook_that_names_none_gets_the_default_one(self, metadata):
+        assert kernel_of({"metadata": metadata}) == ("python3", "")
+
+    @pytest.mark.kernel
+    def test_one_line_on_stderr_says_so_and_json_stays_json(self, notebooks, capsys):
+        (path,) = notebooks("a", kernelspec={**ELSEWHERE, "language": "python"})
+        for command in (["run", "--json"], ["test", "--json"]):
+            assert main([*command, str(path)]) == 0
+            told = capsys.readouterr()
+            json.loads(told.out)
+            assert [line for line in told.err.splitlines() if "not installed" in line] == [
+                f"agent_nb: {path}: the kernel 'of-somebody-else' is not installed; 'python3' runs this notebook in Python."
+            ]
+
+    @pytest.mark.kernel
+    def test_a_notebook_without_a_kernel_here_fails_and_the_others_run(self, notebooks, capsys):
+        (other,) = notebooks("a", kernelspec={**ELSEWHERE, "language": "R"})
+        (path,) = notebooks("b")
+        assert main(["test", str(other), str(path)]) == 1
+        told = capsys.readouterr().out
+        assert "'of-somebody-else' is not installed" in told
+        assert "1 passed" in told
+
+
+@pytest.mark.kernel
+class TestAhead:
+    @pytest.mark.parametrize("jobs", ["1", "2"])
+    def test_each_notebook_has_a_fresh_kernel_that_was_started_for_it(self, notebooks, started, jobs):
+        paths = notebooks("a", "b", "c", "d")
+        assert main(["test", "-j", jobs, *map(str, paths)]) == 0
+        seen = [json.loads(path.with_suffix(".json").read_text()) for path in paths]
+        assert len({pid for pid, *_ in seen}) == len({proof for *_, proof in seen}) == 4
+        assert [(folder, notebook) for _, folder, notebook, _ in seen] == [(str(p.parent), str(p)) for p in paths]
+        assert started
+        for path, kernel in started:
+            assert kernel.proof == seen[paths.index(path)][-1]
+            assert not alive(kernel)
+        assert launch.PROOF not in os.environ
+
+    def test_one_is_started_while_another_runs_and_ends_with_the_command(self, notebooks, started):
+        a, b, c = notebooks("a", "b", "c")
+        with Ahead([a, b, c], lambda path: wanted(path, {})) as ahead:
+            assert ahead.take(a, wanted(a, {})) is None
+            kernel = ahead.take(b, wanted(b, {}))
+            assert alive(kernel)
+            kernel.stop()
+        assert [path for path, _ in started] in ([b], [b, c])
+        assert not any(alive(kernel) for _, kernel in started)
+
+    def test_one_that_is_no_longer_what_the_notebook_wants_is_not_used(self, notebooks, started):
+        a, b = notebooks("a", "b")
+        with Ahead([a, b], lambda path: wanted(path, {}, zone="UTC")) as ahead:
+            ahead.take(a, wanted(a, {}))
+            assert ahead.take(b, wanted(b, {}, zone="Europe/Berlin")) is None
+            assert not alive(started[0][1])
+
+    def test_none_is_used_for_another_notebook(self, notebooks, started):
+        a, b, c = notebooks("a", "b", "c")
+        with Ahead([a, b, c], lambda path: wanted(path, {})) as ahead:
+            ahead.take(a, wanted(a, {}))
+            assert ahead.take(c, wanted(c, {})) is None
+
+    def test_one_that_does_not_start_is_started_by_its_notebook(self, notebooks, monkeypatch):
+        async def fails(_):
+            raise RuntimeError("no port is free")
+
+        monkeypatch.setattr(kernels, "_started", fails)
+        assert main(["test", *map(str, notebooks("a", "b"))]) == 0
