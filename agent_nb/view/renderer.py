@@ -124,7 +124,7 @@ class Renderer:
         self._lock = threading.Lock()  # of what is pending
         self._held = 0  # events that a view must have before it is painted
         self._held_until = 0.0
-        self._wake = threading.Event()
+        self._wake, self._over = threading.Event(), threading.Event()
         self._urgent = self._stopped = self._dirty = self._painting = False
         self._due = self._second = 0.0 if seen else clock() + self._frame
         self._failures = 0
@@ -188,6 +188,7 @@ class Renderer:
             self._detach()
         self._stopped = True
         self._wake.set()
+        self._over.set()
         if self._thread is not None:
             self._thread.join(patience)
             if self._thread.is_alive():
@@ -223,7 +224,7 @@ class Renderer:
         end = self._clock() + seconds
         while (rest := end - self._clock()) > 0 and not self._urgent and not self._stopped:
             self._fold()
-            time.sleep(min(rest, 0.01))
+            self._over.wait(min(rest, 0.01))
 
     def _fold(self) -> None:
         """Fold what has come so far. What comes meanwhile is for the next time: a flood would never let a paint begin."""

@@ -2,8 +2,8 @@
 
 How a user gets a replay out of a tool that knows nothing of this package (what these tests do):
 
-- `AGENT_NB_NOTEBOOK=path/of/the.ipynb` tells the kernel which file it runs. `jupyter execute`, papermill and `nbconvert --execute` need
-  it; under pytest (nbmake) the package's plug-in says it.
+- `AGENT_NB_NOTEBOOK=path/of/the.ipynb` says which file the kernel runs. `jupyter execute`, papermill and `nbconvert --execute` need it
+  where the cell stands in several notebooks of the kernel's folder, or in none; under pytest (nbmake) the package's plug-in says it.
 - `AGENT_NB_RERUN=replay` makes a cell without a fitting record fail. Without it (`auto`) such a cell calls its model.
 - `AGENT_NB_TRUST_RECORD=1` lets code of records run again that this user has not signed: notebooks of somebody else, a fresh machine.
 """

@@ -5,6 +5,8 @@ papermill writes another one, with the metadata of the first. None of them lifts
 still in the metadata); readers count each once, and `jupyter agent-nb pack FILE` moves them.
 """
 
+import shutil
+
 import nbformat
 import pytest
 
@@ -85,7 +87,25 @@ def test_nbconvert_executes_a_copy(examples, tool, replayed, original):
     replayed(examples / "out.ipynb", original("scripted.ipynb"))
 
 
-def test_without_the_file_the_message_names_the_variable(examples, tool):
+@pytest.mark.parametrize("runner", ["jupyter execute", "papermill", "nbconvert"])
+def test_a_notebook_in_the_kernels_folder_needs_no_variable(examples, tool, replayed, original, runner):
+    commands = {
+        "jupyter execute": ["jupyter", "execute", "--output", examples / "out.ipynb", "scripted.ipynb"],
+        "papermill": ["papermill", "scripted.ipynb", "out.ipynb"],
+        "nbconvert": ["nbconvert", "--execute", "--to", "notebook", "--output", "out.ipynb", "scripted.ipynb"],
+    }
+    for _ in range(2):  # what the first round wrote is in nobody's way
+        tool(*commands[runner], cwd=examples)
+        replayed(examples / "out.ipynb", original("scripted.ipynb"))
+
+
+def test_nbval_passes_where_it_does_not_compare_outputs(examples, tool):
+    pytest.importorskip("nbval")
+    tool("pytest", "--nbval-lax", "-q", "-p", "no:cacheprovider", "scripted.ipynb", cwd=examples)
+
+
+def test_with_two_such_files_the_message_names_them_and_the_variable(examples, tool):
+    shutil.copy(examples / "scripted.ipynb", examples / "another.ipynb")
     done = tool("jupyter", "execute", "--output", examples / "out.ipynb", "scripted.ipynb", cwd=examples, check=False)
     assert done.returncode != 0
-    assert "AGENT_NB_NOTEBOOK" in done.stdout
+    assert "another.ipynb and scripted.ipynb: name the file in AGENT_NB_NOTEBOOK" in done.stdout
