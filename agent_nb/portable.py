@@ -71,6 +71,9 @@ def digest(value: Any, length: int = 16) -> str:
     return sha256(canonical(value)).removeprefix(EXACT)[:length]
 
 
+_AS_IT_IS = frozenset({str, bool, type(None)})
+
+
 def _numbers(value: Any, depth: int) -> Any:
     if isinstance(value, str | bool) or value is None:
         return value
@@ -81,9 +84,9 @@ def _numbers(value: Any, depth: int) -> Any:
     if not depth:
         raise ValueError("the value is nested too deeply")
     if isinstance(value, dict):
-        return {str(k): _numbers(v, depth - 1) for k, v in value.items()}
+        return {str(k): v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_numbers(v, depth - 1) for v in value]
+        return [v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for v in value]
     raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
@@ -248,7 +251,7 @@ def references(value: Any) -> set[str]:
             key = item.get("$payload")
             if len(item) == 1 and isinstance(key, str):
                 found.add(key)
-            todo.extend(item.values())
+            todo.extend(v for v in item.values() if type(v) is dict or type(v) is list)
         elif isinstance(item, list):
-            todo.extend(item)
+            todo.extend(v for v in item if type(v) is dict or type(v) is list)
     return found

@@ -25,6 +25,7 @@ from .. import launch
 OURS = "agent_nb"  # key of the request metadata that our own runner sends
 PROOF = "proof"  # under OURS: the secret of the kernel that is spoken to
 HEADLESS = "headless"
+UNSHOWN = "unshown"  # under OURS: the outputs are dropped, so that nothing is drawn
 RERUN = "rerun"
 _TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 UNPROVED = {RERUN: "replay", HEADLESS: True}

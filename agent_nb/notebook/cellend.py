@@ -32,7 +32,7 @@ from .asking import Clicks
 from .cell import Cell, content_hash
 from .conversations import Conversation, Turn
 from .driver import Driver
-from .frontend import headless, view_kind
+from .frontend import headless, unshown, view_kind
 from .notices import warn
 from .options import Options
 from .publish import publish
@@ -40,6 +40,8 @@ from .rerun import Choice
 from .session import Session
 from .streams import Place, Work
 from .summary import replayed, summary
+
+NOTHING: dict[str, Any] = {"text/plain": ""}  # stands in an output that is dropped
 
 
 class CellEnd:
@@ -133,6 +135,9 @@ class CellEnd:
         asked = {"expect": self.options.expect, "compare": self.options.compare}
         expected = {name: value for name, value in asked.items() if value not in ("", "full")}
         numbers = {KEY: {**summary(run, recorded=recorded), **named, **expected, **self._replayed()}}
+        if unshown(self.cell):
+            publish(NOTHING, numbers, {}, False)
+            return
         final = {**bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge), **record}
         view, there = self._place.view, self._place.display_id
         if view is not None:

@@ -49,7 +49,7 @@ from .cellend import CellEnd
 from .conversations import Turn, remarks
 from .driver import Driver
 from .failure import AgentCellError
-from .frontend import can_click, headless, may_click, view_kind
+from .frontend import can_click, headless, may_click, unshown, view_kind
 from .interpolate import interpolate
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
@@ -167,6 +167,8 @@ class CellRun(CellEnd):
         journal = self._journal is not None
         if self._place.view is not None:
             self._place.view.follow(heard, badge=badge, events=taken, journal=journal)
+            return Work(stream, agent, driver)
+        if unshown(self.cell):
             return Work(stream, agent, driver)
         self._place.view = open_view(
             heard,

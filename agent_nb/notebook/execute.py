@@ -34,7 +34,7 @@ from .. import launch
 from ..masks import Rule
 from ..record import MIME
 from ..signers import Signer
-from .cell import HEADLESS, OURS, PROOF, RERUN
+from .cell import HEADLESS, OURS, PROOF, RERUN, UNSHOWN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
 from .kernels import Ahead, Started, launched_by_us, say, wanted
 from .library import SENT, SIGNED
@@ -204,8 +204,8 @@ def execute(
     `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
     again that this user has not signed, `trust_folder` lets the folder give keys and be obeyed in its policies; `timeout` is in seconds per
     cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
-    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say; `goes_on` says
-    after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone` is the time zone of
+    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say,
+    and draws no cards; `goes_on` says after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone` is the time zone of
     the kernel ("": that of this machine); calls of records that `signers` have signed may run again; `ahead` may have started the kernel.
     Raises UsageError when the file is no notebook or its kernel is not installed, MissingExtra when a signature cannot be checked here.
     """
@@ -218,7 +218,7 @@ def execute(
         nb,
         {
             HEADLESS: True, "notebook": str(where), "model": model, RERUN: rerun, "trust": trust, STREAM: stream,
-            **({RULES: msgspec.to_builtins(normalize)} if normalize else {}),
+            **({RULES: msgspec.to_builtins(normalize)} if normalize else {}), **({UNSHOWN: True} if strict else {}),
         },
         on_cell,
         environment=need.environment,
@@ -248,7 +248,8 @@ def execute(
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell.get("id"): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in summaries(nb)]
-    lift(nb)
+    if not strict:
+        lift(nb)
     if rerun == "live":
         drop_unbegun(nb, {str(cell.get("id")) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)

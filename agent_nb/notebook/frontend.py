@@ -14,12 +14,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .cell import HEADLESS, Cell
+from .cell import HEADLESS, UNSHOWN, Cell
 
 
 def headless(cell: Cell) -> bool:
     """Return whether nobody looks on: our runner, plain nbclient, a script that talks to a kernel."""
     return bool(cell.sent.get(HEADLESS)) or (cell.kernel and not cell.id and not cell.stdin)
+
+
+def unshown(cell: Cell) -> bool:
+    """Return whether what a cell shows is dropped, as a test drops it: then nothing needs to be drawn."""
+    return cell.sent.get(UNSHOWN) is True
 
 
 def view_kind(option: str, cell: Cell) -> str:

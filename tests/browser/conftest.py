@@ -220,6 +220,12 @@ class Server:
         self._log.close()
 
 
+def _said(message: Any) -> str:
+    """Return a message of the page's console, an error with the address it is about."""
+    place = message.location.get("url", "") if message.type == "error" else ""
+    return f"{message.text} {place}".strip()
+
+
 class Notebook:
     """A notebook of a server, open in the browser. Cells are known by their index."""
 
@@ -235,7 +241,7 @@ class Notebook:
         self.page = self._context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.page.add_init_script(WATCH_DIALOGS)
-        self.page.on("console", lambda message: self.console.append((message.type, message.text)))
+        self.page.on("console", lambda message: self.console.append((message.type, _said(message))))
         self.page.on("dialog", lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()))
         place = f"lab/tree/{self.name}?reset" if self.app == "lab" else f"notebooks/{self.name}"
         self.page.goto(f"{self.server.url}/{place}")
