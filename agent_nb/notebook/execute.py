@@ -204,9 +204,10 @@ def execute(
     `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
     again that this user has not signed, `trust_folder` lets the folder give keys and be obeyed in its policies; `timeout` is in seconds per
     cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
-    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say,
-    and draws no cards; `goes_on` says after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone` is the time zone of
-    the kernel ("": that of this machine); calls of records that `signers` have signed may run again; `ahead` may have started the kernel.
+    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say, and draws no
+    cards; `goes_on` says after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone`
+    is the time zone of the kernel ("": that of this machine); calls of records that `signers` have signed may run again; `ahead` may have
+    started the kernel.
     Raises UsageError when the file is no notebook or its kernel is not installed, MissingExtra when a signature cannot be checked here.
     """
     nb, began = _read(path), time.time()
