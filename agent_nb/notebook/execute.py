@@ -29,6 +29,7 @@ import msgspec
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, CellTimeoutError, DeadKernelError
+from nbclient.output_widget import OutputWidget
 
 from .. import launch
 from ..masks import Rule
@@ -65,6 +66,13 @@ class Outcome(msgspec.Struct):
         return str(self.failures[0]) if self.failures else ""
 
 
+class Captured(OutputWidget):  # type: ignore[misc]  # nbclient publishes no types
+    """What an `ipywidgets.Output` captures. The kernel is not told: while a cell runs it loses requests that follow such a message."""
+
+    def sync_state(self) -> None:
+        """Send nothing."""
+
+
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
     """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records, with which of
     them `signers` have signed.
@@ -77,6 +85,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False, signers: Sequence[Signer] = (), **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(nb, **options)
+        self.widget_registry = {"@jupyter-widgets/output": {"OutputModel": Captured}}
         self._signers = signers
         self.failures: list[Failure] = []
         self.reached = 0
