@@ -251,7 +251,7 @@ def references(value: Any) -> set[str]:
             key = item.get("$payload")
             if len(item) == 1 and isinstance(key, str):
                 found.add(key)
-            todo.extend(v for v in item.values() if type(v) is dict or type(v) is list)
+            todo.extend(v for v in item.values() if isinstance(v, dict | list))
         elif isinstance(item, list):
-            todo.extend(v for v in item if type(v) is dict or type(v) is list)
+            todo.extend(v for v in item if isinstance(v, dict | list))
     return found
