@@ -11,6 +11,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import sys
 from dataclasses import dataclass, field
 from html import unescape
@@ -360,7 +361,9 @@ def nbconvert(folder: Path) -> Runner:
     """A notebook that nbconvert has executed."""
     if importlib.util.find_spec("nbconvert") is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("nbconvert is not installed")
-    return Runner(folder, convert=True)
+    alone = folder / "alone"  # a kernel that nobody tells its notebook would find what nbclient has written
+    shutil.copytree(folder, alone, ignore=shutil.ignore_patterns("*.ipynb", "alone"))
+    return Runner(alone, convert=True)
 
 
 @pytest.fixture
