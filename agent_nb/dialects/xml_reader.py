@@ -98,7 +98,9 @@ class XmlParser(MarkerParser):
                 pos += 1
             stop, pos = scan.run(buf, pos, self._out)
         self._pos = pos
-        if stop == "broken" or self._final:
+        if stop == "more" and self._cut:
+            self._unclosed()
+        elif stop == "broken" or self._final:
             self._rewind()
             self._mode = self._raw
         elif self._length(pos) > LARGEST:

@@ -5,7 +5,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent_nb import parts as p
@@ -133,6 +133,8 @@ def test_two_streams_of_one_dialect_do_not_know_of_each_other(load_dialect, read
 
 @pytest.mark.parametrize("name", MARKUP)
 @given(text=TEXTS, cuts=CUTS)
+@example(text=f"<execute>[{CALL}]", cuts=[])
+@example(text='<execute>[{"name": "f", "args": {"x": "a </execute> b', cuts=[30])
 @EASY
 def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(load_dialect, name, text, cuts):
     def read(chunks):
