@@ -293,13 +293,9 @@ class Agent:
         said = redaction.value({"agent": self.name, "model": self.model.name, "dialect": self.dialect.name})
         return {**said, "tools": self.tools.names, "settings": settings}
 
-    def _given(
-        self, redaction: Redaction, said: str, pictures: Sequence[dict[str, Any]], history: Sequence[Sequence[Event]]
-    ) -> Given:
+    def _given(self, redaction: Redaction, said: str, pictures: Sequence[dict[str, Any]], history: Sequence[Sequence[Event]]) -> Given:
         settings = redaction.value({"system": self.system, "sampling": self.settings, "dialect": self._dialect})
-        return Given(
-            prompt=said, attachments=pictures, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history
-        )
+        return Given(prompt=said, attachments=pictures, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history)
 
     def _asked_for(self) -> str:
         """Return the model as an input. A script counts by its words: whoever changes them wants to hear them."""

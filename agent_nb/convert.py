@@ -102,9 +102,7 @@ class Report(msgspec.Struct):
         return f"{self.source} -> {self.target}: {self.events} event{'' if self.events == 1 else 's'}, {self.texts} written{lost}"
 
 
-def convert(
-    reader: Source, writer: IO[str], from_: str | None, to: str, *, strict: bool = False, framing: Framing | None = None
-) -> Report:
+def convert(reader: Source, writer: IO[str], from_: str | None, to: str, *, strict: bool = False, framing: Framing | None = None) -> Report:
     """Translate a stream as it comes, in constant memory. `reader` as the source of `decode`, `from_` None: detected.
 
     Raises UsageError on unknown formats, WireError with `strict`; what was written until then stays written.

@@ -66,9 +66,7 @@ def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
     return used | {k for key in used if key in payloads for k in references(payloads[key])}
 
 
-def _candidates(
-    packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
-) -> list[tuple[int, dict[str, Any]]]:
+def _candidates(packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]) -> list[tuple[int, dict[str, Any]]]:
     """Return (weight in bytes, event) of the large values of a field, the heaviest first."""
     found = []
     for obj in packed:

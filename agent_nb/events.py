@@ -26,9 +26,7 @@ EndStatus = Literal["ok", "error", "interrupted", "limit", "awaiting"]
 RESEND = "resend"
 
 
-class Event(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="event"
-):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="event"):
     """The envelope that every event has.
 
     `span`/`parent` place it in a tree of nodes (sub-agents, model requests); `path` is a foreign protocol's own path.

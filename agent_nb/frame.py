@@ -42,9 +42,7 @@ _ROWS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
 }
 
 
-def to_frame(
-    events: Iterable[Event], columns: Iterable[str | Column] | str | None = None, *, places: Places | None = None
-) -> EventFrame:
+def to_frame(events: Iterable[Event], columns: Iterable[str | Column] | str | None = None, *, places: Places | None = None) -> EventFrame:
     """Return a typed frame of `events` (of one run or many); `places` says by run id in which cell and notebook a run was recorded.
 
     `columns`: see `columns.choose`. Raises UsageError for columns that do not exist.

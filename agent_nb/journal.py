@@ -40,7 +40,6 @@ _HEAD = 256 * 1024  # bytes
 _TAIL = 64 * 1024
 
 
-
 class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first line of a journal. `notebook` is a path without the home folder, `started` epoch seconds."""
 
@@ -289,4 +288,3 @@ def _remove(path: Path) -> bool:
 
 def _safe(run: str) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]
-

@@ -168,7 +168,7 @@ def _problem(options: str) -> str:
         raise UsageError(f"the option {min(unknown)} is not supported.")
     now = time.time()
     if "namespaces" in found and not _fits(found["namespaces"]):
-        return f'it is for other namespaces ({found["namespaces"]}), not for {NAMESPACE}'
+        return f"it is for other namespaces ({found['namespaces']}), not for {NAMESPACE}"
     if "valid-after" in found and now < _time(found["valid-after"]):
         return f"it is not valid before {found['valid-after']}"
     if "valid-before" in found and now >= _time(found["valid-before"]):

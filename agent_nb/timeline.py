@@ -274,9 +274,7 @@ def _html_row(row: Row, total: float) -> str:
             pieces[-1] = (kind, pieces[-1][1] + 1)
         else:
             pieces.append((kind, 1))
-    bar = "".join(
-        f'<span style="color:{LOOK[kind][1]}">{LOOK[kind][0] * n}</span>' if kind else "&nbsp;" * n for kind, n in pieces
-    )
+    bar = "".join(f'<span style="color:{LOOK[kind][1]}">{LOOK[kind][0] * n}</span>' if kind else "&nbsp;" * n for kind, n in pieces)
     cell = '<td style="text-align:left;padding:0 8px;white-space:nowrap">'
     label = escape(_label(row)).replace("  ", "&nbsp;&nbsp;")
     return f"<tr>{cell}{label}</td>{cell}<code>{bar}</code></td>{cell}{escape(_seconds(row))}</td></tr>"

@@ -71,7 +71,7 @@ def test_no_cycles():
     done: set[str] = set()
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, f"import cycle: {' -> '.join([*trail[trail.index(name):], name])}"
+        assert name not in trail, f"import cycle: {' -> '.join([*trail[trail.index(name) :], name])}"
         if name not in done:
             for other in graph[name]:
                 visit(other, (*trail, name))

@@ -164,7 +164,7 @@ def test_a_value_is_cleaned_in_all_its_texts_and_names():
     [
         repr,
         lambda key: repr(f"it's {key}"),
-        lambda key: repr(f"it's \"{key}\""),
+        lambda key: repr(f'it\'s "{key}"'),
         html.escape,
         lambda key: html.escape(key, quote=False),
         lambda key: json.dumps({"inner": json.dumps({"key": key})}),

@@ -170,4 +170,3 @@ def _save(kept: _Kept) -> bool:
     except OSError:
         return False
     return True
-

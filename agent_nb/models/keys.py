@@ -110,9 +110,7 @@ def own(provider: str, variables: Iterable[str] | None = None) -> Key | None:
     return None
 
 
-def offered(
-    provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None
-) -> trust.Offer | None:
+def offered(provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None) -> trust.Offer | None:
     """Return what the `.env` of a folder (None: the current one) offers for a provider ("": for any that is known); None: nothing."""
     path = dotenv.file(folder)
     known = [name for group in VARIABLES.values() for name in group]

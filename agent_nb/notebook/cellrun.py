@@ -105,9 +105,7 @@ class CellRun(CellEnd):
         cell = self.cell
         self.options = options = as_sent(self._parse(), cell)
         prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns)
-        conversation = self._conversation = self._held.enter_context(
-            self.session.conversations.claim(options.conversation, cell.key)
-        )
+        conversation = self._conversation = self._held.enter_context(self.session.conversations.claim(options.conversation, cell.key))
         rebuilt = 0 if options.new else self.session.rebuild(conversation, self.cell)
         history = conversation.before(self.cell.key, fresh=options.new)
         foreign = conversation.foreign(self.cell.key, fresh=options.new)

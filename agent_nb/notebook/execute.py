@@ -227,8 +227,14 @@ def execute(
     client = Client(
         nb,
         {
-            HEADLESS: True, "notebook": str(where), "model": model, RERUN: rerun, "trust": trust, STREAM: stream,
-            **({RULES: msgspec.to_builtins(normalize)} if normalize else {}), **({UNSHOWN: True} if strict else {}),
+            HEADLESS: True,
+            "notebook": str(where),
+            "model": model,
+            RERUN: rerun,
+            "trust": trust,
+            STREAM: stream,
+            **({RULES: msgspec.to_builtins(normalize)} if normalize else {}),
+            **({UNSHOWN: True} if strict else {}),
         },
         on_cell,
         environment=need.environment,

@@ -118,9 +118,7 @@ class ForeignRun(CellRun):
                 return Nothing()
             if asked == "replay":
                 raise UsageError(f"Nothing to replay: there is no record of {self._name()}. Record it with --live.")
-        self._followed = watch(
-            options.source, options.codec or None, prompt=prompt, follow=options.follow, show=False, secrets=secrets()
-        )
+        self._followed = watch(options.source, options.codec or None, prompt=prompt, follow=options.follow, show=False, secrets=secrets())
         self._followed.on_run = self._screen.opened
         return Work(self._followed)
 

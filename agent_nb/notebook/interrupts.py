@@ -41,9 +41,7 @@ class Interrupts:
     `presses` counts the presses, `by` says what the first was, `abandoned` whether a later one gave the run up.
     """
 
-    def __init__(
-        self, *namespaces: Mapping[str, Any], hand_on: bool = False, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *namespaces: Mapping[str, Any], hand_on: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self.presses = 0
         self.by = ""
         self.abandoned = False

@@ -224,4 +224,3 @@ def _parsed(notebook: Any, saved: float) -> File:
     tools = tool_names(source for _, source in code)
     order, without_output = [str(c.get("id", "")) for c in cells], cleared({**notebook, "cells": cells})
     return File(renumbered(cells, runs), order, dict(code), without_output, tools, saved)
-

@@ -19,6 +19,7 @@ from .notices import printable
 
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong, in lines; `stale`: recording again would help; `warning`: it does not fail the test."""
 

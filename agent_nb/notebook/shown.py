@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ..stream import Stream
 
 
-
 def _shell() -> Any:
     from IPython.core.getipython import get_ipython
 

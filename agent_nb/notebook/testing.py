@@ -69,9 +69,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULTS = Options()
 
 
-def check_notebook(
-    path: Path, options: Options = DEFAULTS, on_cell: OnCell = lambda *_: None, ahead: Ahead | None = None
-) -> Report:
+def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = lambda *_: None, ahead: Ahead | None = None) -> Report:
     """Replay the notebook at `path` strictly and report; `ahead` may have started its kernel.
 
     Raises UsageError if it is not a notebook or has no kernel.
@@ -108,8 +106,13 @@ def wants(path: Path, options: Options = DEFAULTS) -> Wanted:
 
 
 def _problems(
-    nb: Record, recorded: Mapping[str, Sequence[Record]], shown: Sequence[tuple[int, Numbers]], outcome: Outcome,
-    signers: Sequence[Signer], *, needed: str,
+    nb: Record,
+    recorded: Mapping[str, Sequence[Record]],
+    shown: Sequence[tuple[int, Numbers]],
+    outcome: Outcome,
+    signers: Sequence[Signer],
+    *,
+    needed: str,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a notebook; behind the one that `needed` an extra nothing must have run."""
     excused, key = outcome.reached if needed else len(nb["cells"]), user_key()
@@ -194,9 +197,7 @@ def _cell(
     yield from (Problem(text=str(f), stale=False) for f in own)
 
 
-def _agent_cell(
-    number: int, cell: Record, listed: Sequence[Record], run: Numbers | None, *, must: bool
-) -> Iterator[Problem]:
+def _agent_cell(number: int, cell: Record, listed: Sequence[Record], run: Numbers | None, *, must: bool) -> Iterator[Problem]:
     """Yield what is wrong with the run of an agent cell (None: it did not run, which it `must`)."""
     name = title(number, cell)
     if not listed:
@@ -229,9 +230,7 @@ def _changed(name: str, run: Numbers) -> Iterator[Problem]:
         yield Problem(text=f"{name}: {change['text']}", warning=bool(change.get("warning")))
 
 
-def _code(
-    number: int, cell: Record, listed: Sequence[Record], runs: Sequence[Numbers], *, must: bool
-) -> Iterator[Problem]:
+def _code(number: int, cell: Record, listed: Sequence[Record], runs: Sequence[Numbers], *, must: bool) -> Iterator[Problem]:
     """Yield what is wrong with the runs that the code of a cell began; `listed` are those of its newest recorded execution."""
     name = title(number, cell)
     for run in runs:

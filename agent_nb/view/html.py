@@ -202,7 +202,7 @@ def html(node: nodes.Html) -> str:
     from .clean import clean
 
     inner = redact_text(clean(node.html), secrets()) or (f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else "")
-    return f"<div{style('overflow:auto', 'max-height:30em', 'margin:4px 0', look.SMALL_TEXT)} tabindex=\"0\">{inner}</div>"
+    return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0", look.SMALL_TEXT)} tabindex="0">{inner}</div>'
 
 
 def nothing(node: Node) -> str:

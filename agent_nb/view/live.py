@@ -38,6 +38,7 @@ Kind = Literal["widgets", "html", "text"]
 Actions = Callable[[str, Any], None] | Mapping[str, Callable[..., None]]
 PAGE_PER_MESSAGE = 4_000  # characters of a published page that count as one message
 
+
 class Again:
     """What brings a run back whose kernel is gone: its journal, if it has one, else its cell."""
 

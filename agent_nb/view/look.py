@@ -168,12 +168,14 @@ LIVE_CSS = """
 SILENCE = 15  # seconds without a beat
 _GONE = "--agent-nb-on:none;--agent-nb-off:block;--agent-nb-tint:0%"
 BEATS = ("agent-nb-tick", "agent-nb-tock")
-GONE_CSS = "\n".join((
-    *(f"@keyframes {name}{{from,to{{{_GONE}}}}}\n.{name}{{animation:{name} 1s {SILENCE}s forwards}}" for name in BEATS),
-    f".agent-nb.jupyter-widgets-disconnected{{{_GONE}}}",
-    ".agent-nb.jupyter-widgets-disconnected::before,.agent-nb .jupyter-widgets-disconnected::before{content:none}",
-    ".agent-nb .agent-nb-head{display:var(--agent-nb-on,flex)}",
-    ".agent-nb .jupyter-button{display:var(--agent-nb-on,inline-block)}",
-    ".agent-nb .agent-nb-now{display:var(--agent-nb-on,inline)}",
-    ".agent-nb .agent-nb-gone{display:var(--agent-nb-off,none);padding-bottom:6px}",
-))
+GONE_CSS = "\n".join(
+    (
+        *(f"@keyframes {name}{{from,to{{{_GONE}}}}}\n.{name}{{animation:{name} 1s {SILENCE}s forwards}}" for name in BEATS),
+        f".agent-nb.jupyter-widgets-disconnected{{{_GONE}}}",
+        ".agent-nb.jupyter-widgets-disconnected::before,.agent-nb .jupyter-widgets-disconnected::before{content:none}",
+        ".agent-nb .agent-nb-head{display:var(--agent-nb-on,flex)}",
+        ".agent-nb .jupyter-button{display:var(--agent-nb-on,inline-block)}",
+        ".agent-nb .agent-nb-now{display:var(--agent-nb-on,inline)}",
+        ".agent-nb .agent-nb-gone{display:var(--agent-nb-off,none);padding-bottom:6px}",
+    )
+)

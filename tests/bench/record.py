@@ -253,9 +253,7 @@ def replay() -> None:
         print(f"  tools {how:14} {ours:.2f} s, directly {peer:.2f} s, ratio {ours / peer:.2f}")
 
 
-def _medians(
-    one: Callable[[], object], other: Callable[[], object], clock: Callable[[], float] = time.perf_counter
-) -> tuple[float, float]:
+def _medians(one: Callable[[], object], other: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> tuple[float, float]:
     """Return the medians of two works that take turns, so that both see the same machine."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):

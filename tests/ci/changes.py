@@ -85,7 +85,7 @@ CODE = [
     Change("module", "Here is", "There is", "cell 3 (cell3): " + RUN.format("model"), "asking.py"),
     Change("module", '("one", "two")', '("one", "three")', "cell 3 (cell3): " + RUN.format("prompt, model")),
     Change("as_tool", "It is 61.", "It is 62.", "cell 3 (cell3): " + RUN.format("model")),
-    Change("sub_agent", "It is 61.\"])\n", "It is 62.\"])\n", SHELF + STALE.format("model")),
+    Change("sub_agent", 'It is 61."])\n', 'It is 62."])\n', SHELF + STALE.format("model")),
     Change("inner_run", "count = 3", "count = 4", 'cell 3 (cell3) "Ask them.": '),
     Change("inner_run", "Somebody says", "Nobody says", 'cell 3 (cell3) "Ask them.": '),
     Change("widgets", "display(out)", "display(outer)", "cell 2 (cell2), line 4: NameError: name 'outer' is not defined"),

@@ -157,7 +157,7 @@ def test_bytes_that_are_no_utf8_are_survived(name, tool):
 
 def test_objects_of_any_shape_are_survived(foreign, tool):
     rng = random.Random(7)
-    values = [None, True, 0, -1, 1.5, "", "x", [], [1], {}, {"a": 1}, {"error": 5}, "{\"name\":[]}"]
+    values = [None, True, 0, -1, 1.5, "", "x", [], [1], {}, {"a": 1}, {"error": 5}, '{"name":[]}']
     keys = _kinds_of("keys")
     kinds = _kinds_of(foreign)
     for _ in range(1500):

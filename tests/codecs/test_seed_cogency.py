@@ -137,7 +137,7 @@ def test_an_end_line_after_an_interrupt_is_no_answer(read):
     assert [e.status for e in read(USER, SAID, {"type": "interrupt"}, {"type": "end"}) if e.type == "end"] == ["interrupted"]
 
 
-TRACE = 'Traceback (most recent call last):\n  File "<agent code 1>", line 1, in <module>\n    boom()\nKeyError: \'price\''
+TRACE = "Traceback (most recent call last):\n  File \"<agent code 1>\", line 1, in <module>\n    boom()\nKeyError: 'price'"
 
 
 @pytest.mark.parametrize(

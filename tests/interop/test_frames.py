@@ -13,7 +13,7 @@ from agent_nb.rows import Place
 
 pytestmark = pytest.mark.extra
 SHORT = ("events", "calls", "turns", "runs")
-HOSTILE = "=HYPERLINK(\"http://x.test\")\x1b[31m red\x00 \x0b" + "x" * 40_000
+HOSTILE = '=HYPERLINK("http://x.test")\x1b[31m red\x00 \x0b' + "x" * 40_000
 
 
 def library(name):

@@ -342,9 +342,7 @@ CELL_METADATA = {
     "records-of-its-own": Case(metadata=lambda n: {"runs": [run(n, evil(n))], "rerun": "replay"}, asks=BARE),
     "records-of-its-own-and-trust": Case(metadata=lambda n: {"runs": [run(n, evil(n))], "rerun": "replay", "trust": True}, asks=BARE),
     "records-of-its-own-in-the-mode-auto": Case(metadata=lambda n: {"runs": [run(n, evil(n))], "trust": True}, asks=AUTO),
-    "a-file-to-write": Case(
-        lambda n: [own(n)], metadata=lambda n: {"stream": f"canary/{n}.stream"}
-    ),
+    "a-file-to-write": Case(lambda n: [own(n)], metadata=lambda n: {"stream": f"canary/{n}.stream"}),
     "a-file-to-write-in-a-live-run": Case(metadata=lambda n: {"stream": f"canary/{n}.stream"}, asks=AUTO),
     "another-model": Case(lambda n: [own(n)], metadata={"model": "loud"}),
     "another-notebook": Case(metadata=lambda n: {"notebook": "{folder}/other.ipynb", "trust": True, "rerun": "replay"}, asks=BARE),
@@ -360,7 +358,11 @@ NOTEBOOK_METADATA = {
     **{
         f"a-start-{name}": beside_mine(lambda n, when=when: started(run(n, evil(n)), when))
         for name, when in (
-            ("in-the-future", 9e9), ("far-in-the-future", 1e300), ("as-text", "9e9"), ("that-is-true", True), ("that-is-huge", 10**30),
+            ("in-the-future", 9e9),
+            ("far-in-the-future", 1e300),
+            ("as-text", "9e9"),
+            ("that-is-true", True),
+            ("that-is-huge", 10**30),
             ("later-than-mine", 1.5e9),
         )
     },

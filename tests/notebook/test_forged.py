@@ -82,9 +82,7 @@ class Lab:
         kind, content = message["msg_type"], message["content"]
         if kind in ("comm_open", "comm_msg") and (state := content["data"].get("state")):
             self._button(content["comm_id"], state)
-        return (
-            kind == "status" and content["execution_state"] == "idle" and message["parent_header"].get("msg_id") == request
-        )
+        return kind == "status" and content["execution_state"] == "idle" and message["parent_header"].get("msg_id") == request
 
     def _button(self, comm, state):
         button = self._buttons.setdefault(comm, {})

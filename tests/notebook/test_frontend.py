@@ -12,9 +12,7 @@ CONSOLE = Cell(key="a", kernel=True, stdin=True)
 TERMINAL = Cell(key="a", stdin=True)
 
 
-@pytest.mark.parametrize(
-    ("cell", "kind"), [(LAB, "widgets"), (RUNNER, "html"), (NBCLIENT, "html"), (CONSOLE, "text"), (TERMINAL, "text")]
-)
+@pytest.mark.parametrize(("cell", "kind"), [(LAB, "widgets"), (RUNNER, "html"), (NBCLIENT, "html"), (CONSOLE, "text"), (TERMINAL, "text")])
 def test_each_front_end_gets_the_view_it_can_show(cell, kind):
     assert view_kind("auto", cell) == kind
     assert view_kind("widgets", cell) == "widgets"

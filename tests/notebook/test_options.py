@@ -41,7 +41,7 @@ def test_an_empty_line_leaves_everything_to_the_defaults(options):
         ("--view text", "view", "text"),
         ("--thoughts hide", "thoughts", "hide"),
         ("--system 'be brief'", "system", "be brief"),
-        ('--system "say \'no\' # twice {x} $y"', "system", "say 'no' # twice {x} $y"),
+        ("--system \"say 'no' # twice {x} $y\"", "system", "say 'no' # twice {x} $y"),
         ("--max-turns 3 --max-tokens 1000 --time 2.5", "limits", {"turns": 3, "tokens": 1000, "seconds": 2.5}),
         ("--max-calls 1 --max-failures 2 --cost .5", "limits", {"tool_calls": 1, "failures": 2, "cost": 0.5}),
         ("--temperature 0 --seed 7", "settings", {"temperature": 0.0, "seed": 7}),

@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.kernel
 
-SETUP = '''
+SETUP = """
 %load_ext agent_nb
 import asyncio, json, logging, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +70,7 @@ def call(*names):
 m = Scripted([call("plain", "waiting", "main"), "ok"])
 b = Scripted([call("bar"), "ok"])
 p = Scripted([batch(("python", {"code": "box = TqdmHBox([ipywidgets.HTML()]); box.n = 3; display(box); print('said')"})), "ok"])
-'''
+"""
 WORDS = {"plain", "warned", "logged", "thread", "pool", "coroutine", "to_thread", "executor", "main"}
 CELL = "%%agent -m m -t plain,waiting,main --live\ngo"
 AWAITED = "_ = await Agent(m, [plain, waiting, main])('go')"

@@ -225,6 +225,8 @@ def test_interrupts_at_random_moments_lose_no_reply_and_no_end_and_stop_the_queu
         met[cell.phase if stopped else "after its end" if cell.heard() else "outside the cell"] += 1
         took += [cell.took] if stopped else []
     took.sort()
-    print(f"{dict(met)}; from press to reply: median {1000 * statistics.median(took):.0f} ms, "
-          f"p99 {1000 * took[int(0.99 * (len(took) - 1))]:.0f} ms, longest {1000 * took[-1]:.0f} ms")
+    print(
+        f"{dict(met)}; from press to reply: median {1000 * statistics.median(took):.0f} ms, "
+        f"p99 {1000 * took[int(0.99 * (len(took) - 1))]:.0f} ms, longest {1000 * took[-1]:.0f} ms"
+    )
     assert kernel.run("print(6 * 7)")[:2] == ("ok", "42\n")

@@ -140,7 +140,7 @@ class TestAsStrictlyAsItSays:
         assert check(path) == (0, ["ok, 1 run replayed"])
 
     def test_what_the_project_masks_is_not_compared_and_listed(self, record, check):
-        path = record("import random", CODE.format("f\"build {random.randrange(10**9)}\""), RUN.format(""))
+        path = record("import random", CODE.format('f"build {random.randrange(10**9)}"'), RUN.format(""))
         assert check(path)[0] == 1
         path.with_name("pyproject.toml").write_text("[[tool.agent_nb.normalize]]\npattern = 'build \\d+'\n")
         code, lines = check(path)
@@ -149,7 +149,7 @@ class TestAsStrictlyAsItSays:
 
     def test_the_kernel_has_the_hash_seed_and_the_time_zone_of_the_recording(self, record, check, monkeypatch):
         monkeypatch.setenv("TZ", "Asia/Kolkata")
-        path = record(CODE.format("print(os.environ[\"TZ\"], os.environ[\"PYTHONHASHSEED\"], time.tzname)"), RUN.format(""))
+        path = record(CODE.format('print(os.environ["TZ"], os.environ["PYTHONHASHSEED"], time.tzname)'), RUN.format(""))
         monkeypatch.setenv("TZ", "America/St_Johns")
         assert check(path) == (0, ["ok, 1 run replayed"])
 

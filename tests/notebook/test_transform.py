@@ -44,7 +44,7 @@ BODIES = [
     "hello",
     "hello\n",
     "\n\nhello\n\n",
-    'quotes " \' """ \'\'\' and \\ and \\n',
+    "quotes \" ' \"\"\" ''' and \\ and \\n",
     "braces {x} {{ y }} $z ${HOME}",
     "unicode § … 中文 \U0001f9ee and \u2028 and \x85",
     "windows\r\nline ends\r\n",

@@ -286,7 +286,6 @@ class TestPlaying:
         assert done.drift is None
         assert done.log[-1].status == "ok"
 
-
     def test_waits_for_a_busy_provider_are_not_waited_again(self, monkeypatch):
         stored = record([{"error": {"status": 429, "message": "slow down", "retry_after": 0}}, "Fine."])
 

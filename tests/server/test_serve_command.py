@@ -35,7 +35,7 @@ def touch(name: str) -> str:
 def helper():
     """Not a tool."""
 '''
-ASK = "turns:\n- text: '<execute>[{\"name\": \"touch\", \"args\": {\"name\": \"a\"}}]</execute>'\n- text: Done.\n"
+ASK = 'turns:\n- text: \'<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>\'\n- text: Done.\n'
 SLOW = "turns:\n- chunks: ['One.', ' Two.', ' Three.']\n  delay: 600\n"
 
 

@@ -59,7 +59,7 @@ rules:
         ("shell", {"command": "git status\ngit diff"}, "allow"),
         ("shell", {"command": "git status & rm x"}, "ask"),
         ("shell", {"command": "git diff # \\\nrm x"}, "ask"),  # a comment does not go on in the next line
-        ("shell", {"command": "git diff \"; rm x\""}, "ask"),
+        ("shell", {"command": 'git diff "; rm x"'}, "ask"),
         ("shell", {"command": "git status && (git status)"}, "ask"),
         ("shell", {"command": "git diff HEAD~1"}, "allow"),
         ("shell", {"command": "git diff; rm x"}, "ask"),

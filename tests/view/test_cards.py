@@ -354,7 +354,7 @@ def test_what_the_line_of_a_call_says_stands_there_once(begun):
 
 def test_arguments_that_the_line_has_no_room_for_are_in_the_fold(begun):
     begun.tool("k", "save", {"file": "a.csv", "title": "all the prices of last year", "sheet": "the first of them"}, content="x" * 60)
-    assert '<details' in html.draw(page(RunView().extend(begun.log)))
+    assert "<details" in html.draw(page(RunView().extend(begun.log)))
 
 
 def test_a_footer_says_no_pace_that_nobody_could_measure(begun):
@@ -370,12 +370,12 @@ def test_a_page_without_styles_keeps_its_two_sides_apart_and_its_words_bold(rich
     assert "<b><code>scan</code></b>" in bare
     assert "<i>Look at the columns first</i>" in bare
     assert re.search("<span>\u2003.*1 item", bare)
-    assert '<code>column=' not in bare
+    assert "<code>column=" not in bare
 
 
 def test_rows_that_do_not_open_stand_in_line_with_those_that_do(rich):
     made = html.draw(page(RunView().extend(rich.log)))
-    assert f"<summary style=\"{look.SUMMARY}\">" in made
+    assert f'<summary style="{look.SUMMARY}">' in made
     assert f'style="{look.STEP_LINE};' in made
 
 

@@ -209,9 +209,7 @@ class Endpoints:
             shutdown_event=anyio.Event(), shutdown_grace_period=self.settings.grace,
         )  # fmt: skip
 
-    async def _pull(
-        self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing
-    ) -> AsyncIterator[bytes]:
+    async def _pull(self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing) -> AsyncIterator[bytes]:
         """Yield the bytes of a stream as fast as the client takes them."""
         self.streams += 1
         loop, awake = asyncio.get_running_loop(), asyncio.Event()
