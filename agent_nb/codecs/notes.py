@@ -15,46 +15,14 @@ from ..events import PRINTED, Event
 
 #: What a reader may leave in a note, and the foreign fields in it that number or name what our own fields number and name;
 #: a format that drops them loses nothing.
-NOTE_KEYS = frozenset(
-    [
-        "fields",
-        "absent",
-        "lines",
-        "derived",
-        "guess",
-        "batch",
-        "form",
-        "held",
-        "implicit",
-        "start",
-        "end",
-        "chunks",
-        "block",
-        "call",
-        "complete",
-        "rest",
-    ]
-)
-KNOWN_FIELDS = frozenset(
-    [
-        "session_id",
-        "node_id",
-        "event_id",
-        "timestamp",
-        "contextId",
-        "taskId",
-        "id",
-        "run_id",
-        "runId",
-        "threadId",
-        "messageId",
-        "seq",
-        "at",
-        "index",
-        "path",
-        "kind",
-    ]
-)
+NOTE_KEYS = frozenset({
+    "fields", "absent", "lines", "derived", "guess", "batch", "form", "held", "implicit", "start", "end", "chunks", "block", "call",
+    "complete", "rest",
+})  # fmt: skip
+KNOWN_FIELDS = frozenset({
+    "session_id", "node_id", "event_id", "timestamp", "contextId", "taskId", "id", "run_id", "runId", "threadId", "messageId", "seq", "at",
+    "index", "path", "kind",
+})  # fmt: skip
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})
 #: The same of one kind; among them what other events of the run tell: the user's message, the arguments of the call, the answer.
 TOLD = {
