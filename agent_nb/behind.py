@@ -33,19 +33,16 @@ DEEPEST = 5  # agents below one another
 _OURS = __name__.partition(".")[0]
 
 
-def behind(tools: Toolset, folder: str, depth: int = 0) -> Behind:
-    """Return the digests of the tools and the agents among them, by name; `folder` is the notebook's."""
-    found = {tool.name: seen for tool in tools if tool.agent is None and (seen := _tool(tool, folder))}
+def behind(tools: Toolset, folder: str, unseen: set[str] | None = None, depth: int = 0) -> Behind:
+    """Return the digests of the tools and the agents among them, by name; `folder` is the notebook's.
+
+    `unseen` receives the names of functions and modules that they use and whose code does not count.
+    """
+    unseen = set() if unseen is None else unseen
+    found = {tool.name: seen for tool in tools if tool.agent is None and (seen := _tool(tool, folder, unseen))}
     among = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
-    agents = {tool.name: {"schema": _schema(tool, tool.spec.parameters), **_agent(tool.agent, folder, depth + 1)} for tool in among}
+    agents = {tool.name: {"schema": _schema(tool, tool.spec.parameters), **_agent(tool.agent, folder, unseen, depth + 1)} for tool in among}
     return {**({"tools": found} if found else {}), **({"agents": agents} if agents else {})}
-
-
-def unseen(tools: Toolset, folder: str) -> list[str]:
-    """Return the names of functions and modules that the tools use and whose code does not count."""
-    from .tools.source import code_of
-
-    return sorted({name for tool in tools if not _own(tool) and tool.agent is None for name in code_of(tool.invoke, folder).unseen})
 
 
 def place(folder: str) -> dict[str, Any]:
@@ -54,12 +51,14 @@ def place(folder: str) -> dict[str, Any]:
     return {"zone": zone, "offset": offset, "work": unnamed(os.path.abspath(folder)), "temporary": unnamed(tempfile.gettempdir())}
 
 
-def _tool(tool: Tool, folder: str) -> dict[str, str]:
+def _tool(tool: Tool, folder: str, unseen: set[str]) -> dict[str, str]:
     from .tools.source import code_of
 
     if _own(tool):
         return {}
-    code = code_of(tool.invoke, folder).digest
+    found = code_of(tool.invoke, folder)
+    unseen.update(found.unseen)
+    code = found.digest
     schema = _schema(tool, _bare(tool.spec.parameters) if code else tool.spec.parameters)
     return {"schema": schema, **({"code": code} if code else {})}
 
@@ -73,9 +72,9 @@ def _own(tool: Tool) -> bool:
     return isinstance(module, str) and module.partition(".")[0] == _OURS
 
 
-def _agent(agent: Any, folder: str, depth: int) -> Behind:
+def _agent(agent: Any, folder: str, unseen: set[str], depth: int) -> Behind:
     inputs: Mapping[str, str] = agent.inputs(".")
-    within = behind(agent.tools, folder, depth)
+    within = behind(agent.tools, folder, unseen, depth)
     return {**{name: inputs[name] for name in AGENT if inputs[name]}, **({"behind": within} if within else {})}
 
 

@@ -55,7 +55,12 @@ def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
 
 def mine(record: Mapping[str, Any], key: bytes) -> bool:
     """Return whether this user stands for a record: the holder of `key` signed it, and nothing of it was changed since."""
-    return bool(key) and isinstance(record.get("signature"), str) and intact(record) and _verifies(record, str(record["hash"]), key)
+    return bool(key) and isinstance(record.get("signature"), str) and intact(record) and names_signer(record, key)
+
+
+def names_signer(record: Mapping[str, Any], key: bytes) -> bool:
+    """Return whether the holder of `key` signed the hash that a record names; where the record is `intact`, that makes it theirs."""
+    return bool(key) and isinstance(record.get("signature"), str) and _verifies(record, str(record.get("hash", "")), key)
 
 
 def _verifies(record: Mapping[str, Any], content: str, key: bytes) -> bool:

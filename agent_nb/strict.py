@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from . import masks, pictures
-from .behind import Behind, behind, changed, place, unseen
+from .behind import Behind, behind, changed, place
 from .clock import Span
 from .events import End, Result, RunStart
 from .masks import Rule, Side
@@ -67,7 +67,8 @@ class Strict:
         self._recorded: Mapping[str, Any] = start.settings.get("behind") or {}
         self._place = start.settings.get("place")
         self._began = time.time()
-        self._now: Behind = behind(toolset, folder)
+        self._code: set[str] = set()  # names of what is not looked into
+        self._now: Behind = behind(toolset, folder, self._code)
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
 
@@ -84,7 +85,7 @@ class Strict:
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return what is to be said after the replay; the calls `ran` again."""
         changes = tuple(self._changes(set(ran)))
-        passed = (*sorted(self._unseen), *(f"the code of {name}" for name in unseen(self._toolset, self._folder)))
+        passed = (*sorted(self._unseen), *(f"the code of {name}" for name in sorted(self._code)))
         return Checked(changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran))
 
     def _same(self, recorded: Any, content: Any) -> bool:

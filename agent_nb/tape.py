@@ -26,7 +26,7 @@ from .events import Approval, Call, Event, Result, Started
 from .inputs import INPUTS, changed, recorded_inputs
 from .portable import canonical
 from .record import attach, events_of
-from .signing import intact, mine
+from .signing import intact, names_signer
 from .tools.approval import Approver, settled
 from .tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from .tools.policy import Policy
@@ -100,9 +100,11 @@ def candidates(
 
 
 class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A recorded run, ready to be played. `cut`: (seq, field) of what the size limit took; `live`: stop at a drift and go on live."""
+    """A recorded run, ready to be played. `own`: this user signed it; `cut`: (seq, field) of what the size limit took; `live`: stop at a
+    drift and go on live."""
 
     events: Sequence[Event]
+    own: bool = False
     trusted: bool = False
     live: bool = False
     cut: frozenset[tuple[int, str]] = frozenset()
@@ -117,19 +119,21 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         trust: bool | Collection[str] = False,
         live: bool = False,
         home: str | None = None,
+        checked: bool = False,
     ) -> Tape:
         """Return the tape of a record; it is trusted when `key` signed it, or with `trust`: any, or that of these hashes.
-        `live` counts only then.
+        `live` counts only then. `checked`: `match` has found that its hash fits.
 
         Raises UsageError when the record's hash does not fit.
         """
         whole = attach(record, payloads) if payloads else record
-        if not intact(whole):
+        if not checked and not intact(whole):
             raise UsageError(f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again.")
         cuts = whole.get("cut")
         places = {(c.get("seq", 0), c.get("field", "")) for c in cuts if isinstance(c, dict)} if isinstance(cuts, list) else set()
-        trusted = (trust if isinstance(trust, bool) else whole.get("hash") in trust) or mine(whole, key)
-        return cls(events=events_of(whole, home=home), trusted=trusted, live=live and trusted, cut=frozenset(places))
+        own = names_signer(whole, key)
+        trusted = own or (trust if isinstance(trust, bool) else whole.get("hash") in trust)
+        return cls(events=events_of(whole, home=home), own=own, trusted=trusted, live=live and trusted, cut=frozenset(places))
 
     @property
     def run(self) -> str:

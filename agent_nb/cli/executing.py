@@ -31,7 +31,6 @@ from .shared import (
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
-    from ..notebook.execute import execute, write
     from ..notebook.kernels import Ahead, Wanted, wanted
     from ..notebook.metadata import load
     from ..notebook.reading import inject, parameters
@@ -53,6 +52,8 @@ def run(arguments: Arguments) -> int:
             return {"notebook": str(path), "output": "", "ok": False, "failure": str(fault), "runs": []}
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
+        from ..notebook.execute import execute, write  # nbclient takes its time; meanwhile the kernel starts
+
         with streaming() as relay:
             outcome = execute(
                 path, model=arguments.model, rerun=rerun, trust=arguments.trust_record,

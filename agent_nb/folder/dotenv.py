@@ -15,7 +15,7 @@ _LARGEST = 1 << 20  # bytes
 def file(folder: Path | None = None) -> Path | None:
     """Return the `.env` that counts in a folder (None: the current one), if there is one."""
     try:
-        here, home = (folder or Path.cwd()).resolve(), Path.home()
+        here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
     except (OSError, RuntimeError):
         return None
     for place in (here, *here.parents):

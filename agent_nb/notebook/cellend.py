@@ -89,8 +89,8 @@ class CellEnd:
         self.session.keep(self.cell, run, self.options.output)
         self._show(run, recorded=self.options.record)
         if self._conversation is not None:
-            played = self._choice.record
-            foreign = played is not None and not self.session.library.owns(played)
+            tape, played = self._choice.tape, self._choice.record
+            foreign = tape is not None and played is not None and not (tape.own or self.session.library.made(played))
             self._conversation.commit(Turn(self.cell.key, run.log, self.options.new, foreign), live=self._choice.tape is None)
             if run.status == "error" and not run.answer:
                 self._conversation.forget(self.cell.key)

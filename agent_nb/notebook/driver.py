@@ -55,7 +55,7 @@ class Driver:
         self._work: Work | None = None
         self._agent_loop: asyncio.AbstractEventLoop | None = None
         self._cancelled = False
-        self._done = False
+        self._done = self._over = False  # the work is; its thread is, but for its last steps
 
     async def drive(self, make: Callable[[], Work]) -> None:
         """Make the work and run it to its end, or until it is abandoned.
@@ -92,8 +92,8 @@ class Driver:
             self.host.step()
             await self._wait()
         end = self._loop.time() + LINGER
-        while thread.is_alive() and self._loop.time() < end:
-            await self._wait(0.001)
+        while thread.is_alive() and not self._over and self._loop.time() < end:
+            await self._wait(end - self._loop.time())
 
     def _start(self, work: Work) -> threading.Thread:
         context = contextvars.copy_context()
@@ -108,7 +108,7 @@ class Driver:
         except BaseException as fault:  # nobody above: the cell reports it
             self.fault = self.fault or fault
         finally:
-            self._done = True
+            self._done = self._over = True
             self._wake()
 
     async def _to_end(self, work: Work) -> None:

@@ -1,6 +1,7 @@
 """The kernels of our runner: which one a notebook gets, what it is told, and that of the next notebook, which starts while one runs.
 
-Why ahead: half of the time that a small notebook takes is the start of its kernel.
+Why ahead: half of the time that a small notebook takes is the start of its kernel. The first one starts while this process still loads
+what executes notebooks.
 
 Rules
 - The kernel of a notebook is the one that was asked for, else the notebook's own. Where that is not installed, a notebook in Python runs
@@ -76,7 +77,7 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Ahead:
-    """Starts the kernel of the next of some notebooks; a context manager, which ends the kernel that nobody took.
+    """Starts the kernel of the next of some notebooks, at first that of the first; a context manager, which ends one that nobody took.
 
     `wanted` says what a notebook wants; it is asked on a thread of its own, and may raise.
     """
@@ -89,6 +90,8 @@ class Ahead:
         self._next: tuple[Path, Future[Started]] | None = None
 
     def __enter__(self) -> Ahead:
+        with self._lock:
+            self._begin()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,12 +111,16 @@ class Ahead:
         with self._lock:
             if notebook in self._left:
                 del self._left[: self._left.index(notebook) + 1]
-            if self._next is None and self._left:
-                self._next = (self._left[0], self._pool.submit(self._start, self._left[0]))
+            if self._next is None:
+                self._begin()
         if started is not None and started.wanted != wanted:
             started.stop()
             return None
         return started
+
+    def _begin(self) -> None:
+        if self._left:
+            self._next = (self._left[0], self._pool.submit(self._start, self._left[0]))
 
     def _start(self, notebook: Path) -> Started:
         return asyncio.run(_started(self._wanted(notebook)))

@@ -89,13 +89,18 @@ class Library:
 
     def of(self, cell: Cell) -> list[Mapping[str, Any]]:
         """Return the records of a cell in the order in which they count."""
-        elsewhere = ranked(self._elsewhere(cell), user_key(), countersigned(cell.sent))
+        elsewhere = self._elsewhere(cell)
+        elsewhere = ranked(elsewhere, user_key(), countersigned(cell.sent)) if len(elsewhere) > 1 else elsewhere
         return self._known([*newest(self._made.get(cell.key, [])), *elsewhere])
+
+    def made(self, record: Mapping[str, Any]) -> bool:
+        """Return whether this kernel made a record."""
+        name = (record.get("id"), record.get("hash"))
+        return any((r.get("id"), r.get("hash")) == name for listed in self._made.values() for r in listed)
 
     def owns(self, record: Mapping[str, Any]) -> bool:
         """Return whether this kernel made a record, or this user."""
-        made = {(r.get("id"), r.get("hash")) for listed in self._made.values() for r in listed}
-        return (record.get("id"), record.get("hash")) in made or mine(record, user_key())
+        return self.made(record) or mine(record, user_key())
 
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
         """Forget the records of these cells (None: of all); return the ids of their runs, those in the file included."""

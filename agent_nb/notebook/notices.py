@@ -6,6 +6,7 @@ Rule: what is said here is saved with the notebook: it holds no key and no chara
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from ..models.keys import secrets
 from ..redact import redact_text
@@ -16,6 +17,7 @@ def warn(message: str) -> None:
     sys.stderr.write(f"agent_nb: {printable(message)}\n")
 
 
-def printable(text: str) -> str:
-    """Return `text` without keys; everything in it that is not printable, line ends and tabs aside, is written as an escape."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in redact_text(text, secrets()))
+def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
+    """Return `text` without keys (`hidden`, None: those known now); what in it is not printable, line ends and tabs aside, is escaped."""
+    clean = redact_text(text, secrets() if hidden is None else hidden)
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in clean)

@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TextIO
 
+from ..models.keys import secrets
 from .notices import printable
 
 WIDTH = 20
@@ -23,6 +24,7 @@ class Progress:
 
     def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
         self._name = name
+        self._hidden = secrets()
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty() and not lines
         self._line = ""
@@ -45,7 +47,7 @@ class Progress:
 
     def cell(self, index: int, count: int, source: str) -> None:
         """A cell begins."""
-        first = printable(next((s for s in source.splitlines() if s.strip()), "")).strip()[:LONGEST]
+        first = printable(next((s for s in source.splitlines() if s.strip()), ""), self._hidden).strip()[:LONGEST]
         self._done = index / count
         self._line = f"{index + 1}/{count} {self._name}: {first}"
         self._since = time.monotonic()

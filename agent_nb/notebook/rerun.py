@@ -109,7 +109,7 @@ def choose(
             words = [f"Nothing to replay: this cell is {found}.", *filter(None, [unplaced]), _again()]
             raise NotReplayed(" ".join(words), differences)
         return Choice(found)
-    tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto")
+    tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
     if not can_ask and tape.foreign(agent.tools):
         raise UsageError(TRUST)
     return Choice(found, tape, found.record)

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -37,7 +38,6 @@ from ..signing import user_key
 from ..tape import FOREIGN
 from . import project
 from .cell_failure import Failure, title
-from .execute import OnCell, Outcome, execute
 from .kernels import Ahead, Wanted, wanted
 from .metadata import load, records
 from .recording import begun_by
@@ -46,9 +46,13 @@ from .review import countersigned, remarks
 from .shown_pictures import differences
 from .transform import agent_cell, source_of
 
+if TYPE_CHECKING:
+    from .execute import OnCell, Outcome
+
 PASSING = ("ok", "limit")  # how a recorded run may have ended
 Numbers = Mapping[str, Any]  # of a run, as its output names them
 Record = Mapping[str, Any]
+Checked = tuple[Sequence[Record], Sequence[str]]  # the records of a cell, and what is wrong with the one it plays
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,19 +78,23 @@ def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = la
 
     Raises UsageError if it is not a notebook or has no kernel.
     """
+    from .execute import execute  # nbclient takes its time; meanwhile the kernel starts
+
     nb, began = load(path), time.monotonic()
     recorded = records(nb)
     signers = known() if options.signers is None else options.signers
-    outcome = execute(
-        path, rerun=launch.REPLAY, strict=True, trust=options.trust, trust_folder=options.trust_folder, timeout=options.timeout,
-        kernel=options.kernel, on_cell=on_cell, normalize=project.rules(path), zone=_zone(recorded),
-        goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None, signers=signers,
-        ahead=ahead,
-    )  # fmt: skip
+    with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
+        checked = beside.submit(lambda: [_checked(nb, cell, recorded, signers) for cell in nb["cells"]])
+        outcome = execute(
+            path, rerun=launch.REPLAY, strict=True, trust=options.trust, trust_folder=options.trust_folder, timeout=options.timeout,
+            kernel=options.kernel, on_cell=on_cell, normalize=project.rules(path), zone=_zone(recorded),
+            goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None, signers=signers,
+            ahead=ahead,
+        )  # fmt: skip
     # what the cells that did not run show is of another execution
     shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     needed = _needed(outcome.failures)
-    found = list(_problems(nb, recorded, shown, outcome, signers, needed=needed))
+    found = list(_problems(nb, checked.result(), shown, outcome, signers, needed=needed))
     wrong = [p for p in found if not p.warning or options.strict_tools]
     if wrong or not needed:
         wrong += [Problem(text=str(f), stale=False) for f in outcome.failures if needed or not f.cell]
@@ -107,7 +115,7 @@ def wants(path: Path, options: Options = DEFAULTS) -> Wanted:
 
 def _problems(
     nb: Record,
-    recorded: Mapping[str, Sequence[Record]],
+    checked: Sequence[Checked],
     shown: Sequence[tuple[int, Numbers]],
     outcome: Outcome,
     signers: Sequence[Signer],
@@ -115,19 +123,30 @@ def _problems(
     needed: str,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a notebook; behind the one that `needed` an extra nothing must have run."""
-    excused, key = outcome.reached if needed else len(nb["cells"]), user_key()
-    for number, cell in enumerate(nb["cells"], 1):
-        mine = recorded.get(str(cell.get("id")), [])
-        listed = ranked(mine, key, countersigned(nb, cell, mine, signers))
+    excused = outcome.reached if needed else len(nb["cells"])
+    for number, (cell, (listed, faults)) in enumerate(zip(nb["cells"], checked, strict=True), 1):
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not needed]
         executed = outcome.notebook["cells"][number - 1]
-        found = list(_folded(_cell(number, cell, listed, runs, failed, must=number <= excused)))
+        found = list(_folded(_cell(number, cell, (listed, faults), runs, failed, must=number <= excused)))
         found += [] if found else [Problem(text=f"{title(number, cell)}: {words}") for words in _pictures(cell, executed, runs)]
         yield from found
         if any(FOREIGN in problem.text for problem in found):
             said = dict.fromkeys(words for r in listed for words in remarks(nb, cell, r, signers))
             yield from (Problem(text=f"{title(number, cell)}: {words}", stale=False) for words in said)
+
+
+def _checked(nb: Record, cell: Record, recorded: Mapping[str, Sequence[Record]], signers: Sequence[Signer]) -> Checked:
+    """Return the records of a cell in the order in which they count, and what is wrong with the one that an agent cell plays."""
+    found = recorded.get(str(cell.get("id")), [])
+    listed = ranked(found, user_key(), countersigned(nb, cell, found, signers))
+    asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
+    return listed, check(asked[0]) if asked else []
+
+
+def _asked(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return the records of runs that agent cells asked for, those of code only where there are no others."""
+    return [r for r in listed if r.get("conversation") != NONE] or listed
 
 
 def _pictures(cell: Record, executed: Record, runs: Sequence[Numbers]) -> Iterator[str]:
@@ -179,17 +198,18 @@ def _needed(failures: Sequence[Failure]) -> str:
 
 
 def _cell(
-    number: int, cell: Record, listed: Sequence[Record], runs: Sequence[Numbers], failed: Sequence[Failure], *, must: bool
+    number: int, cell: Record, checked: Checked, runs: Sequence[Numbers], failed: Sequence[Failure], *, must: bool
 ) -> Iterator[Problem]:
-    """Yield what is wrong with one cell. `listed` are its records in the order in which they count, `runs` the numbers that it showed."""
+    """Yield what is wrong with one cell; `runs` are the numbers that it showed."""
     if cell.get("cell_type") != "code":
         return
+    listed, faults = checked
     agents = agent_cell(source_of(cell)) is not None
     errors = [str(run["error"]) for run in runs if run.get("error") and (agents or "ordinal" in run)]
     own = [f for f in failed if not any(error in f.message for error in errors)]  # the others are what a run says
     if agents:
-        asked = [r for r in listed if r.get("conversation") != NONE] or listed
-        yield from _agent_cell(number, cell, asked, next((r for r in runs if "ordinal" not in r), None), must=must)
+        run = next((r for r in runs if "ordinal" not in r), None)
+        yield from _agent_cell(number, cell, _asked(listed), faults, run, must=must)
     begun = begun_by(listed)
     if not any(r.get("execution") for r in begun):  # among them may be runs that the cell followed, as in `attach`
         begun = begun[sum("ordinal" not in run for run in runs) :]
@@ -197,13 +217,15 @@ def _cell(
     yield from (Problem(text=str(f), stale=False) for f in own)
 
 
-def _agent_cell(number: int, cell: Record, listed: Sequence[Record], run: Numbers | None, *, must: bool) -> Iterator[Problem]:
+def _agent_cell(
+    number: int, cell: Record, listed: Sequence[Record], faults: Sequence[str], run: Numbers | None, *, must: bool
+) -> Iterator[Problem]:
     """Yield what is wrong with the run of an agent cell (None: it did not run, which it `must`)."""
     name = title(number, cell)
     if not listed:
         yield Problem(text=f"{name}: there is no record")
         return
-    yield from (Problem(text=f"{name}: {problem}") for problem in check(listed[0]))
+    yield from (Problem(text=f"{name}: {problem}") for problem in faults)
     if run is None:
         yield from [Problem(text=f"{name}: it did not run", stale=False)] if must else []
     elif not run.get("replayed"):

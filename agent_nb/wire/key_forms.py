@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 
 import msgspec
@@ -59,11 +60,15 @@ def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    words = [w for w in re.split(r"[^A-Z0-9]+", name.upper()) if w and not w.isdigit()]
-    if not words or words[-1] not in WORDS:
-        return False
+    word = _last_word(name)
     # GOOGLE_APPLICATION_CREDENTIALS and its like name a file
-    return not (words[-1].startswith("CREDENTIAL") and value.startswith(("/", "~", ".")))
+    return word in WORDS and not (word.startswith("CREDENTIAL") and value.startswith(("/", "~", ".")))
+
+
+@cache
+def _last_word(name: str) -> str:
+    words = [w for w in re.split(r"[^A-Z0-9]+", name.upper()) if w and not w.isdigit()]
+    return words[-1] if words else ""
 
 
 def written(value: str) -> set[str]:

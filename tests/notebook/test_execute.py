@@ -13,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from agent_nb import launch
 from agent_nb.cli import main
+from agent_nb.notebook import execute, kernels
 from agent_nb.notebook.execute import Client
 from agent_nb.notebook.metadata import records
 from agent_nb.record import MIME, log_of
@@ -308,16 +309,16 @@ def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
 
 @pytest.mark.parametrize(("deaths", "failed"), [(2, False), (9, True)])
 def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(notebook, monkeypatch, capsys, deaths, failed):
-    started, plain = [], Client.create_kernel_manager
+    started, plain = [], kernels.launched_by_us
 
-    def manager(self):
-        made = plain(self)
-        started.append(made)
+    def launched(manager):
+        plain(manager)
+        started.append(manager)
         if len(started) <= deaths:
-            made.kernel_spec.argv = [sys.executable, "-c", "raise SystemExit('the port is taken')"]
-        return made
+            manager.kernel_spec.argv = [sys.executable, "-c", "raise SystemExit('the port is taken')"]
 
-    monkeypatch.setattr(Client, "create_kernel_manager", manager)
+    for module in (execute, kernels):
+        monkeypatch.setattr(module, "launched_by_us", launched)
     assert main(["run", "--live", str(notebook(AGENT))]) == failed
     assert len(started) == 3
     told = capsys.readouterr().err

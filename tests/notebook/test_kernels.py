@@ -130,11 +130,11 @@ class TestAhead:
     def test_one_is_started_while_another_runs_and_ends_with_the_command(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
         with Ahead([a, b, c], lambda path: wanted(path, {})) as ahead:
-            assert ahead.take(a, wanted(a, {})) is None
-            kernel = ahead.take(b, wanted(b, {}))
-            assert alive(kernel)
-            kernel.stop()
-        assert [path for path, _ in started] in ([b], [b, c])
+            for path in (a, b):
+                kernel = ahead.take(path, wanted(path, {}))
+                assert alive(kernel)
+                kernel.stop()
+        assert [path for path, _ in started] in ([a, b], [a, b, c])
         assert not any(alive(kernel) for _, kernel in started)
 
     def test_one_that_is_no_longer_what_the_notebook_wants_is_not_used(self, notebooks, started):
@@ -147,7 +147,7 @@ class TestAhead:
     def test_none_is_used_for_another_notebook(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
         with Ahead([a, b, c], lambda path: wanted(path, {})) as ahead:
-            ahead.take(a, wanted(a, {}))
+            ahead.take(a, wanted(a, {})).stop()
             assert ahead.take(c, wanted(c, {})) is None
 
     def test_one_that_does_not_start_is_started_by_its_notebook(self, notebooks, monkeypatch):
