@@ -107,12 +107,11 @@ class Ahead:
             mine = self._next if self._next is not None and self._next[0] == notebook else None
             if mine is not None:
                 self._next = None
-        started = _result(mine[1]) if mine is not None else None
-        with self._lock:
             if notebook in self._left:
                 del self._left[: self._left.index(notebook) + 1]
             if self._next is None:
                 self._begin()
+        started = _result(mine[1]) if mine is not None else None
         if started is not None and started.wanted != wanted:
             started.stop()
             return None
