@@ -94,6 +94,8 @@ class Driver:
         end = self._loop.time() + LINGER
         while thread.is_alive() and not self._over and self._loop.time() < end:
             await self._wait(end - self._loop.time())
+        if self._over:
+            thread.join(LINGER)
 
     def _start(self, work: Work) -> threading.Thread:
         context = contextvars.copy_context()
