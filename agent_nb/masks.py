@@ -56,6 +56,7 @@ _FRAME = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
 _OWN = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
 _MARKS = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
 _ARROW, _LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$"), r"  \1"
+_SOMETIMES = r"(?:The slowest run took \d|Compiler +: \d|Compiler time: \d|Parser +: \d)[^\n]*"  # lines of %time and %timeit
 _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
     ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
@@ -66,7 +67,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
     ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
     ("time", re.compile(r"[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"), "… per loop"),
-    ("time", re.compile(r"(?m)^The slowest run took [^\n]*$"), "…"),
+    ("time", re.compile(rf"\n{_SOMETIMES}|^{_SOMETIMES}\n?"), ""),
     ("time", re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"), "[…]"),
 )
 _PATH = re.compile(rf"[/{SIGN}]|[A-Za-z]:[\\/]")

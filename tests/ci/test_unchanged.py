@@ -7,6 +7,7 @@ another Python, which AGENT_NB_TEST_KERNELS names.
 import json
 import os
 import re
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +108,9 @@ def test_a_marked_cell_drifts_and_no_other(copied, check, monkeypatch):
 def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, kernel, name):
     if kernel == "missing":
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
+    for module in RECIPES[name].needs:
+        if subprocess.run([kernel, "-c", f"import {module}"], capture_output=True, check=False).returncode:
+            pytest.skip(f"{module} is not installed beside {kernel}")
     path = recorded(name)
     spec = tmp_path / "share" / "kernels" / "other" / "kernel.json"
     spec.parent.mkdir(parents=True)

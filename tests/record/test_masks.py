@@ -46,6 +46,11 @@ SAME = {
         "12.3 ns ± 0.5 ns per loop (mean ± std. dev. of 7 runs, 100,000 loops each)",
         "1.3 ms ± 9 µs per loop (mean ± std. dev. of 7 runs, 1,000 loops each)",
     ),
+    "%timeit when one run was slow": (
+        "The slowest run took 6.67 times longer than the fastest.\n1 ms ± 9 µs per loop (mean ± std. dev. of 7 runs)",
+        "2 ms ± 8 µs per loop (mean ± std. dev. of 7 runs)",
+    ),
+    "%time of code that compiles slowly": ("5\nWall time: 3 s", "5\nWall time: 4 s\nCompiler : 0.78 s\nParser   : 0.2 s"),
     "tqdm's end": ("100% 3/3 [00:00<00:00, 123.4it/s]", "100% 3/3 [00:09<00:00, 1.2s/it]"),
     "a duration of the same size": ("took 12 ms", "took 50 ms"),
     "a duration in another unit": ("took 900 µs", "took 2.2 ms"),
