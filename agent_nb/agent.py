@@ -12,7 +12,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from anyio import CancelScope
 
 from . import events, offline, outgoing, plugins
 from .behind import behind, place
-from .errors import AgentError, UsageError
+from .errors import UsageError
 from .events import Event
 from .folder.imports import verify
 from .folder.trust import Offer
@@ -31,9 +30,10 @@ from .limits import Limits, limits_from
 from .log import EventLog
 from .loop import Loop
 from .memory import STRATEGIES
+from .model_choice import ModelChoice
 from .plan import Plan
 from .published import Questions
-from .redact import Redaction, redact_value
+from .redact import Redaction
 from .replay import Player, Resume
 from .run import Run
 from .stream import Asked, Replay, Stream
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 FALLBACK = "xml"
 THOUGHT_TAGS = ("think", "thinking")
-SCRIPTED = "scripted/"  # models of this provider are text files beside the notebook
 
 
 class Agent:
@@ -92,11 +91,8 @@ class Agent:
         from .tools.toolset import resolve
 
         self.folder = os.fspath(folder)
-        self.asked = _asked(model, namespace or {})
-        self.source = ""
-        self._find_model = partial(_model, model, namespace or {}, self.folder)
+        self.choice = ModelChoice(model, namespace or {}, self.folder)
         self._namespace, self._mentioned = namespace, mentioned
-        self._model: Model | None = None
         self._dialect = dialect or ""
         if self._dialect or not (late or offline.barred()):
             assert self.dialect
@@ -118,10 +114,7 @@ class Agent:
     @property
     def model(self) -> Model:
         """The model. Raises UsageError when there is none of that name (an agent that is not `late` has asked before)."""
-        if self._model is None:
-            self._model, source = self._find_model()
-            self.source = self.source or source
-        return self._model
+        return self.choice.model
 
     @property
     def dialect(self) -> Dialect:
@@ -161,7 +154,7 @@ class Agent:
         make = cache(lambda: self._plan(log, redaction, given, notes, ask=questions.beside(self.ask)))
         if not offline.barred():  # else the model may not even be known here
             make()
-        asked = Asked(user, given, self.tools, self._is_script, partial(self._player, log=log, redaction=redaction))
+        asked = Asked(user, given, self.tools, self.choice.is_script, partial(self._player, log=log, redaction=redaction))
         return Stream(
             log, lambda scope: Loop(make(), log, user, history, scope, resume=resume), questions, view=view, check=check,
             asked=asked if record else None,
@@ -197,11 +190,6 @@ class Agent:
             return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
 
         return player
-
-    def _is_script(self) -> bool:
-        with suppress(AgentError):
-            return offline.is_script(self.model)
-        return False
 
     def policy(self) -> Policy:
         """Return the policy for the calls of a run, as its file is now. Raises UsageError for one that is faulty or names no tool."""
@@ -246,8 +234,7 @@ class Agent:
 
     async def aclose(self) -> None:
         """Close the model's connections, if it was needed."""
-        if self._model is not None:
-            await self._model.aclose()
+        await self.choice.aclose()
 
     async def _finish(self, prompt: str, options: dict[str, Any]) -> Run:
         return await self(prompt, **options, check=False)
@@ -286,7 +273,7 @@ class Agent:
         settings: dict[str, Any] = redaction.value(
             {"system": self.system, "sampling": self.settings, "approve": self.approve, "limits": msgspec.to_builtins(self.limits)}
         )
-        settings |= {"inputs": given.inputs, "hash": inputs_hash(given.inputs), "source": redaction.value(self.source)}
+        settings |= {"inputs": given.inputs, "hash": inputs_hash(given.inputs), "source": redaction.value(self.choice.source)}
         settings |= {"asked": redaction.value(given.model), **({"turns": given.turns} if given.turns else {})}
         seen = behind(self.tools, self.folder)
         settings |= {"place": redaction.value(place(self.folder)), **({"behind": seen} if seen else {})}
@@ -295,34 +282,9 @@ class Agent:
 
     def _given(self, redaction: Redaction, said: str, pictures: Sequence[dict[str, Any]], history: Sequence[Sequence[Event]]) -> Given:
         settings = redaction.value({"system": self.system, "sampling": self.settings, "dialect": self._dialect})
-        return Given(prompt=said, attachments=pictures, model=self._asked_for(), tools=self.tools.names, settings=settings, history=history)
-
-    def _asked_for(self) -> str:
-        """Return the model as an input. A script counts by its words: whoever changes them wants to hear them."""
-        if self._model is None and self.asked.startswith(SCRIPTED):
-            with suppress(AgentError):  # a replay needs no script
-                return str(getattr(self.model, "identity", self.asked))
-        return str(getattr(self._model, "identity", self.asked)) if self.asked else ""
-
-
-def _asked(model: Model | str | None, namespace: Mapping[str, Any]) -> str:
-    """Return the model as it was asked for; "" when the environment chooses."""
-    found = namespace[model] if isinstance(model, str) and hasattr(namespace.get(model), "stream") else model
-    return (found or "").strip() if found is None or isinstance(found, str) else str(getattr(found, "identity", found.name))
-
-
-def _model(model: Model | str | None, namespace: Mapping[str, Any], folder: str) -> tuple[Model, str]:
-    """Return the model and where the choice came from; a name may also be that of a model object in the namespace."""
-    from .models import keys
-    from .models.choose import resolve
-
-    if isinstance(model, str) and hasattr(namespace.get(model), "stream"):
-        return namespace[model], f"the variable {model}"
-    try:
-        return resolve(model, folder=folder)
-    except AgentError as fault:  # it repeats the name, which may be a key in the wrong place
-        fault.args = tuple(redact_value(fault.args, keys.secrets()))
-        raise
+        return Given(
+            prompt=said, attachments=pictures, model=self.choice.identity, tools=self.tools.names, settings=settings, history=history
+        )
 
 
 def _images(attachments: Sequence[Any]) -> tuple[dict[str, Any], ...]:

@@ -31,8 +31,8 @@ from .shared import (
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
+    from ..notebook.ipynb import load
     from ..notebook.kernels import Ahead, Wanted, wanted
-    from ..notebook.metadata import load
     from ..notebook.reading import inject, parameters
 
     values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun

@@ -27,7 +27,7 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
 def git_text(arguments: Arguments) -> int:
     """print a notebook as git's diff shows it (what git-setup installs)"""
     from ..notebook.git import text
-    from ..notebook.metadata import load
+    from ..notebook.ipynb import load
 
     (path,) = files([arguments.notebook])
     try:

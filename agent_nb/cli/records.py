@@ -12,7 +12,8 @@ from .shared import OK, Arguments, files, written
 
 def pack(arguments: Arguments) -> int:
     """move the records of notebooks from their outputs into their metadata"""
-    from ..notebook.metadata import lift, load, save
+    from ..notebook.ipynb import load, save
+    from ..notebook.metadata import lift
 
     for path in files(arguments.notebooks):
         nb = load(path)
@@ -27,15 +28,15 @@ def pack(arguments: Arguments) -> int:
 
 def strip(arguments: Arguments) -> int:
     """remove the records from notebooks; with no file: from stdin to stdout, as a git filter"""
-    from ..notebook import metadata
+    from ..notebook import ipynb, metadata
 
     if not arguments.notebooks:
         return _strip_filter()
     for path in files(arguments.notebooks):
-        nb = metadata.load(path)
+        nb = ipynb.load(path)
         count = metadata.strip(nb)
         if count:
-            written(lambda: metadata.save(nb, path), path)  # noqa: B023  (called at once)
+            written(lambda: ipynb.save(nb, path), path)  # noqa: B023  (called at once)
         print(f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed")
     return OK
 

@@ -22,7 +22,8 @@ NOBODY = "There is nobody to ask: run sign in a terminal, or say --yes when you 
 
 def sign(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may run again where you are trusted"""
-    from ..notebook.metadata import lift, load, save
+    from ..notebook.ipynb import load, save
+    from ..notebook.metadata import lift
     from ..notebook.review import listing, review, sign_all
     from ..record import KEY as OURS
     from ..ssh_signature import fingerprint

@@ -251,5 +251,5 @@ class CellRun(CellEnd):
             mentioned=lambda: self.session.library.file(self.cell.sent).tools,
             late=True,
         )
-        agent.source = options.model_source or agent.source
+        agent.choice.source = options.model_source or agent.choice.source
         return agent

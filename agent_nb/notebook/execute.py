@@ -37,9 +37,10 @@ from ..record import MIME
 from ..signers import Signer
 from .cell import HEADLESS, OURS, PROOF, RERUN, UNSHOWN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
+from .ipynb import load, save
 from .kernels import Ahead, Started, launched_by_us, say, wanted
 from .library import SENT, SIGNED
-from .metadata import drop_unbegun, lift, load, records, save, summaries
+from .metadata import drop_unbegun, lift, records, summaries
 from .notices import printable
 from .quiet import keep
 from .relay import STREAM

@@ -30,7 +30,7 @@ from ..errors import UsageError
 from ..events import Call, Event, Result
 from ..ranking import execution, newest, oldest, ordinal
 from ..record import KEY, events_of
-from . import metadata
+from . import ipynb, metadata
 from .branches import agree
 from .heirs import renumbered
 from .notices import printable
@@ -184,7 +184,7 @@ def _git(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        nb = metadata.load(path)
+        nb = ipynb.load(path)
     except UsageError:
         return None
     return None if metadata.newer((nb.get("metadata") or {}).get(KEY)) else nb

@@ -19,17 +19,11 @@ Rules
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TypeGuard
 
 from .. import countersign
-from ..collect import marked, unmerged
-from ..errors import UsageError
+from ..collect import unmerged
 from ..portable import payload_key, sha256
 from ..ranking import kept, started
 from ..record import BUTTON, KEY, LIVE, MIME, NONE, VERSION, attach, detach, payload_keys, published
@@ -133,51 +127,6 @@ def summaries(nb: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
             made = numbers.get("cell_id")
             found.append((made if isinstance(made, str) and made in present else str(cell.get("id", "")), numbers))
     return found
-
-
-def load(path: str | Path) -> dict[str, Any]:
-    """Read a notebook file. Raises UsageError when it is none, or git has left a conflict in it."""
-    text = ""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        nb = json.loads(text)
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except (OSError, ValueError) as fault:
-        raise UsageError(marked(text, path) or f"{path} cannot be read as a notebook: {fault}") from fault
-    if not isinstance(nb, dict) or not isinstance(nb.get("cells"), list):
-        raise UsageError(f"{path} is not a notebook of format 4: it has no list of cells.")
-    return nb
-
-
-def save(nb: dict[str, Any], path: str | Path) -> None:
-    """Write a notebook file, whole or not at all; order and indentation of an existing file stay. Raises OSError."""
-    target = Path(path)
-    text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n", errors="surrogatepass") as file:
-            file.write(text)
-        os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _indent(path: Path) -> int | str:
-    try:
-        with path.open(encoding="utf-8") as file:
-            found = re.match(r"\{\r?\n([ \t]+)", file.read(100))
-    except (OSError, ValueError):
-        return 1
-    return found[1] if found else 1
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def newer(value: Any) -> bool:

@@ -80,7 +80,7 @@ def _run_of(record: Any, numbers: Any) -> str:
 
 
 def _outputs(path: str, cell: str) -> list[dict[str, Any]]:
-    from .metadata import load
+    from .ipynb import load
 
     try:
         cells = load(path)["cells"]

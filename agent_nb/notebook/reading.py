@@ -32,7 +32,7 @@ from ..signing import signed_by, user_key
 from ..view.bundle import bundle
 from ..view.safe import output
 from . import review
-from .metadata import load
+from .ipynb import load
 from .page import page
 
 if TYPE_CHECKING:

@@ -38,8 +38,9 @@ from ..signing import user_key
 from ..tape import FOREIGN
 from . import project
 from .cell_failure import Failure, title
+from .ipynb import load
 from .kernels import Ahead, Wanted, wanted
-from .metadata import load, records
+from .metadata import records
 from .recording import begun_by
 from .report import Problem, Report
 from .review import countersigned, remarks
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 PASSING = ("ok", "limit")  # how a recorded run may have ended
 Numbers = Mapping[str, Any]  # of a run, as its output names them
 Record = Mapping[str, Any]
-Checked = tuple[Sequence[Record], Sequence[str]]  # the records of a cell, and what is wrong with the one it plays
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +73,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULTS = Options()
 
 
+class Recorded(msgspec.Struct, frozen=True):
+    """The records of a cell in the order in which they count, and what is wrong with the one that an agent cell plays."""
+
+    listed: Sequence[Record]
+    faults: Sequence[str]
+
+
 def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = lambda *_: None, ahead: Ahead | None = None) -> Report:
     """Replay the notebook at `path` strictly and report; `ahead` may have started its kernel.
 
@@ -84,7 +91,7 @@ def check_notebook(path: Path, options: Options = DEFAULTS, on_cell: OnCell = la
     recorded = records(nb)
     signers = known() if options.signers is None else options.signers
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
-        checked = beside.submit(lambda: [_checked(nb, cell, recorded, signers) for cell in nb["cells"]])
+        checked = beside.submit(lambda: [_checked(nb, cell, recorded.get(str(cell.get("id")), []), signers) for cell in nb["cells"]])
         outcome = execute(
             path, rerun=launch.REPLAY, strict=True, trust=options.trust, trust_folder=options.trust_folder, timeout=options.timeout,
             kernel=options.kernel, on_cell=on_cell, normalize=project.rules(path), zone=_zone(recorded),
@@ -115,7 +122,7 @@ def wants(path: Path, options: Options = DEFAULTS) -> Wanted:
 
 def _problems(
     nb: Record,
-    checked: Sequence[Checked],
+    checked: Sequence[Recorded],
     shown: Sequence[tuple[int, Numbers]],
     outcome: Outcome,
     signers: Sequence[Signer],
@@ -124,24 +131,23 @@ def _problems(
 ) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a notebook; behind the one that `needed` an extra nothing must have run."""
     excused = outcome.reached if needed else len(nb["cells"])
-    for number, (cell, (listed, faults)) in enumerate(zip(nb["cells"], checked, strict=True), 1):
+    for number, (cell, recorded) in enumerate(zip(nb["cells"], checked, strict=True), 1):
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not needed]
         executed = outcome.notebook["cells"][number - 1]
-        found = list(_folded(_cell(number, cell, (listed, faults), runs, failed, must=number <= excused)))
+        found = list(_folded(_cell(number, cell, recorded, runs, failed, must=number <= excused)))
         found += [] if found else [Problem(text=f"{title(number, cell)}: {words}") for words in _pictures(cell, executed, runs)]
         yield from found
         if any(FOREIGN in problem.text for problem in found):
-            said = dict.fromkeys(words for r in listed for words in remarks(nb, cell, r, signers))
+            said = dict.fromkeys(words for r in recorded.listed for words in remarks(nb, cell, r, signers))
             yield from (Problem(text=f"{title(number, cell)}: {words}", stale=False) for words in said)
 
 
-def _checked(nb: Record, cell: Record, recorded: Mapping[str, Sequence[Record]], signers: Sequence[Signer]) -> Checked:
-    """Return the records of a cell in the order in which they count, and what is wrong with the one that an agent cell plays."""
-    found = recorded.get(str(cell.get("id")), [])
+def _checked(nb: Record, cell: Record, found: Sequence[Record], signers: Sequence[Signer]) -> Recorded:
+    """Order the records of a cell, and check the one that an agent cell plays."""
     listed = ranked(found, user_key(), countersigned(nb, cell, found, signers))
     asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
-    return listed, check(asked[0]) if asked else []
+    return Recorded(listed, check(asked[0]) if asked else [])
 
 
 def _asked(listed: Sequence[Record]) -> Sequence[Record]:
@@ -198,19 +204,18 @@ def _needed(failures: Sequence[Failure]) -> str:
 
 
 def _cell(
-    number: int, cell: Record, checked: Checked, runs: Sequence[Numbers], failed: Sequence[Failure], *, must: bool
+    number: int, cell: Record, recorded: Recorded, runs: Sequence[Numbers], failed: Sequence[Failure], *, must: bool
 ) -> Iterator[Problem]:
     """Yield what is wrong with one cell; `runs` are the numbers that it showed."""
     if cell.get("cell_type") != "code":
         return
-    listed, faults = checked
     agents = agent_cell(source_of(cell)) is not None
     errors = [str(run["error"]) for run in runs if run.get("error") and (agents or "ordinal" in run)]
     own = [f for f in failed if not any(error in f.message for error in errors)]  # the others are what a run says
     if agents:
         run = next((r for r in runs if "ordinal" not in r), None)
-        yield from _agent_cell(number, cell, _asked(listed), faults, run, must=must)
-    begun = begun_by(listed)
+        yield from _agent_cell(number, cell, _asked(recorded.listed), recorded.faults, run, must=must)
+    begun = begun_by(recorded.listed)
     if not any(r.get("execution") for r in begun):  # among them may be runs that the cell followed, as in `attach`
         begun = begun[sum("ordinal" not in run for run in runs) :]
     yield from _code(number, cell, begun, [r for r in runs if "ordinal" in r], must=must and not own)

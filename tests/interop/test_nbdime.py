@@ -11,7 +11,8 @@ from agent_nb.cli import main
 from agent_nb.collect import records as collected
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.log import EventLog
-from agent_nb.notebook.metadata import lift, load, records
+from agent_nb.notebook.ipynb import load
+from agent_nb.notebook.metadata import lift, records
 from agent_nb.record import MIME, run_record
 
 pytestmark = pytest.mark.extra

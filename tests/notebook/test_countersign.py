@@ -13,7 +13,8 @@ import pytest
 from agent_nb.cli import main
 from agent_nb.countersign import SIGNATURES, merged, message
 from agent_nb.notebook import git
-from agent_nb.notebook.metadata import lift, load, save, strip
+from agent_nb.notebook.ipynb import load, save
+from agent_nb.notebook.metadata import lift, strip
 from agent_nb.notebook.rerun import trusted
 from agent_nb.notebook.review import source_hash
 from agent_nb.ranking import ranked

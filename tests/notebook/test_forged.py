@@ -20,7 +20,8 @@ import pytest
 from nbclient import NotebookClient
 
 from agent_nb.cli import main
-from agent_nb.notebook.metadata import load, records
+from agent_nb.notebook.ipynb import load
+from agent_nb.notebook.metadata import records
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]  # a test executes some hundred cells at most
 FORGERIES = runpy.run_path(str(Path(__file__).with_name("forgeries.py")))

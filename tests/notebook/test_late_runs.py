@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from agent_nb.cli import main
-from agent_nb.notebook.metadata import load
+from agent_nb.notebook.ipynb import load
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb

@@ -11,7 +11,8 @@ from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.notebook.cell import content_hash
 from agent_nb.notebook.heirs import renumbered
-from agent_nb.notebook.metadata import lift, load, records, save, settle, strip, summaries
+from agent_nb.notebook.ipynb import load, save
+from agent_nb.notebook.metadata import lift, records, settle, strip, summaries
 from agent_nb.portable import payload_key
 from agent_nb.signing import sign
 

@@ -10,7 +10,8 @@ import pytest
 
 import agent_nb
 from agent_nb.cli import main
-from agent_nb.notebook.metadata import load, records
+from agent_nb.notebook.ipynb import load
+from agent_nb.notebook.metadata import records
 
 pytestmark = [
     pytest.mark.kernel, pytest.mark.timeout(300), pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),

@@ -13,7 +13,8 @@ import agent_nb
 from agent_nb import decode, plugins
 from agent_nb.cli import main
 from agent_nb.collect import runs
-from agent_nb.notebook.metadata import load, records
+from agent_nb.notebook.ipynb import load
+from agent_nb.notebook.metadata import records
 from agent_nb.record import record_hash
 
 pytest_plugins = ["pytester"]
