@@ -15,7 +15,7 @@ import msgspec
 
 from .events import Unknown
 from .record import FORMAT, VERSION, Record, events_of, payload_faults
-from .signing import hash_fits, signed_by
+from .signing import hash_fits, names_signer
 
 FindSecrets = Callable[[str], list[str]]  # text -> names of what was found
 
@@ -27,7 +27,7 @@ def check(record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes 
     found = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
     if not hash_fits(record):
         found.append("the content was changed after it was recorded: it does not have the hash it names")
-    elif key is not None and not signed_by(record, key):
+    elif key is not None and not names_signer(record, key):
         found.append("not signed by this user" if record.get("signature") else "not signed")
     return found
 

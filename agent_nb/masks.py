@@ -56,7 +56,11 @@ _FRAME = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
 _OWN = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
 _MARKS = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
 _ARROW, _LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$"), r"  \1"
-_SOMETIMES = r"(?:The slowest run took \d|Compiler +: \d|Compiler time: \d|Parser +: \d)[^\n]*"  # lines of %time and %timeit
+# lines that %time and %timeit print only when something was slow
+_SLOW = (
+    r"(?:The slowest run took \d+\.\d\d times longer than the fastest\.[^\n]*|Compiler time: \d+\.\d\d s"
+    r"|(?:Compiler|Parser  ) : [\d.]+ ?(?:ns|µs|μs|us|ms|s|min|h)(?: \d+(?:min|s))*)(?=\n|\Z)"
+)
 _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
     ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
@@ -67,7 +71,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
     ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
     ("time", re.compile(r"[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"), "… per loop"),
-    ("time", re.compile(rf"\n{_SOMETIMES}|^{_SOMETIMES}\n?"), ""),
+    ("time", re.compile(rf"\n{_SLOW}|^{_SLOW}\n?"), ""),
     ("time", re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"), "[…]"),
 )
 _PATH = re.compile(rf"[/{SIGN}]|[A-Za-z]:[\\/]")

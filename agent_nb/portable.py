@@ -186,7 +186,7 @@ class Unpacker:
 
     def _unpack(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
-            return self._home.show(value) if SIGN in value else value
+            return self._home.show(value)
         if not isinstance(value, dict | list):
             return value
         if not depth:
@@ -202,7 +202,7 @@ class Unpacker:
         """Return an object whose only key is no mark."""
         if not isinstance(value, dict):
             return value
-        return {self._home.show(k) if SIGN in (k := str(key)) else k: self._unpack(v, depth - 1) for key, v in value.items()}
+        return {self._home.show(str(k)): self._unpack(v, depth - 1) for k, v in value.items()}
 
     def payload(self, key: Any, depth: int) -> Any:
         """Return the payload `key`, or words that say why not."""

@@ -50,22 +50,24 @@ def intact(record: Mapping[str, Any]) -> bool:
 
 def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
     """Return whether the holder of `key` signed exactly this content."""
-    return bool(key) and isinstance(record.get("signature"), str) and _verifies(record, record_hash(record), key)
+    return _verifies(record, record_hash(record), key)
 
 
 def mine(record: Mapping[str, Any], key: bytes) -> bool:
     """Return whether this user stands for a record: the holder of `key` signed it, and nothing of it was changed since."""
-    return bool(key) and isinstance(record.get("signature"), str) and intact(record) and names_signer(record, key)
+    return names_signer(record, key) and intact(record)
 
 
 def names_signer(record: Mapping[str, Any], key: bytes) -> bool:
     """Return whether the holder of `key` signed the hash that a record names; where the record is `intact`, that makes it theirs."""
-    return bool(key) and isinstance(record.get("signature"), str) and _verifies(record, str(record.get("hash", "")), key)
+    return _verifies(record, str(record.get("hash", "")), key)
 
 
 def _verifies(record: Mapping[str, Any], content: str, key: bytes) -> bool:
-    given = str(record["signature"]).encode("utf-8", "replace")
-    return bool(content) and hmac.compare_digest(given, _signature(content, key).encode())
+    given = record.get("signature")
+    if not (key and content and isinstance(given, str)):
+        return False
+    return hmac.compare_digest(given.encode("utf-8", "replace"), _signature(content, key).encode())
 
 
 def _signature(content: str, key: bytes) -> str:

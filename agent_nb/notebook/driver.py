@@ -92,8 +92,8 @@ class Driver:
             self.host.step()
             await self._wait()
         end = self._loop.time() + LINGER
-        while thread.is_alive() and not self._over and self._loop.time() < end:
-            await self._wait(end - self._loop.time())
+        while not self._over and (left := end - self._loop.time()) > 0:
+            await self._wait(left)
         if self._over:
             thread.join(LINGER)
 

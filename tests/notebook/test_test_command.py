@@ -98,7 +98,7 @@ class TestToItsEnd:
         assert (code, len(lines)) == (1, 2)
 
     def test_after_a_failed_agent_cell_it_goes_on_with_its_record_as_the_turn(self, record, check):
-        path = record("a, b = script('One.'), script('Two.')", "%%agent -m a\nFirst?", "%%agent -m b\nSecond?", "assert True\nz = 3")
+        path = record("a, b = script('One.'), script('Two.')", "%%agent -m a\nFirst?", "%%agent -m b\nSecond?", "z = 3")
         edit(path, "First?", "Foremost?")
         code, lines = check(path)
         assert code == 1

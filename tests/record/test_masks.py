@@ -50,7 +50,7 @@ SAME = {
         "The slowest run took 6.67 times longer than the fastest.\n1 ms ± 9 µs per loop (mean ± std. dev. of 7 runs)",
         "2 ms ± 8 µs per loop (mean ± std. dev. of 7 runs)",
     ),
-    "%time of code that compiles slowly": ("5\nWall time: 3 s", "5\nWall time: 4 s\nCompiler : 0.78 s\nParser   : 0.2 s"),
+    "%time of code that compiles slowly": ("5\nWall time: 3 s", "5\nWall time: 4 s\nCompiler : 1min 3s\nParser   : 200 ms"),
     "tqdm's end": ("100% 3/3 [00:00<00:00, 123.4it/s]", "100% 3/3 [00:09<00:00, 1.2s/it]"),
     "a duration of the same size": ("took 12 ms", "took 50 ms"),
     "a duration in another unit": ("took 900 µs", "took 2.2 ms"),
@@ -63,6 +63,9 @@ SAME = {
     "white space at line ends": ("a \nb\n", "a\nb"),
 }
 DIFFERENT = {
+    "a line that only looks like one of %time": ("Parser   : 5 errors", "Parser   : 9 errors"),
+    "a line more of the user's": ("done", "done\nCompiler : 3 passes"),
+    "a slowest run of the user's": ("The slowest run took part.", "The slowest run took none."),
     "a date of the data": ("2024-05-01", "2025-05-01"),
     "a date of the data beside the day of the run": ("2024-11-22", "2026-12-24"),
     "a time that was not the run's": ("at 12:30:00", "at 06:01:02"),
