@@ -135,6 +135,7 @@ def test_two_streams_of_one_dialect_do_not_know_of_each_other(load_dialect, read
 @given(text=TEXTS, cuts=CUTS)
 @example(text=f"<execute>[{CALL}]", cuts=[])
 @example(text='<execute>[{"name": "f", "args": {"x": "a </execute> b', cuts=[30])
+@example(text=f"<thinking a='<execute>[{CALL}]\\", cuts=[])
 @EASY
 def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(load_dialect, name, text, cuts):
     def read(chunks):
@@ -150,7 +151,23 @@ def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(l
     said, found = read([text])
     assert read(pieces(text, cuts)) == (said, found)
     assert all(q.incomplete or json.loads(q.raw_args) == q.args for q in found if isinstance(q, p.Call))
-    assert not [q for q in found if isinstance(q, p.Fault) and q.raw.startswith("<execute>[") and q.feedback]
+
+
+VALUES = st.recursive(st.sampled_from(PIECES) | st.none() | st.integers(), lambda inner: st.lists(inner, max_size=3), max_leaves=5)
+BATCHES = st.lists(st.dictionaries(st.sampled_from(PIECES), VALUES, max_size=3), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize("name", ["xml", "thinking+xml"])
+@given(batch=BATCHES, cut=st.floats(0, 1), cuts=CUTS)
+@EASY
+def test_a_valid_batch_that_is_cut_anywhere_is_no_fault_of_the_model(load_dialect, name, batch, cut, cuts):
+    text = "<execute>" + json.dumps([{"name": "f", "args": args} for args in batch])
+    parser, parts = load_dialect(name).parser(), []
+    for piece in pieces(text[: round(cut * len(text))], cuts):
+        parts += parser.feed(piece)
+    parts += parser.close(cut=True)
+    assert not [q for q in parts if isinstance(q, p.Fault) and q.feedback]
+    assert all(q.incomplete for q in parts if isinstance(q, p.Call))
 
 
 CUT_CALLS = {
