@@ -220,10 +220,14 @@ class Server:
         self._log.close()
 
 
-def _said(message: Any) -> str:
-    """Return a message of the page's console, an error with the address it is about."""
+def _said(message: Any) -> list[tuple[str, str]]:
+    """Return kind and text of a message of the page's console, an error with the address it is about.
+
+    Fonts are left out: the server remembers by its name alone where a static file lies, so those that JupyterLab and Notebook share are
+    refused to the one that asks second.
+    """
     place = message.location.get("url", "") if message.type == "error" else ""
-    return f"{message.text} {place}".strip()
+    return [] if place.endswith(".woff2") else [(message.type, f"{message.text} {place}".strip())]
 
 
 class Notebook:
@@ -241,7 +245,7 @@ class Notebook:
         self.page = self._context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.page.add_init_script(WATCH_DIALOGS)
-        self.page.on("console", lambda message: self.console.append((message.type, _said(message))))
+        self.page.on("console", lambda message: self.console.extend(_said(message)))
         self.page.on("dialog", lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()))
         place = f"lab/tree/{self.name}?reset" if self.app == "lab" else f"notebooks/{self.name}"
         self.page.goto(f"{self.server.url}/{place}")
