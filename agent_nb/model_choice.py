@@ -1,10 +1,10 @@
-"""The model of an agent: how it was asked for, and the model itself, which is looked up when it is first needed.
+"""The model of an agent: its name as the user gave it, and the model itself, looked up on first use.
 
 Why late: a replay needs neither the model nor a key.
 
 Rules
 - A name may also be that of a model object in the namespace.
-- What cannot be looked up raises UsageError, and its message holds no key: the name in it may be one in the wrong place.
+- An unknown name raises UsageError. Its message is redacted: the name may be a key in the wrong place.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ SCRIPTED = "scripted/"  # models of this provider are text files beside the note
 
 
 class ModelChoice:
-    """One choice of a model: `asked` is its name as it was asked for ("": the environment chooses), `source` says where the choice came
-    from ("" before the model was needed)."""
+    """One choice of a model.
+
+    `asked`: its name as the user gave it ("": the environment chooses). `source`: where the choice came from ("" until the model is used).
+    """
 
     def __init__(self, model: Model | str | None, namespace: Mapping[str, Any], folder: str) -> None:
         self._given, self._namespace, self._folder = model, namespace, folder
@@ -47,7 +49,7 @@ class ModelChoice:
 
     @property
     def identity(self) -> str:
-        """The model as an input of a run. A script counts by its words: who changes them wants to see the difference."""
+        """The model as an input of a run. For a script it includes a hash of its text, so that a changed script shows."""
         if self._model is None and self.asked.startswith(SCRIPTED):
             with suppress(AgentError):  # a replay needs no script
                 return str(getattr(self.model, "identity", self.asked))

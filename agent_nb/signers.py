@@ -72,7 +72,7 @@ def read(file: Path, *, must: bool) -> list[Signer]:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         if must:
-            raise UsageError(f"There is no file {file} with signers.") from None
+            raise UsageError(f"File not found: {file}. It should list signers.") from None
         return []
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"The signers in {tilde(file)} cannot be read: {fault}.") from None

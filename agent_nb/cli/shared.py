@@ -33,7 +33,7 @@ def files(given: Sequence[str]) -> list[Path]:
     paths = [Path(name) for name in given]
     for path in paths:
         if not path.is_file():
-            raise UsageError(f"There is no file {path}.")
+            raise UsageError(f"File not found: {path}.")
     return paths
 
 

@@ -20,7 +20,7 @@ def load(path: str | Path) -> dict[str, Any]:
         text = Path(path).read_text(encoding="utf-8")
         nb = json.loads(text)
     except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
+        raise UsageError(f"File not found: {path}.") from None
     except (OSError, ValueError) as fault:
         raise UsageError(marked(text, path) or f"{path} cannot be read as a notebook: {fault}") from fault
     if not isinstance(nb, dict) or not isinstance(nb.get("cells"), list):

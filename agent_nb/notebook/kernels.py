@@ -77,7 +77,7 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Ahead:
-    """Starts the kernel of the next of some notebooks, at first that of the first; a context manager, which ends one that nobody took.
+    """Starts the kernel of the next notebook in a list before it is needed; a context manager that stops an unused one at its end.
 
     `wanted` says what a notebook wants; it is asked on a thread of its own, and may raise.
     """

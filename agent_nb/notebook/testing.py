@@ -151,7 +151,7 @@ def _checked(nb: Record, cell: Record, found: Sequence[Record], signers: Sequenc
 
 
 def _asked(listed: Sequence[Record]) -> Sequence[Record]:
-    """Return the records of runs that agent cells asked for, those of code only where there are no others."""
+    """Return the records of agent cells, or those of code if the cell has only these."""
     return [r for r in listed if r.get("conversation") != NONE] or listed
 
 

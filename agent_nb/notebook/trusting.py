@@ -92,7 +92,7 @@ def offered(place: Path) -> list[Offer]:
         found = policy.read(place)
         return [found] if found is not None else []
     if not place.exists():
-        raise UsageError(f"There is no file or folder {place}.")
+        raise UsageError(f"File or folder not found: {place}.")
     folder = place if place.is_dir() else place.parent
     return [offer for offer in (keys.offered(folder=folder), *_policies(folder), _configuration(folder)) if offer is not None]
 

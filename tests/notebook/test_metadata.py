@@ -210,7 +210,7 @@ def test_a_file_that_is_no_notebook_is_refused(tmp_path, text):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="File not found"):
         load(tmp_path / "n.ipynb")
 
 

@@ -119,7 +119,9 @@ def test_the_command_allows_a_single_file(folder):
     assert trusting.listing() == f"{folder} may be obeyed in policy.yaml"
 
 
-@pytest.mark.parametrize(("words", "said"), [(["nowhere"], "no file or folder"), (["--all"], "no option"), (["other.yaml"], "line 1")])
+@pytest.mark.parametrize(
+    ("words", "said"), [(["nowhere"], "File or folder not found"), (["--all"], "no option"), (["other.yaml"], "line 1")]
+)
 def test_the_command_refuses_what_is_nothing(folder, words, said):
     with pytest.raises(UsageError, match=said):
         trust_folder(words)

@@ -124,5 +124,5 @@ def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monke
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path):
-    with pytest.raises(UsageError, match="There is no file"):
+    with pytest.raises(UsageError, match="File not found"):
         known(str(tmp_path / "none"))

@@ -243,7 +243,7 @@ def test_the_token_of_the_environment_counts(serve):
     [
         (["--tools", "none.py", "--model", "scripted/x"], "no Python file none.py"),
         (["--token", "short", "--model", "scripted/ask.yaml"], "too short"),
-        (["--notebook", "none.ipynb"], "no file none.ipynb"),
+        (["--notebook", "none.ipynb"], "File not found: none.ipynb"),
         (["--model", "nobody/x"], "nobody"),
         (["--token-file", "/nowhere/at/all", "--model", "scripted/ask.yaml"], "cannot be written"),
     ],
