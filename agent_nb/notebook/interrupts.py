@@ -14,6 +14,7 @@ Rules
   one job without a press.
 - Runs may overlap (a button's and a cell's): the newest hears the press, and whoever leaves takes only its own handler away. Where
   each of several must hear it (awaited runs of one cell), the newest hands it on to the handler below.
+- A signal that Python noticed too late to break a system call is noticed after a nudge (`nudge.py`).
 - Outside the main thread no handler can be set; then only `press` counts.
 """
 
@@ -26,6 +27,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from types import CodeType, FrameType, TracebackType
 from typing import Any
+
+from .nudge import NUDGER
 
 OURS = "agent_nb.notebook."
 # Modules of ours that do the user's work: wait for the user's answer, compute the user's expressions.
@@ -72,6 +75,7 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._thread = threading.get_ident()
             self._old = signal.signal(signal.SIGINT, self._handle)
+            NUDGER.enter()
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -79,6 +83,7 @@ class Interrupts:
             return
         with self._lock:
             self._thread = 0
+        NUDGER.leave()
         if signal.getsignal(signal.SIGINT) == self._handle:  # else somebody came after us, and puts us back when they leave
             signal.signal(signal.SIGINT, self._below())
 

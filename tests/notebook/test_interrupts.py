@@ -3,6 +3,7 @@
 import asyncio
 import re
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from agent_nb import notebook
 from agent_nb.notebook import asking
 from agent_nb.notebook.interrupts import DOUBLE, Interrupts
+from agent_nb.notebook.nudge import NUDGE
 from agent_nb.tools.base import Question
 
 USER = {"time": time, "asyncio": asyncio, "signal": signal}
@@ -172,6 +174,38 @@ def test_a_question_is_broken_while_its_words_are_made():
     with Interrupts(USER) as interrupts:
         _, fault = interrupts.guard("job", lambda: asking.put(question))
     assert isinstance(fault, KeyboardInterrupt)
+
+
+@pytest.mark.skipif(NUDGE is None, reason="no signal to nudge with")
+class TestAnInterruptThatTheSystemCallDidNotNotice:
+    """What a thread raises for the process is marked pending and wakes nobody, as a signal just before the call would be."""
+
+    LATE = """def go():
+    threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
+    time.sleep(60)"""
+
+    def test_it_breaks_the_call_soon(self):
+        with Interrupts(names := user(self.LATE, threading=threading)) as interrupts:
+            start = time.monotonic()
+            _, fault = interrupts.guard("job", names["go"])
+        assert isinstance(fault, KeyboardInterrupt)
+        assert interrupts.presses == 1
+        assert time.monotonic() - start < 30
+
+    def test_who_read_the_signals_before_reads_them_still_and_nothing_is_left_behind(self):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs.setblocking(False)
+            before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+            try:
+                with Interrupts(USER), Interrupts(USER):
+                    press()
+                    ours.settimeout(10)
+                    assert ours.recv(1) == bytes([signal.SIGINT])
+                assert signal.set_wakeup_fd(before) == theirs.fileno()
+            finally:
+                signal.set_wakeup_fd(before)
+        assert signal.getsignal(NUDGE) == signal.SIG_DFL
 
 
 def test_breaking_a_job_that_is_over_does_not_hurt_the_next():
