@@ -14,7 +14,7 @@ Rules
   one job without a press.
 - Runs may overlap (a button's and a cell's): the newest hears the press, and whoever leaves takes only its own handler away. Where
   each of several must hear it (awaited runs of one cell), the newest hands it on to the handler below.
-- A signal that Python noticed too late to break a system call is noticed after a nudge (`nudge.py`).
+- A signal that comes too late to break a system call is handled after a nudge (`nudge.py`).
 - Outside the main thread no handler can be set; then only `press` counts.
 """
 
@@ -75,7 +75,6 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._thread = threading.get_ident()
             self._old = signal.signal(signal.SIGINT, self._handle)
-            NUDGER.enter()
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -83,7 +82,6 @@ class Interrupts:
             return
         with self._lock:
             self._thread = 0
-        NUDGER.leave()
         if signal.getsignal(signal.SIGINT) == self._handle:  # else somebody came after us, and puts us back when they leave
             signal.signal(signal.SIGINT, self._below())
 
@@ -102,6 +100,7 @@ class Interrupts:
 
     def guard(self, job: object, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         """Call `function` as the user's synchronous code of `job`; return its value and what it raised."""
+        NUDGER.enter()
         # Signals are handled after calls and at backward jumps only: none strikes between the handler and its end.
         try:
             self._job, self._in_guard, self._deferred = job, True, False
@@ -112,9 +111,11 @@ class Interrupts:
             return None, fault
         finally:
             self._in_guard = self._deferred = False
+            NUDGER.leave()
 
     async def guard_async(self, job: object, work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
         """Await `work`, which runs the user's code of `job`; return its value and what it raised."""
+        NUDGER.enter()
         try:
             self._job, self._deferred = job, False
             if self._broken is job:
@@ -125,6 +126,7 @@ class Interrupts:
             return None, fault
         finally:
             self._deferred = False
+            NUDGER.leave()
 
     def checkpoint(self) -> None:
         """Raise the KeyboardInterrupt that met our own code inside the user's; call it just before returning there."""

@@ -1,13 +1,15 @@
 """A nudge for the main thread after each SIGINT, so that no press of the stop button is lost.
 
-Why: a signal that comes between Python's last look at its signals and a blocking system call is noticed only when that call
-returns: an interrupt of `time.sleep(60)` then takes 60 s. The same holds for a signal that another thread of the process took.
+Why: if a signal arrives just after Python checked for signals and just before a blocking system call, its handler runs only when that
+call returns: interrupting `time.sleep(60)` then takes 60 s. A signal that another thread received has the same effect.
 
 Rules
-- Python writes each signal to a socket at once (`signal.set_wakeup_fd`); a thread reads it and, a little later, sends the main thread
-  `NUDGE`. Its handler does nothing, but the system call returns, and Python runs the handlers that wait.
-- A nudge that was not needed changes nothing. Who read the signals before still gets them.
-- Nothing is left behind: the last one that leaves puts back what was there. Where threads cannot be signalled, nothing is done.
+- Python writes each signal to a socket at once (`signal.set_wakeup_fd`). A thread reads it and, a little later, sends `NUDGE` to the
+  main thread. Its handler does nothing, but the system call returns, and Python runs the pending handlers.
+- An unneeded nudge changes nothing. A wakeup descriptor that was set before still receives every signal.
+- Only the user's code is watched (`Interrupts.guard`): nothing else on the main thread blocks.
+- The last job to leave restores the wakeup descriptor and the handler. Nothing is done outside the main thread, nor where `NUDGE` is
+  missing or already handled.
 """
 
 from __future__ import annotations
@@ -18,49 +20,52 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import Any
 
-NUDGE = getattr(signal, "SIGURG", None)  # ignored by default, and used by hardly any program
-AFTER = (0.1, 0.4)  # s; the second one is for a machine so busy that the first came too early too
+NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
+AFTER = (0.1, 0.4)  # s between nudges; on a busy machine the first may come before the system call too
 
 
 class Nudger:
-    """The nudges of this process; entered by each run that listens to SIGINT, on the main thread."""
+    """The nudges of this process. Each job of the user's code enters and leaves it, on one thread."""
 
     def __init__(self) -> None:
         self._users = 0
-        self._main = 0
         self._old_fd = -1
-        self._old_handler: Any = None
-        self._ends: tuple[socket.socket, socket.socket] | None = None
+        self._writing: socket.socket | None = None
 
     def enter(self) -> None:
-        """Begin to watch, unless a run does already."""
+        """Begin to watch the signals, unless another job did."""
+        if threading.current_thread() is not threading.main_thread():
+            return
         self._users += 1
         if self._users > 1 or NUDGE is None or signal.getsignal(NUDGE) is not signal.SIG_DFL:
             return
-        self._main = threading.get_ident()
-        self._ends = ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        self._old_handler = signal.signal(NUDGE, lambda *_: None)
-        self._old_fd = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        threading.Thread(target=_watch, args=(ours, self._old_fd, self._main), name="agent_nb nudge", daemon=True).start()
+        reading, writing = socket.socketpair()
+        writing.setblocking(False)
+        self._writing = writing
+        signal.signal(NUDGE, lambda *_: None)
+        self._old_fd = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        threading.Thread(
+            target=_watch, args=(reading, self._old_fd, threading.get_ident(), NUDGE), name="agent_nb nudge", daemon=True
+        ).start()
 
     def leave(self) -> None:
-        """Put everything back when the last run leaves."""
-        self._users -= 1
-        if self._users or self._ends is None:
+        """End the watch and restore what was there when the last job leaves."""
+        if threading.current_thread() is not threading.main_thread():
             return
-        (_, theirs), self._ends = self._ends, None
+        self._users -= 1
+        if self._users or self._writing is None or NUDGE is None:
+            return
         now = signal.set_wakeup_fd(self._old_fd)
-        if now not in {theirs.fileno(), -1}:  # set by code that ran meanwhile, and still wanted
+        if now not in {self._writing.fileno(), -1}:  # other code set its own meanwhile
             signal.set_wakeup_fd(now)
-        signal.signal(signal.Signals(NUDGE or 0), self._old_handler)
-        theirs.close()
+        signal.signal(NUDGE, signal.SIG_DFL)
+        self._writing.close()  # which ends the thread
+        self._writing = None
 
 
-def _watch(signals: socket.socket, old_fd: int, main: int) -> None:
-    """Nudge the thread `main` after each SIGINT until the other end is closed; hand everything on to `old_fd`."""
+def _watch(signals: socket.socket, old_fd: int, main: int, nudge: int) -> None:
+    """Send `nudge` to the thread `main` after each SIGINT until the other end is closed; copy all signals to `old_fd`."""
     with signals:
         while numbers := signals.recv(64):
             if old_fd != -1:
@@ -70,7 +75,7 @@ def _watch(signals: socket.socket, old_fd: int, main: int) -> None:
                 continue
             for seconds in AFTER:
                 time.sleep(seconds)
-                signal.pthread_kill(main, NUDGE or 0)
+                signal.pthread_kill(main, nudge)
 
 
 NUDGER = Nudger()

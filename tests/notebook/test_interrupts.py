@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,7 @@ def test_a_question_is_broken_while_its_words_are_made():
 
 @pytest.mark.skipif(NUDGE is None, reason="no signal to nudge with")
 class TestAnInterruptThatTheSystemCallDidNotNotice:
-    """What a thread raises for the process is marked pending and wakes nobody, as a signal just before the call would be."""
+    """A signal that another thread raises is pending and wakes nobody, like one that comes just before the system call."""
 
     LATE = """def go():
     threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
@@ -192,20 +193,39 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
         assert interrupts.presses == 1
         assert time.monotonic() - start < 30
 
-    def test_who_read_the_signals_before_reads_them_still_and_nothing_is_left_behind(self):
+    def test_a_wakeup_descriptor_set_before_receives_each_signal_and_is_restored(self):
+        def job():
+            used = signal.set_wakeup_fd(theirs.fileno())
+            signal.set_wakeup_fd(used)
+            with suppress(KeyboardInterrupt):
+                press()
+            return used, ours.recv(1)
+
         ours, theirs = socket.socketpair()
         with ours, theirs:
+            ours.settimeout(10)
             theirs.setblocking(False)
             before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
             try:
-                with Interrupts(USER), Interrupts(USER):
-                    press()
-                    ours.settimeout(10)
-                    assert ours.recv(1) == bytes([signal.SIGINT])
+                with Interrupts() as interrupts:
+                    ((used, received), _), fault = interrupts.guard("outer", lambda: interrupts.guard("inner", job))
                 assert signal.set_wakeup_fd(before) == theirs.fileno()
             finally:
                 signal.set_wakeup_fd(before)
+            assert (fault, received) == (None, bytes([signal.SIGINT]))
+            assert used not in {theirs.fileno(), -1}
         assert signal.getsignal(NUDGE) == signal.SIG_DFL
+
+    def test_its_thread_ends_with_the_last_job(self):
+        def watching():
+            return [thread for thread in threading.enumerate() if thread.name == "agent_nb nudge" and thread not in before]
+
+        before, interrupts = threading.enumerate(), Interrupts()
+        inside, outside = interrupts.guard("outer", lambda: (interrupts.guard("inner", watching)[0], watching()))[0]
+        assert len(inside) == 1
+        assert outside == inside
+        inside[0].join(10)
+        assert not inside[0].is_alive()
 
 
 def test_breaking_a_job_that_is_over_does_not_hurt_the_next():
