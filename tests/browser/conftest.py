@@ -61,6 +61,7 @@ READY = f"""() => {{
 POLL = 50  # ms; animation frames, the default, stand still in a tab behind another
 PATIENCE = 90_000  # ms that a page may take for what it does at once on a quiet machine
 LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy stands between a test and its server
+OPENING = 60_000  # ms; ipykernel 7 loses the first request of a page now and then
 DIALOG = "a dialog is shown: "
 WATCH_DIALOGS = f"""
     const watch = () => new MutationObserver(changes => changes.forEach(change => change.addedNodes.forEach(node => {{
@@ -241,7 +242,25 @@ class Notebook:
         self.open()
 
     def open(self, *, busy: bool = False) -> None:
-        """Open the notebook in a new tab and wait for its kernel; `busy`: which may still be at work."""
+        """Open the notebook in a new tab and wait for its kernel, which may be `busy`.
+
+        If the first tab gets no kernel, a second one is opened, as a user would do.
+        """
+        ready = READY.replace("=== 'idle'", "") if busy else READY
+        for last in (False, True):
+            self._new_tab()
+            try:
+                self.page.wait_for_function(ready, polling=POLL, timeout=OPENING)
+            except Exception as fault:
+                page = self.page.evaluate(f"() => String({CURRENT}?.sessionContext?.kernelDisplayStatus)")
+                print(f"{self.name}: no kernel; page: {page}; server: {self.server.kernels()}; {fault}")
+                if last:
+                    raise
+                self.close()
+            else:
+                return
+
+    def _new_tab(self) -> None:
         self.page = self._context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.page.add_init_script(WATCH_DIALOGS)
@@ -249,7 +268,6 @@ class Notebook:
         self.page.on("dialog", lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()))
         place = f"lab/tree/{self.name}?reset" if self.app == "lab" else f"notebooks/{self.name}"
         self.page.goto(f"{self.server.url}/{place}")
-        self.page.wait_for_function(READY.replace("=== 'idle'", "") if busy else READY, polling=POLL)
 
     def close(self) -> None:
         """Close the tab."""
