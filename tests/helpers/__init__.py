@@ -1,0 +1,1 @@
+"""What several test files share: nothing in here is a test."""
