@@ -1,8 +1,10 @@
-"""agent_nb: an `%%agent` cell magic that drives a streaming LLM agent, shows every event live and records the run in the notebook.
+"""agent_nb: an `%%agent` cell magic that drives a streaming LLM agent, shows every event live and
+records the run in the notebook.
 
-Why everything here is lazy: `%load_ext agent_nb` must not make anyone wait for pandas, httpx or a markdown parser before they are used.
-Rules: this file holds the public names and the two hooks that IPython calls, nothing else. Two things are done at once: `launch` takes
-out of the environment what must not outlive the import, and what is imported later never comes from the notebook's folder.
+Why everything here is lazy: `%load_ext agent_nb` must not make anyone wait for pandas, httpx or a
+markdown parser before they are used. Rules: this file holds the public names and the two hooks that
+IPython calls, nothing else. Two things are done at once: `launch` takes out of the environment what
+must not outlive the import, and what is imported later never comes from the notebook's folder.
 """
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ from .turn import Turn, fold_events
 
 
 def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
-    """Read the text of one model turn, in any chunking, and return its stored events; `end` only if the model wrote that it is finished.
+    """Read the text of one model turn, in any chunking, and return its stored events; `end` only if
+    the model wrote that it is finished.
 
-    `dialect` is the name of a dialect (`native`, `xml`, `section`, `thinking`). Raises UsageError on an unknown one, and nothing else,
-    whatever the text.
+    `dialect` is the name of a dialect (`native`, `xml`, `section`, `thinking`). Raises UsageError
+    on an unknown one, and nothing else, whatever the text.
     """
     turn, log = Turn(1), EventLog("parse")
     for event in turn.feed(_joined(_read(chunks, dialect))) + turn.close():

@@ -1,13 +1,16 @@
 """One batch of tool calls, from the runner's reports to the log.
 
-Why: tools run at the same time and report from anywhere; the log wants results in call order, text in few pieces and nothing secret.
+Why: tools run at the same time and report from anywhere; the log wants results in call order, text
+in few pieces and nothing secret.
 
 Rules
-- Exactly one `result` per call, in call order; one that ended early is announced by a live delta (`of="result"`) and waits.
-- Progress text is joined, never lost, and logged at most `RATE` times a second and call; of fractions only the newest is logged, and
-  of a line that is drawn over with carriage returns what it says then (`tools.console`): a bar of tqdm is a fraction.
-- What a tool printed is also in its result, bounded, as `printed` of `extra`: the model reads it beside the content, and a replay
-  compares the content only.
+- Exactly one `result` per call, in call order; one that ended early is announced by a live delta
+  (`of="result"`) and waits.
+- Progress text is joined, never lost, and logged at most `RATE` times a second and call; of
+  fractions only the newest is logged, and of a line that is drawn over with carriage returns what
+  it says then (`tools.console`): a bar of tqdm is a fraction.
+- What a tool printed is also in its result, bounded, as `printed` of `extra`: the model reads it
+  beside the content, and a replay compares the content only.
 - Whatever a tool said is logged before its result; text, data and results pass the secret filter.
 """
 
@@ -47,7 +50,9 @@ class _Stream:
 
 
 class _Voice:
-    """What one call has said and what of it is not logged yet. What it prints to stdout is a stream of its own: the model reads it."""
+    """What one call has said and what of it is not logged yet. What it prints to stdout is a stream
+    of its own: the model reads it.
+    """
 
     def __init__(self, new_filter: Callable[[], Redactor]) -> None:
         self._prints, self._others = _Stream(new_filter()), _Stream(new_filter())
@@ -63,7 +68,9 @@ class _Voice:
         self._pass(stream, stream.filter.feed(text))
 
     def filtered(self, data: Any) -> Any:
-        """Return progress data whose text went through the filter of the output: a key may be cut by two chunks."""
+        """Return progress data whose text went through the filter of the output: a key may be cut
+        by two chunks.
+        """
         text = meaning(data).text
         return {**data, "content": self._others.filter.feed(text)} if text else data
 
@@ -74,8 +81,15 @@ class _Voice:
             self.text.append(stream.console.close())
 
     def take(self, *, whole: bool) -> tuple[str, float | None, str]:
-        """Return text, fraction and message that are to be logged; of a line that goes on what stood there before, unless `whole`."""
-        text = "".join([*self.text, *(stream.console.open(whole=whole) for stream in (self._prints, self._others))])
+        """Return text, fraction and message that are to be logged; of a line that goes on what
+        stood there before, unless `whole`.
+        """
+        text = "".join(
+            [
+                *self.text,
+                *(stream.console.open(whole=whole) for stream in (self._prints, self._others)),
+            ]
+        )
         fraction, message = self.fraction, self.message
         for far, said in (self._prints.news(), self._others.news()):
             fraction, message = (far if fraction is None else fraction), message or said
@@ -115,19 +129,29 @@ class Batch:
         for name in ("args", "extra"):
             if fields.get(name) is not None:
                 fields[name] = self._redaction.value(clean_value(fields[name]))
-        self._log.append(events.Approval(call_id=call_id, origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
-                                         **self._place(call_id), **fields))  # fmt: skip
+        self._log.append(
+            events.Approval(
+                call_id=call_id,
+                origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
+                **self._place(call_id),
+                **fields,
+            )
+        )
 
     def started(self, call_id: str) -> None:
         """Log that a tool began."""
         name = self._calls[call_id].name
-        self._log.append(events.Started(call_id=call_id, name=name, origin="tool", **self._place(call_id)))
+        self._log.append(
+            events.Started(call_id=call_id, name=name, origin="tool", **self._place(call_id))
+        )
 
     def update(self, call_id: str, news: Update) -> None:
         """Take news of a running tool; it is logged now or with the next `flush`."""
         if call_id in self.ended:
             return
-        voice = self._voices.get(call_id) or self._voices.setdefault(call_id, _Voice(self._redaction.stream))
+        voice = self._voices.get(call_id) or self._voices.setdefault(
+            call_id, _Voice(self._redaction.stream)
+        )
         if news.data is not None:
             self._flush(call_id, voice, whole=True)
             data = self._redaction.value(voice.filtered(clean_value(news.data)))
@@ -138,7 +162,9 @@ class Batch:
         if news.fraction is not None:
             voice.fraction = news.fraction
         voice.message = self._redaction.value(clean(news.message)) or voice.message
-        if (voice.text or voice.message or voice.fraction is not None) and self._clock() - voice.last >= 1 / RATE:
+        if (
+            voice.text or voice.message or voice.fraction is not None
+        ) and self._clock() - voice.last >= 1 / RATE:
             self._flush(call_id, voice)
 
     def relay(self, call_id: str, event: Any) -> None:
@@ -162,7 +188,15 @@ class Batch:
             self._flush(call_id, voice)
         self.ended[call_id] = outcome
         if self._order[self._logged] != call_id:
-            self._log.append(events.Delta(block=call_id, of="result", text=outcome.status, origin="tool", **self._place(call_id)))
+            self._log.append(
+                events.Delta(
+                    block=call_id,
+                    of="result",
+                    text=outcome.status,
+                    origin="tool",
+                    **self._place(call_id),
+                )
+            )
         while self._logged < len(self._order) and self._order[self._logged] in self.ended:
             self._result(self._order[self._logged])
             self._logged += 1
@@ -174,15 +208,24 @@ class Batch:
 
     def _result(self, call_id: str) -> None:
         outcome, voice = self.ended[call_id], self._voices.get(call_id)
-        printed = (voice.printed.text if voice is not None else "") or self._redaction.value(clean(outcome.printed))
+        printed = (voice.printed.text if voice is not None else "") or self._redaction.value(
+            clean(outcome.printed)
+        )
         self._log.append(
             events.Result(
-                call_id=call_id, name=self._calls[call_id].name, status=outcome.status, duration=round(outcome.duration, 3),
+                call_id=call_id,
+                name=self._calls[call_id].name,
+                status=outcome.status,
+                duration=round(outcome.duration, 3),
                 content=self._redaction.value(clean_value(outcome.content)),
-                display=self._redaction.value(clean_value(outcome.display)) if outcome.display else None,
-                extra={events.PRINTED: printed} if printed.strip() else None, origin="tool", **self._place(call_id),
+                display=self._redaction.value(clean_value(outcome.display))
+                if outcome.display
+                else None,
+                extra={events.PRINTED: printed} if printed.strip() else None,
+                origin="tool",
+                **self._place(call_id),
             )
-        )  # fmt: skip
+        )
 
     def _flush(self, call_id: str, voice: _Voice, *, whole: bool = False) -> None:
         text, fraction, message = voice.take(whole=whole)
@@ -193,7 +236,9 @@ class Batch:
             self._progress(call_id, fraction=fraction, message=message)
 
     def _progress(self, call_id: str, **fields: Any) -> None:
-        self._log.append(events.Progress(call_id=call_id, origin="tool", **self._place(call_id), **fields))
+        self._log.append(
+            events.Progress(call_id=call_id, origin="tool", **self._place(call_id), **fields)
+        )
 
     def _place(self, call_id: str) -> dict[str, Any]:
         call = self._calls[call_id]

@@ -1,4 +1,5 @@
-"""What is wrong with a record, in words: its shape, its hash, its payloads, its signature, and secrets that should not be in it.
+"""What is wrong with a record, in words: its shape, its hash, its payloads, its signature, and
+secrets that should not be in it.
 
 Rules
 - Nothing raises, whatever is given; an empty list means that nothing was found.
@@ -20,13 +21,19 @@ from .signing import hash_fits, names_signer
 FindSecrets = Callable[[str], list[str]]  # text -> names of what was found
 
 
-def check(record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes | None = None) -> list[str]:
-    """Return the problems of one record. With a `key`, a missing or foreign signature is one too."""
+def check(
+    record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes | None = None
+) -> list[str]:
+    """Return the problems of one record. With a `key`, a missing or foreign signature
+    is one too.
+    """
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
     found = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
     if not hash_fits(record):
-        found.append("the content was changed after it was recorded: it does not have the hash it names")
+        found.append(
+            "the content was changed after it was recorded: it does not have the hash it names"
+        )
     elif key is not None and not names_signer(record, key):
         found.append("not signed by this user" if record.get("signature") else "not signed")
     return found
@@ -38,7 +45,9 @@ def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
         return [f"metadata.agent_nb is a JSON object, not {type(metadata).__name__}"]
     found = []
     if metadata.get("version") != VERSION:
-        found.append(f"version {metadata.get('version')!r} is not {VERSION}: it is read as far as it can be")
+        found.append(
+            f"version {metadata.get('version')!r} is not {VERSION}: it is read as far as it can be"
+        )
     runs, payloads = metadata.get("runs"), metadata.get("payloads")
     if not isinstance(runs, Mapping):
         return [*found, "`runs` is missing or no object"]
@@ -46,7 +55,10 @@ def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
     for cell, records in runs.items():
         for record in records if isinstance(records, list) else [records]:
             name = record.get("id", "?") if isinstance(record, Mapping) else "?"
-            found += [f"cell {cell}, run {name}: {problem}" for problem in check(record, payloads, key=key)]
+            found += [
+                f"cell {cell}, run {name}: {problem}"
+                for problem in check(record, payloads, key=key)
+            ]
     return found
 
 

@@ -1,13 +1,16 @@
 """How the pieces of a block came, as one short string.
 
-Why: a streamed block is stored once, as a whole; the lengths and times of its deltas take about 1.4 bytes a byte of text in this
-form (a JSON list takes 5 to 10), and the delta stream can be regenerated exactly, pace included.
+Why: a streamed block is stored once, as a whole; the lengths and times of its deltas take about 1.4
+bytes a byte of text in this form (a JSON list takes 5 to 10), and the delta stream can be
+regenerated exactly, pace included.
 
-Form: base64-VLQ numbers (5 bits a digit, bit 6 says that more follow, least significant first) in pairs: code points of the delta,
-milliseconds since the delta before (the first: since the run's start). In a record long strings are packed: `~` and base85 of the
-deflated numbers, lengths first, which takes 0.2 to 0.4 bytes a byte of text; `decode_chunks` reads both forms.
+Form: base64-VLQ numbers (5 bits a digit, bit 6 says that more follow, least significant first) in
+pairs: code points of the delta, milliseconds since the delta before (the first: since the run's
+start). In a record long strings are packed: `~` and base85 of the deflated numbers, lengths first,
+which takes 0.2 to 0.4 bytes a byte of text; `decode_chunks` reads both forms.
 
-Rules: no negative number; pure functions; a packed string that would unfold to more than `LARGEST` bytes is refused.
+Rules: no negative number; pure functions; a packed string that would unfold to more than `LARGEST`
+bytes is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ def encode_chunks(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def pack_chunks(text: str) -> str:
-    """Return the packed form of an encoded string, or the string itself where that is not shorter. Raises as `decode_chunks`."""
+    """Return the packed form of an encoded string, or the string itself where that is not shorter.
+    Raises as `decode_chunks`.
+    """
     if text.startswith(PACKED):
         return text
     lengths, gaps = bytearray(), bytearray()
@@ -101,7 +106,9 @@ def _byte_numbers(data: bytes) -> Iterator[int]:
 
 
 def decode_chunks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of `encode_chunks`. Raises ValueError on a character or length that it cannot have written."""
+    """Yield the pairs of `encode_chunks`. Raises ValueError on a character or length that it cannot
+    have written.
+    """
     if text.startswith(PACKED):
         yield from _unpacked(text)
         return

@@ -1,11 +1,14 @@
 """Clock values in a text, and whether they tell the time of a run.
 
-Why: a result that says when it was made differs each time and means the same. A date that the data hold means what it says.
+Why: a result that says when it was made differs each time and means the same. A date that the data
+hold means what it says.
 
 Rules
-- A value counts when it falls within the run, five seconds around it, in UTC or in the run's local time; a value to the minute when that
-  minute touches the run; a bare date when it is a day of the run; a time with an offset only at that offset.
-- Every form stands once, in `_FORMS`, the longer ones first. Pure: text in, the same text with marks out.
+- A value counts when it falls within the run, five seconds around it, in UTC or in the run's local
+  time; a value to the minute when that minute touches the run; a bare date when it is a day of the
+  run; a time with an offset only at that offset.
+- Every form stands once, in `_FORMS`, the longer ones first. Pure: text in, the same text with
+  marks out.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ _UNIT = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> parts 
 
 
 class Span(msgspec.Struct, frozen=True, dict=True):
-    """When a run went on (epoch seconds), and where: `zone` is an IANA name, or "" with the `offset` of local time in seconds."""
+    """When a run went on (epoch seconds), and where: `zone` is an IANA name, or "" with the
+    `offset` of local time in seconds.
+    """
 
     began: float
     ended: float
@@ -54,7 +59,9 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     offset: int = 0
 
     def masked(self, text: str) -> tuple[str, list[str]]:
-        """Return `text` with a mark for each value that tells the time of this run, and these values in order."""
+        """Return `text` with a mark for each value that tells the time of this run, and these
+        values in order.
+        """
         found: list[str] = []
 
         def mark(match: re.Match[str]) -> str:
@@ -76,7 +83,9 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
     def _tells(self, match: re.Match[str]) -> bool:
         try:
-            return any(self._holds(moment, length) for moment, length in self._moments(match.groupdict()))
+            return any(
+                self._holds(moment, length) for moment, length in self._moments(match.groupdict())
+            )
         except (ValueError, OverflowError, OSError):
             return False
 
@@ -92,9 +101,17 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             return
         day, clock, length = _day(parts), *_clock(parts)
         for zone in self._zones(parts.get("offset") or ""):
-            days = [day] if day is not None else sorted({datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)})
+            days = (
+                [day]
+                if day is not None
+                else sorted(
+                    {datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)}
+                )
+            )
             for each in days:
-                start = datetime(each.year, each.month, each.day, tzinfo=zone) + timedelta(seconds=clock)
+                start = datetime(each.year, each.month, each.day, tzinfo=zone) + timedelta(
+                    seconds=clock
+                )
                 yield start.timestamp(), length
 
     def _zones(self, offset: str) -> list[tzinfo]:
@@ -107,7 +124,9 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
 
 def _day(parts: dict[str, str | None]) -> date | None:
-    """Return the day of a value, None of one that names no day. Raises ValueError for one that does not exist."""
+    """Return the day of a value, None of one that names no day. Raises ValueError for one that does
+    not exist.
+    """
     if text := parts.get("date"):
         return date.fromisoformat(text)
     if text := parts.get("compact"):
@@ -116,12 +135,16 @@ def _day(parts: dict[str, str | None]) -> date | None:
         year, month, day = map(int, text.split(", ")[:3])
         return date(year, month, day)
     if parts.get("year"):
-        return date(int(parts["year"] or 0), _MONTHS.index(parts["month"] or "") + 1, int(parts["day"] or 0))
+        return date(
+            int(parts["year"] or 0), _MONTHS.index(parts["month"] or "") + 1, int(parts["day"] or 0)
+        )
     return None
 
 
 def _clock(parts: dict[str, str | None]) -> tuple[float, float]:
-    """Return the seconds since midnight and how long the value is true: a second, a minute, or the whole day."""
+    """Return the seconds since midnight and how long the value is true: a second, a minute, or the
+    whole day.
+    """
     if text := parts.get("compact"):
         return _seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
     if text := parts.get("parts"):
@@ -145,7 +168,9 @@ def _seconds(*parts: str) -> float:
 
 
 def here() -> tuple[str, int]:
-    """Return the zone of this machine's clock: its IANA name ("": unknown) and its offset now in seconds."""
+    """Return the zone of this machine's clock: its IANA name ("": unknown) and its offset now in
+    seconds.
+    """
     return _named(), int(datetime.now().astimezone().utcoffset().total_seconds())  # type: ignore[union-attr]  # an aware time has one
 
 
@@ -154,7 +179,9 @@ def _named() -> str:
 
     asked = os.environ.get("TZ", "").lstrip(":")
     linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    return next((name for name in (asked, linked) if not asked or name == asked if is_zone(name)), "")
+    return next(
+        (name for name in (asked, linked) if not asked or name == asked if is_zone(name)), ""
+    )
 
 
 def is_zone(name: str) -> bool:

@@ -2,12 +2,15 @@
 
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
-Why plain JSON: reading records needs no Jupyter, and a broken notebook among a hundred must not stop the others.
+Why plain JSON: reading records needs no Jupyter, and a broken notebook among a hundred must not
+stop the others.
 
 Rules
-- Records count wherever they stand, in the notebook's metadata, in an output or where nbdime has put them; a run that stands in several
-  places counts once (the ids of imported runs are somebody else's, so equal ids alone do not make a run the same).
-- Order: files by name, cells as in the notebook, runs by their start. Cells that are gone come after the others.
+- Records count wherever they stand, in the notebook's metadata, in an output or where nbdime has
+  put them; a run that stands in several places counts once (the ids of imported runs are somebody
+  else's, so equal ids alone do not make a run the same).
+- Order: files by name, cells as in the notebook, runs by their start. Cells that are gone come
+  after the others.
 - Nothing about a file raises: what could not be read is in `problems`, as `path: reason`.
 """
 
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 
 ENDING = ".ipynb"
 HIDDEN = (".ipynb_checkpoints",)
-NBDIME = "nbdime-conflicts"  # in the metadata of a notebook: the changes of both sides that nbdime could not merge
+# in the metadata of a notebook: the changes of both sides that nbdime could not merge
+NBDIME = "nbdime-conflicts"
 MARKER = "<<<<<<<"
 CONFLICT = (
     "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
@@ -58,7 +62,11 @@ class Runs(Sequence[Run]):
     @overload
     def __getitem__(self, index: slice) -> Runs: ...
     def __getitem__(self, index: int | slice) -> Run | Runs:
-        return Runs(self._runs[index], self.problems) if isinstance(index, slice) else self._runs[index]
+        return (
+            Runs(self._runs[index], self.problems)
+            if isinstance(index, slice)
+            else self._runs[index]
+        )
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -69,7 +77,9 @@ class Runs(Sequence[Run]):
         return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
 
     def to_frame(self, columns: Any = None) -> EventFrame:
-        """Return one frame of all runs, with their cells and notebooks; by default one row per event. See `agent_nb.frame`."""
+        """Return one frame of all runs, with their cells and notebooks; by default one row per
+        event. See `agent_nb.frame`.
+        """
         from .frame import to_frame
 
         events = [event for run in self._runs for event in run.log]
@@ -78,7 +88,9 @@ class Runs(Sequence[Run]):
 
 
 def runs(path: str | os.PathLike[str]) -> Runs:
-    """Return every recorded run of `path`: a notebook, a folder (with all below it) or a glob (`**` for folders)."""
+    """Return every recorded run of `path`: a notebook, a folder (with all below it) or a glob (`**`
+    for folders).
+    """
     found: list[Run] = []
     problems: list[str] = []
     seen: set[tuple[str, str]] = set()
@@ -115,7 +127,9 @@ def notebooks(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def records(notebook: Mapping[str, Any]) -> list[Found]:
-    """Return the records of a notebook's JSON, in the order of its cells, each cell's oldest first, equal ones of a cell once."""
+    """Return the records of a notebook's JSON, in the order of its cells, each cell's oldest first,
+    equal ones of a cell once.
+    """
     cells = [c for c in _list(notebook.get("cells")) if isinstance(c, dict)]
     found: dict[str, list[Mapping[str, Any]]] = {str(c.get("id", "")): [] for c in cells}
     for cell, record in (*_lifted(notebook), *_in_outputs(cells), *unmerged(notebook)):
@@ -133,23 +147,36 @@ def _lifted(notebook: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
                 yield str(cell), attach(record, payloads)
 
 
-def unmerged(notebook: Mapping[str, Any], *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """Return cell and record of what nbdime has kept aside, because both sides of a merge had a new run of one cell; `take` it out."""
+def unmerged(
+    notebook: Mapping[str, Any], *, take: bool = False
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return cell and record of what nbdime has kept aside, because both sides of a merge had a new
+    run of one cell; `take` it out.
+    """
     metadata = _dict(notebook.get("metadata"))
     aside = _dict(metadata.get(NBDIME))
-    ours = [entry for side in aside.values() for entry in _list(side) if _dict(entry).get("key") == KEY]
+    ours = [
+        entry for side in aside.values() for entry in _list(side) if _dict(entry).get("key") == KEY
+    ]
     if take and ours:
-        left = {side: [e for e in _list(entries) if e not in ours] for side, entries in aside.items()}
+        left = {
+            side: [e for e in _list(entries) if e not in ours] for side, entries in aside.items()
+        }
         metadata.pop(NBDIME)
         metadata |= {NBDIME: left} if any(left.values()) else {}
     found = [(path, value) for entry in ours for path, value in _added(entry)]
-    payloads = {**_dict(_dict(metadata.get(KEY)).get("payloads")), **{p[2]: value for p, value in found if p[1] == "payloads"}}
+    payloads = {
+        **_dict(_dict(metadata.get(KEY)).get("payloads")),
+        **{p[2]: value for p, value in found if p[1] == "payloads"},
+    }
     listed = [(p[2], value) for p, value in found if p[1] == "runs"]
     return [(cell, attach(record, payloads)) for cell, record in listed if isinstance(record, dict)]
 
 
 def _added(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield what a change in nbdime's form adds to the runs of a cell, or to the payloads, with its path."""
+    """Yield what a change in nbdime's form adds to the runs of a cell, or to the payloads, with its
+    path.
+    """
     described = isinstance(change, dict) and isinstance(change.get("op"), str)
     if described and isinstance(change.get("key"), str):
         path = (*path, change["key"])
@@ -174,7 +201,9 @@ def _in_outputs(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mappi
 
 
 def marked(text: str, path: str | os.PathLike[str]) -> str:
-    """Return what is wrong with a file in which git has left a merge conflict, and what to do ("": it has left none)."""
+    """Return what is wrong with a file in which git has left a merge conflict, and what to do ("":
+    it has left none).
+    """
     line = next((n for n, said in enumerate(text.splitlines(), 1) if said.startswith(MARKER)), 0)
     return CONFLICT.format(path=path, name=Path(path).name, line=line) if line else ""
 

@@ -1,11 +1,14 @@
-"""The difference of two runs, in words: aligned by turn and call, with what no one means by "different" left out.
+"""The difference of two runs, in words: aligned by turn and call, with what no one means by
+"different" left out.
 
-Why: comparing recordings byte by byte finds every id and millisecond; what one wants to know is what the model did otherwise.
+Why: comparing recordings byte by byte finds every id and millisecond; what one wants to know is
+what the model did otherwise.
 
 Rules
-- Ids, times, token counts, the cutting into deltas and white space at line ends do not count; texts are compared in normal form
-  (`normal`), arguments and results as values.
-- Turns are aligned in order; inside a turn, what has the same kind and name. What has no partner was added or removed.
+- Ids, times, token counts, the cutting into deltas and white space at line ends do not count; texts
+  are compared in normal form (`normal`), arguments and results as values.
+- Turns are aligned in order; inside a turn, what has the same kind and name. What has no partner
+  was added or removed.
 - Both sides are escaped for a terminal: control characters become visible.
 """
 
@@ -26,14 +29,17 @@ from .run import Run
 
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
-UNSAID = ("hash", "inputs", "source", "asked", "turns", "place", "behind")  # settings that are digests, or say where a run went on
+# settings that are digests, or say where a run went on
+UNSAID = ("hash", "inputs", "source", "asked", "turns", "place", "behind")
 _CONTEXT = 2  # lines around a change
 _LINES = 40  # of one change
 _COLUMNS = 160
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One thing that happened, as it is compared: `head` says what it is (kind and name), `body` what it says."""
+    """One thing that happened, as it is compared: `head` says what it is (kind and name), `body`
+    what it says.
+    """
 
     turn: int
     kind: str
@@ -68,7 +74,9 @@ class Diff:
     def __str__(self) -> str:
         if not self.changes:
             return f"{self.a} and {self.b}: the same"
-        return "\n".join([f"{self.a} → {self.b}: {_counted(len(self.changes))}", *_report(self.changes)])
+        return "\n".join(
+            [f"{self.a} → {self.b}: {_counted(len(self.changes))}", *_report(self.changes)]
+        )
 
     def __repr__(self) -> str:
         return f"<Diff {self.a} → {self.b}: {_counted(len(self.changes))}>"
@@ -79,12 +87,18 @@ def diff(a: Run | Sequence[Event], b: Run | Sequence[Event]) -> Diff:
     left, right = _events(a), _events(b)
     mine, yours = items(left), items(right)
     turns = sorted({i.turn for i in (*mine, *yours)})
-    changes = [c for turn in turns for c in _turn([i for i in mine if i.turn == turn], [i for i in yours if i.turn == turn])]
+    changes = [
+        c
+        for turn in turns
+        for c in _turn([i for i in mine if i.turn == turn], [i for i in yours if i.turn == turn])
+    ]
     return Diff(_name(a, left), _name(b, right), changes)
 
 
 def items(log: Iterable[Event]) -> list[Item]:
-    """Return what of a run is compared, in order; the tools' results stand in the order of their calls."""
+    """Return what of a run is compared, in order; the tools' results stand in the order of their
+    calls.
+    """
     names: dict[str, str] = {}
     found: list[Item] = []
     for event in log:
@@ -99,11 +113,15 @@ def items(log: Iterable[Event]) -> list[Item]:
 
 def _start(event: e.RunStart, _: dict[str, str]) -> tuple[str, str]:
     settings = {k: v for k, v in event.settings.items() if k not in UNSAID}
-    return "settings", _pretty({"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings})
+    return "settings", _pretty(
+        {"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings}
+    )
 
 
 def _text(event: e.User | e.Think | e.Respond, _: dict[str, str]) -> tuple[str, str]:
-    return {"user": "prompt", "think": "thought", "respond": "answer"}[event.type], event.content.strip()
+    return {"user": "prompt", "think": "thought", "respond": "answer"}[
+        event.type
+    ], event.content.strip()
 
 
 def _call(event: e.Call, _: dict[str, str]) -> tuple[str, str]:
@@ -111,12 +129,21 @@ def _call(event: e.Call, _: dict[str, str]) -> tuple[str, str]:
 
 
 def _approval(event: e.Approval, names: dict[str, str]) -> tuple[str, str] | None:
-    return (f"decision {names.get(event.call_id, '?')}", event.decision) if event.stage == "decided" else None
+    return (
+        (f"decision {names.get(event.call_id, '?')}", event.decision)
+        if event.stage == "decided"
+        else None
+    )
 
 
 def _result(event: e.Result, _: dict[str, str]) -> tuple[str, str]:
-    content = content_text(event.content) if isinstance(event.content, str) else _pretty(event.content)
-    return f"result {event.name}", content if event.status == "ok" else f"[{event.status}] {content}"
+    content = (
+        content_text(event.content) if isinstance(event.content, str) else _pretty(event.content)
+    )
+    return (
+        f"result {event.name}",
+        content if event.status == "ok" else f"[{event.status}] {content}",
+    )
 
 
 def _error(event: e.Error, _: dict[str, str]) -> tuple[str, str] | None:
@@ -132,21 +159,35 @@ def _end(event: e.End, _: dict[str, str]) -> tuple[str, str] | None:
 
 
 _ITEMS: dict[type[Event], Callable[[Any, dict[str, str]], tuple[str, str] | None]] = {
-    e.RunStart: _start, e.User: _text, e.Think: _text, e.Respond: _text, e.Call: _call, e.Approval: _approval, e.Result: _result,
-    e.Error: _error, e.Interrupt: _interrupt, e.End: _end,
-}  # fmt: skip
+    e.RunStart: _start,
+    e.User: _text,
+    e.Think: _text,
+    e.Respond: _text,
+    e.Call: _call,
+    e.Approval: _approval,
+    e.Result: _result,
+    e.Error: _error,
+    e.Interrupt: _interrupt,
+    e.End: _end,
+}
 
 
 def _turn(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
-    """Align the items of one turn by what they are; of equal ones those that say the same come together first."""
-    exact = difflib.SequenceMatcher(None, [_key(i) for i in mine], [_key(i) for i in yours], autojunk=False)
+    """Align the items of one turn by what they are; of equal ones those that say the same come
+    together first.
+    """
+    exact = difflib.SequenceMatcher(
+        None, [_key(i) for i in mine], [_key(i) for i in yours], autojunk=False
+    )
     for tag, i1, i2, j1, j2 in exact.get_opcodes():
         if tag != "equal":
             yield from _paired(mine[i1:i2], yours[j1:j2])
 
 
 def _paired(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
-    heads = difflib.SequenceMatcher(None, [i.head for i in mine], [i.head for i in yours], autojunk=False)
+    heads = difflib.SequenceMatcher(
+        None, [i.head for i in mine], [i.head for i in yours], autojunk=False
+    )
     for tag, i1, i2, j1, j2 in heads.get_opcodes():
         if tag == "equal":
             for a, b in zip(mine[i1:i2], yours[j1:j2], strict=True):
@@ -180,7 +221,9 @@ def _lines(change: Change) -> Iterator[str]:
     elif change.what == "removed":
         yield from (f"- {line}" for line in change.before.splitlines())
     else:
-        found = difflib.unified_diff(change.before.splitlines(), change.after.splitlines(), lineterm="", n=_CONTEXT)
+        found = difflib.unified_diff(
+            change.before.splitlines(), change.after.splitlines(), lineterm="", n=_CONTEXT
+        )
         for line in list(found)[2:]:
             yield "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
 

@@ -1,15 +1,20 @@
 """From stored events to the messages that a model reads (seed 000, "Storage → Messages").
 
-Why a fold of its own: what is stored has no markers, no roles and no batches; every dialect and provider gets them synthesised here
-in the same chronological order, so that a conversation can go on with another model or dialect.
+Why a fold of its own: what is stored has no markers, no roles and no batches; every dialect and
+provider gets them synthesised here in the same chronological order, so that a conversation can go
+on with another model or dialect.
 
 Rules
 - Pure functions: events in, messages out.
-- A step of the assistant is written in the order it happened; calls of one batch are written as one batch, results follow in call order.
-- The blocks of one text are one text (see `text`); in a text dialect the thoughts in the middle of it stand before it.
-- An error that was fed back (malformed batch, forged results) is written as the assistant's raw text and an error result.
+- A step of the assistant is written in the order it happened; calls of one batch are written as one
+  batch, results follow in call order.
+- The blocks of one text are one text (see `text`); in a text dialect the thoughts in the middle of
+  it stand before it.
+- An error that was fed back (malformed batch, forged results) is written as the assistant's raw
+  text and an error result.
 - What a tool printed is read beside its result.
-- Opaque blocks go back only to the provider they came from; runs before the window are left out and counted.
+- Opaque blocks go back only to the provider they came from; runs before the window are left out and
+  counted.
 """
 
 from __future__ import annotations
@@ -22,7 +27,17 @@ import msgspec
 from . import events
 from .dialects.base import Dialect
 from .events import RESEND, Event
-from .messages import Block, CallBlock, ImageBlock, Message, OpaqueBlock, ResultBlock, TextBlock, ThoughtBlock, text_message
+from .messages import (
+    Block,
+    CallBlock,
+    ImageBlock,
+    Message,
+    OpaqueBlock,
+    ResultBlock,
+    TextBlock,
+    ThoughtBlock,
+    text_message,
+)
 from .text import Texts
 
 FED_BACK = ("malformed_execute", "forged_results", "call_without_execute")
@@ -31,7 +46,9 @@ IMAGE_TOKENS = 1000
 
 
 def messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]:
-    """Return the conversation of `runs` (each the events of one run, oldest first) as messages of `dialect`."""
+    """Return the conversation of `runs` (each the events of one run, oldest first) as messages of
+    `dialect`.
+    """
     writer = _Writer(dialect)
     for run in runs:
         for event in run:
@@ -62,7 +79,9 @@ class _Writer:
 
     def user(self, event: events.User) -> None:
         self.flush()
-        images = [ImageBlock(a["media_type"], a["data"]) for a in event.attachments if a.get("data")]
+        images = [
+            ImageBlock(a["media_type"], a["data"]) for a in event.attachments if a.get("data")
+        ]
         self._put(Message("user", (*images, TextBlock(event.content))))
 
     def think(self, event: events.Think) -> None:
@@ -75,11 +94,19 @@ class _Writer:
         if how == "begin":
             self._begin = len(self._step)
         said = self._step[self._begin :]
-        if how == "go_on" and self._dialect.native:  # a provider wants its thoughts back where they stood
-            said, text = (said[:-1], said[-1].text + text) if isinstance(said[-1], TextBlock) else (said, text)
+        # a provider wants its thoughts back where they stood
+        if how == "go_on" and self._dialect.native:
+            said, text = (
+                (said[:-1], said[-1].text + text)
+                if isinstance(said[-1], TextBlock)
+                else (said, text)
+            )
         else:
             before = "".join(b.text for b in said if isinstance(b, TextBlock))
-            said, text = [b for b in said if not isinstance(b, TextBlock)], before + text if how == "go_on" else text
+            said, text = (
+                [b for b in said if not isinstance(b, TextBlock)],
+                before + text if how == "go_on" else text,
+            )
         self._step[self._begin :] = [*said, TextBlock(text)]
 
     def call(self, event: events.Call) -> None:
@@ -91,7 +118,9 @@ class _Writer:
         content, printed = content_text(event.content), printed_by(event)
         if printed and self._dialect.native:
             content, printed = f"{content}\n\nPrinted:\n{printed}", ""
-        self._results.append(ResultBlock(event.call_id, event.name, content, event.status != "ok", value, printed))
+        self._results.append(
+            ResultBlock(event.call_id, event.name, content, event.status != "ok", value, printed)
+        )
 
     def error(self, event: events.Error) -> None:
         if event.code not in FED_BACK:
@@ -139,14 +168,18 @@ class _Writer:
         if not self._dialect.native:
             return self._dialect.results(self._results)
         order = {call_id: i for i, call_id in enumerate(self._pending)}
-        known = sorted((r for r in self._results if r.call_id in order), key=lambda r: order[r.call_id])
+        known = sorted(
+            (r for r in self._results if r.call_id in order), key=lambda r: order[r.call_id]
+        )
         loose = [r for r in self._results if r.call_id not in order]
         if known:
             return Message("tool", tuple(known))
         return text_message("user", "\n".join(f"Error ({r.name}): {r.content}" for r in loose))
 
     def _put(self, message: Message) -> None:
-        """Add a message; neighbours of one role become one, because some providers demand that roles alternate."""
+        """Add a message; neighbours of one role become one, because some providers demand that
+        roles alternate.
+        """
         last = self.messages[-1] if self.messages else None
         if last is not None and last.role == message.role and message.role in ("user", "assistant"):
             glue = (TextBlock("\n\n"),) if last.text and message.text else ()
@@ -168,7 +201,11 @@ _WRITE: dict[type[Event], Callable[..., None]] = {
 
 def content_text(content: object) -> str:
     """Return a result's content as the text that a model reads."""
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+    return (
+        content
+        if isinstance(content, str)
+        else json.dumps(content, ensure_ascii=False, default=str)
+    )
 
 
 def printed_by(event: events.Result) -> str:
@@ -203,8 +240,12 @@ class Window(msgspec.Struct, frozen=True):
         return f"{n} earlier turn{'s' if n != 1 else ''} left out (context window)" if n else ""
 
 
-def window(dialect: Dialect, history: Sequence[Sequence[Event]], current: Sequence[Event], budget: int) -> Window:
-    """Keep the newest runs of `history` that fit into `budget` tokens beside `current`; a budget of 0 keeps all."""
+def window(
+    dialect: Dialect, history: Sequence[Sequence[Event]], current: Sequence[Event], budget: int
+) -> Window:
+    """Keep the newest runs of `history` that fit into `budget` tokens beside `current`; a budget of
+    0 keeps all.
+    """
     if budget <= 0:
         return Window(tuple(history))
     room = budget - estimate_tokens(messages(dialect, [current]))

@@ -1,12 +1,15 @@
-"""Runs in any format: read them (`decode`), write them (`encode`), translate a stream in constant memory (`convert`).
+"""Runs in any format: read them (`decode`), write them (`encode`), translate a stream in constant
+memory (`convert`).
 
-A format is named as the codec, `loom`, or with a form of it, `loom:export`; where none is named it is detected.
+A format is named as the codec, `loom`, or with a form of it, `loom:export`; where none is named it
+is detected.
 
 Rules
-- `decode` and `convert` read bytes in chunks and hold what is open, never what is past; `decode` returns stored events only (a block's
-  deltas are in its `chunks`).
+- `decode` and `convert` read bytes in chunks and hold what is open, never what is past; `decode`
+  returns stored events only (a block's deltas are in its `chunks`).
 - What was lost on the way is counted in `Losses`, and with `strict` it is a WireError.
-- A run that is translated into another format ends properly, also when its source broke off (see codecs/settle).
+- A run that is translated into another format ends properly, also when its source broke off (see
+  codecs/settle).
 """
 
 from __future__ import annotations
@@ -36,25 +39,35 @@ Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]
 _TEXT_STARTS = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
 
-def decode(source: Source, codec: str | None = None, *, strict: bool = False, losses: Losses | None = None) -> list[Event]:
-    """Return the events of a run, or of several, that is written in the format `codec` (None: detected).
+def decode(
+    source: Source, codec: str | None = None, *, strict: bool = False, losses: Losses | None = None
+) -> list[Event]:
+    """Return the events of a run, or of several, that is written in the format `codec` (None:
+    detected).
 
-    `source`: a path, text or bytes (a `str` that begins like JSON or SSE is text, any other is a path), an open file, or an iterable
-    of chunks, lines or decoded objects. `losses` is filled with what could not be read. Raises UsageError on an unknown codec, a
-    missing file or a format that is not clear, WireError with `strict`.
+    `source`: a path, text or bytes (a `str` that begins like JSON or SSE is text, any other is a
+    path), an open file, or an iterable of chunks, lines or decoded objects. `losses` is filled with
+    what could not be read. Raises UsageError on an unknown codec, a missing file or a format that
+    is not clear, WireError with `strict`.
     """
     chunks = _whole(_chunks(source))
     reader, chunks = _codec(codec, chunks)
     decoder = reader.decoder(strict=strict)
     numberer = Numberer()
-    events = [e for event in _events(decoder, chunks) if (e := numberer.feed(event)).type != "delta"]
+    events = [
+        e for event in _events(decoder, chunks) if (e := numberer.feed(event)).type != "delta"
+    ]
     if losses is not None:
         losses.update(decoder.losses)
     return events
 
 
-def logs(source: Source, codec: str | None = None, *, losses: Losses | None = None) -> list[EventLog]:
-    """Return one log for each run in `source`, in order of appearance; a run that broke off is ended. Parameters as of `decode`."""
+def logs(
+    source: Source, codec: str | None = None, *, losses: Losses | None = None
+) -> list[EventLog]:
+    """Return one log for each run in `source`, in order of appearance; a run that broke off is
+    ended. Parameters as of `decode`.
+    """
     chunks = _whole(_chunks(source))
     reader, chunks = _codec(codec, chunks)
     decoder, settler = reader.decoder(), Settler(reader.name, interleaves=reader.interleaves)
@@ -70,13 +83,20 @@ def logs(source: Source, codec: str | None = None, *, losses: Losses | None = No
 
 
 def encode(
-    events: Iterable[Event], codec: str, *, strict: bool = False, framing: Framing | None = None, conversation: str = "",
+    events: Iterable[Event],
+    codec: str,
+    *,
+    strict: bool = False,
+    framing: Framing | None = None,
+    conversation: str = "",
     losses: Losses | None = None,
-) -> list[str]:  # fmt: skip
-    """Write events in the format `codec`: one text per JSON line (without newline) or SSE frame (with its blank line).
+) -> list[str]:
+    """Write events in the format `codec`: one text per JSON line (without newline) or SSE frame
+    (with its blank line).
 
-    `framing`: `ndjson` or `sse`, by default the format's own; `conversation`: the id of the session where the format has one. Raises
-    UsageError on an unknown codec, WireError with `strict` when something has no place in the format.
+    `framing`: `ndjson` or `sse`, by default the format's own; `conversation`: the id of the session
+    where the format has one. Raises UsageError on an unknown codec, WireError with `strict` when
+    something has no place in the format.
     """
     target, form = named(codec)
     encoder = target.encoder(strict=strict, framing=framing, form=form, conversation=conversation)
@@ -88,7 +108,9 @@ def encode(
 
 
 class Report(msgspec.Struct):
-    """What a conversion did: events read, texts written, and what was lost in reading and in writing."""
+    """What a conversion did: events read, texts written, and what was lost in reading and in
+    writing.
+    """
 
     source: str
     target: str
@@ -98,14 +120,28 @@ class Report(msgspec.Struct):
     written: Losses = msgspec.field(default_factory=Losses)
 
     def __str__(self) -> str:
-        lost = "".join(f"\n{name}:\n{losses}" for name, losses in (("not read", self.read), ("not written", self.written)) if losses)
+        lost = "".join(
+            f"\n{name}:\n{losses}"
+            for name, losses in (("not read", self.read), ("not written", self.written))
+            if losses
+        )
         return f"{self.source} -> {self.target}: {self.events} event{'' if self.events == 1 else 's'}, {self.texts} written{lost}"
 
 
-def convert(reader: Source, writer: IO[str], from_: str | None, to: str, *, strict: bool = False, framing: Framing | None = None) -> Report:
-    """Translate a stream as it comes, in constant memory. `reader` as the source of `decode`, `from_` None: detected.
+def convert(
+    reader: Source,
+    writer: IO[str],
+    from_: str | None,
+    to: str,
+    *,
+    strict: bool = False,
+    framing: Framing | None = None,
+) -> Report:
+    """Translate a stream as it comes, in constant memory. `reader` as the source of `decode`,
+    `from_` None: detected.
 
-    Raises UsageError on unknown formats, WireError with `strict`; what was written until then stays written.
+    Raises UsageError on unknown formats, WireError with `strict`; what was written until then stays
+    written.
     """
     source, chunks = _codec(from_, _flushing(_chunks(reader), writer))
     target, form = named(to)
@@ -124,8 +160,17 @@ def convert(reader: Source, writer: IO[str], from_: str | None, to: str, *, stri
     return report
 
 
-def command(source: str, target: str, from_: str | None, to: str, *, strict: bool = False, framing: Framing | None = None) -> Report:
-    """Translate the file `source` into the file `target` (`-`: stdin, stdout); what `jupyter agent-nb convert` does.
+def command(
+    source: str,
+    target: str,
+    from_: str | None,
+    to: str,
+    *,
+    strict: bool = False,
+    framing: Framing | None = None,
+) -> Report:
+    """Translate the file `source` into the file `target` (`-`: stdin, stdout); what `jupyter
+    agent-nb convert` does.
 
     Raises UsageError when a file cannot be opened, else as `convert`.
     """
@@ -158,7 +203,9 @@ def _write(texts: Iterable[str], encoder: Encoder, writer: IO[str], report: Repo
         report.texts += 1
 
 
-def _events(decoder: Decoder, chunks: Iterable[Any], clock: Callable[[], float] | None = None) -> Iterator[Event]:
+def _events(
+    decoder: Decoder, chunks: Iterable[Any], clock: Callable[[], float] | None = None
+) -> Iterator[Event]:
     """Yield the events of a stream; with a `clock` as it comes, else those of a whole one."""
     for chunk in chunks:
         yield from decoder.read(chunk) if isinstance(chunk, Mapping) else decoder.feed(chunk)
@@ -176,7 +223,11 @@ def _codec(name: str | None, chunks: Iterator[Any]) -> tuple[Codec, Iterator[Any
     for chunk in chunks:
         head.append(chunk)
         text += _as_bytes(chunk)
-        if len(text) >= HEAD or text.count(b"\n") >= LINES or (b"\n" in text and scores(text)[0][0] >= SURE):
+        if (
+            len(text) >= HEAD
+            or text.count(b"\n") >= LINES
+            or (b"\n" in text and scores(text)[0][0] >= SURE)
+        ):
             break
     return detect(text), _chain(head, chunks)
 
@@ -196,7 +247,9 @@ def _chunks(source: Source) -> Iterator[Any]:
     """Yield the chunks of a source."""
     if isinstance(source, bytes | bytearray | memoryview):
         yield bytes(source)
-    elif isinstance(source, str) and (not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT_STARTS)):
+    elif isinstance(source, str) and (
+        not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT_STARTS)
+    ):
         yield source
     elif isinstance(source, str | os.PathLike):
         yield from _file(Path(source))
@@ -218,18 +271,24 @@ def _file(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from _read(file)
     except OSError as fault:
-        raise UsageError(f"{path}: {fault.strerror or fault}. A text to decode begins with {{ or data:.") from fault
+        raise UsageError(
+            f"{path}: {fault.strerror or fault}. A text to decode begins with {{ or data:."
+        ) from fault
 
 
 def _read(file: Any) -> Iterator[Any]:
-    """Yield what there is as soon as it is there (`read1` where the file has it), so that a pipe is translated live."""
+    """Yield what there is as soon as it is there (`read1` where the file has it), so that a pipe is
+    translated live.
+    """
     read = getattr(file, "read1", None) or file.read
     while chunk := read(CHUNK):
         yield chunk
 
 
 def _lines(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield the chunks of an iterable; whole JSON lines get the newline that they were stripped of."""
+    """Yield the chunks of an iterable; whole JSON lines get the newline that they were
+    stripped of.
+    """
     fresh = True
     for item in items:
         if isinstance(item, Mapping):
@@ -251,10 +310,17 @@ def _is_json(data: bytes) -> bool:
 
 
 def _whole(chunks: Iterator[Any]) -> Iterator[Any]:
-    """Yield the chunks; one that is a single JSON value over several lines (an example out of a document) as one line."""
+    """Yield the chunks; one that is a single JSON value over several lines (an example out of a
+    document) as one line.
+    """
     for chunk in chunks:
         data = chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk
-        if isinstance(data, bytes) and data.lstrip()[:1] == b"{" and b"\n" in data.strip() and _is_json(data):
+        if (
+            isinstance(data, bytes)
+            and data.lstrip()[:1] == b"{"
+            and b"\n" in data.strip()
+            and _is_json(data)
+        ):
             yield b" ".join(data.split(b"\n")) + b"\n"
         else:
             yield chunk

@@ -1,10 +1,12 @@
-"""The size limit of a record: what is taken away from a run that is too large, and the mark that says so.
+"""The size limit of a record: what is taken away from a run that is too large, and the mark that
+says so.
 
 Rules
-- The words of the user and the model, the calls and the ends go last; tool output, displays and payloads of progress go first,
-  within each kind the largest first.
+- The words of the user and the model, the calls and the ends go last; tool output, displays and
+  payloads of progress go first, within each kind the largest first.
 - What was cut is visible in place ("[… cut from the record …]") and listed in the record's `cut`.
-- Works on packed events in place; a record with cuts is still a valid one, its calls of cut arguments are never run again.
+- Works on packed events in place; a record with cuts is still a valid one, its calls of cut
+  arguments are never run again.
 """
 
 from __future__ import annotations
@@ -21,17 +23,47 @@ HEAD = 1000  # characters that are kept of a cut text
 SMALL = 2 * HEAD
 # what is cut first comes first: (event type, field)
 ORDER = (
-    ("progress", "data"), ("progress", "text"), ("result", "display"), ("extension", "payload"), ("state", "payload"),
-    ("node", "data"), ("result", "content"), ("user", "attachments"), ("think", "opaque"), ("error", "raw"),
-    ("think", "content"), ("call", "raw_args"), ("call", "args"), ("approval", "args"), ("respond", "content"), ("user", "content"),
-)  # fmt: skip
-_OBJECTS = frozenset({("result", "display"), ("node", "data"), ("call", "args"), ("approval", "args")})
+    ("progress", "data"),
+    ("progress", "text"),
+    ("result", "display"),
+    ("extension", "payload"),
+    ("state", "payload"),
+    ("node", "data"),
+    ("result", "content"),
+    ("user", "attachments"),
+    ("think", "opaque"),
+    ("error", "raw"),
+    ("think", "content"),
+    ("call", "raw_args"),
+    ("call", "args"),
+    ("approval", "args"),
+    ("respond", "content"),
+    ("user", "content"),
+)
+_OBJECTS = frozenset(
+    {("result", "display"), ("node", "data"), ("call", "args"), ("approval", "args")}
+)
 _LISTS = frozenset({("user", "attachments")})
-DROPPED = ("progress", "metric", "node", "state", "extension", "started", "approval", "think", "error", "execute", "result", "call")
+DROPPED = (
+    "progress",
+    "metric",
+    "node",
+    "state",
+    "extension",
+    "started",
+    "approval",
+    "think",
+    "error",
+    "execute",
+    "result",
+    "call",
+)
 
 
 class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One thing that was taken away: a `field` of the event `seq` (`bytes` of its JSON), or `events` whole events of type `kind`."""
+    """One thing that was taken away: a `field` of the event `seq` (`bytes` of its JSON), or
+    `events` whole events of type `kind`.
+    """
 
     kind: str
     seq: int = 0
@@ -46,7 +78,9 @@ def size(value: Any) -> int:
 
 
 def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:
-    """Cut packed events in place until they and their payloads take at most about `cap` bytes; return what was cut."""
+    """Cut packed events in place until they and their payloads take at most about `cap` bytes;
+    return what was cut.
+    """
     weights = {key: size(value) for key, value in payloads.items()}
     excess = size(packed) + sum(weights[k] for k in _used(packed, payloads)) - cap
     marked: list[tuple[dict[str, Any], str, int]] = []
@@ -57,7 +91,11 @@ def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) ->
                 marked.append((obj, field, weight))
     dropped = list(_drop(packed, excess))
     seqs = {id(obj): place for place, obj in enumerate(packed, 1)}
-    cuts = [Cut(kind=o["type"], seq=seqs[id(o)], field=field, bytes=weight) for o, field, weight in marked if id(o) in seqs]
+    cuts = [
+        Cut(kind=o["type"], seq=seqs[id(o)], field=field, bytes=weight)
+        for o, field, weight in marked
+        if id(o) in seqs
+    ]
     return sorted(cuts, key=lambda c: (c.seq, c.field)) + dropped
 
 
@@ -66,7 +104,9 @@ def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
     return used | {k for key in used if key in payloads for k in references(payloads[key])}
 
 
-def _candidates(packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]) -> list[tuple[int, dict[str, Any]]]:
+def _candidates(
+    packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
+) -> list[tuple[int, dict[str, Any]]]:
     """Return (weight in bytes, event) of the large values of a field, the heaviest first."""
     found = []
     for obj in packed:
@@ -77,7 +117,9 @@ def _candidates(packed: list[dict[str, Any]], kind: str, field: str, weights: di
     return sorted(found, key=lambda pair: -pair[0])
 
 
-def _replace(obj: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]) -> int:
+def _replace(
+    obj: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
+) -> int:
     """Put a mark in the place of a value; return the bytes that now stand there."""
     value = obj[field]
     if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):

@@ -1,17 +1,21 @@
 """Every error the package raises, as one hierarchy.
 
 Two fault lines: what the user can mend (`UsageError`) and what came wrong from outside
-(`WireError`, `ModelError`, `ToolError`, `RunFailed`). `Cancelled` is neither: somebody asked to stop.
-`AgentStopped` ends the notebook cell whose run a person stopped; no `except Exception` may keep that cell going.
+(`WireError`, `ModelError`, `ToolError`, `RunFailed`). `Cancelled` is neither: somebody asked to
+stop. `AgentStopped` ends the notebook cell whose run a person stopped; no `except Exception` may
+keep that cell going.
 
     AgentError
-    ├── UsageError          a wrong option, name, value or missing extra; the message says what to do
+    ├── UsageError          a wrong option, name, value or missing extra; the message says what to
+                            do
     │   ├── MissingExtra    an optional package is not installed; carries the exact install line
     │   ├── PluginError     a plug-in of another package cannot be used; names the package
     │   ├── NotReplayed     a run has no record here; carries how it differs from the newest one
-    │   └── NotAllowed      a run needs what the notebook's folder offers and the user has not allowed; carries the offer
+    │   └── NotAllowed      a run needs what the notebook's folder offers and the user has not
+        allowed; carries the offer
     ├── WireError           bytes or text that break a protocol (position and raw text kept)
-    ├── ModelError          the provider refused, failed or broke off (status, retryable, retry_after)
+    ├── ModelError          the provider refused, failed or broke off (status, retryable,
+                            retry_after)
     ├── ToolError           a tool failed in a way the model should read
     ├── RunFailed           a run ended with status `error` (the run, with every event up to then)
     └── Cancelled           the run was stopped (reason: user, timeout or limit)
@@ -19,8 +23,8 @@ Two fault lines: what the user can mend (`UsageError`) and what came wrong from 
     KeyboardInterrupt, asyncio.CancelledError
     └── AgentStopped        a person stopped the run that a cell waited for (by, run)
 
-Rules: a message is one or two sentences, says what was wrong and then what to do, and never holds a secret.
-This file imports nothing of ours.
+Rules: a message is one or two sentences, says what was wrong and then what to do, and never holds a
+secret. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -54,7 +58,9 @@ class PluginError(UsageError):
 
 
 class NotReplayed(UsageError):  # noqa: N818  (it is what did not happen)
-    """There is no record of a run where only records are played; `differences` are lines that say how it differs from the newest one."""
+    """There is no record of a run where only records are played; `differences` are lines that say
+    how it differs from the newest one.
+    """
 
     def __init__(self, message: str, differences: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -62,7 +68,9 @@ class NotReplayed(UsageError):  # noqa: N818  (it is what did not happen)
 
 
 class NotAllowed(UsageError):  # noqa: N818  (as PermissionError, it is about the user's word)
-    """A run needs what the notebook's folder offers (`offer`, a `folder.trust.Offer`), and the user has not allowed it."""
+    """A run needs what the notebook's folder offers (`offer`, a `folder.trust.Offer`), and the user
+    has not allowed it.
+    """
 
     def __init__(self, message: str, offer: object) -> None:
         super().__init__(message)
@@ -81,10 +89,10 @@ class WireError(AgentError):
 class ModelError(AgentError):
     """The model's provider answered with a fault.
 
-    `status` is the HTTP status (0: none came), `retryable` whether the same request may succeed later,
-    `retry_after` the seconds the server asked to wait, `code` a stable word for the event log,
-    `context` the tokens that the model takes, where a request was too long and the server says it (else 0),
-    `brief` what happened in a few words (default: the first sentence of the message).
+    `status` is the HTTP status (0: none came), `retryable` whether the same request may succeed
+    later, `retry_after` the seconds the server asked to wait, `code` a stable word for the event
+    log, `context` the tokens that the model takes, where a request was too long and the server says
+    it (else 0), `brief` what happened in a few words (default: the first sentence of the message).
     """
 
     def __init__(
@@ -114,7 +122,9 @@ class ToolError(AgentError):
 
 
 class RunFailed(AgentError):  # noqa: N818  (it says what has failed)
-    """A run ended with status `error`. `run` is that run; None when the error was pickled: a run stays in its process."""
+    """A run ended with status `error`. `run` is that run; None when the error was pickled: a run
+    stays in its process.
+    """
 
     def __init__(self, message: str, run: Any = None) -> None:
         super().__init__(message)
@@ -134,12 +144,15 @@ class Cancelled(AgentError):  # noqa: N818  (a request that was honoured, not a 
 
 
 class AgentStopped(CancelledError, KeyboardInterrupt):  # noqa: N818  (as KeyboardInterrupt)
-    """A person stopped the run that a notebook cell waited for; raised when its cards, record and conversation are finished.
+    """A person stopped the run that a notebook cell waited for; raised when its cards, record and
+    conversation are finished.
 
-    `by` says how (`kernel interrupt`, `stop button`, …), `run` is the run, None when there was none.
+    `by` says how (`kernel interrupt`, `stop button`, …), `run` is the run, None when there was
+    none.
 
-    A KeyboardInterrupt, so that IPython fails the cell and what is queued behind it does not run. A CancelledError too, because asyncio
-    raises any other KeyboardInterrupt of a task in the event loop as well, and that ends a kernel.
+    A KeyboardInterrupt, so that IPython fails the cell and what is queued behind it does not run. A
+    CancelledError too, because asyncio raises any other KeyboardInterrupt of a task in the event
+    loop as well, and that ends a kernel.
     """
 
     def __init__(self, by: str = "kernel interrupt", run: Any = None) -> None:

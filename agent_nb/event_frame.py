@@ -1,12 +1,15 @@
 """The DataFrame of events: how it shows itself in a notebook, and how it travels into files.
 
-Why a class of its own: pandas writes `NaN` and `NaT` into every empty cell, notebooks wrap times and set texts flush right, and
-Parquet, Arrow and Excel refuse nested values, or take them for what they are not.
+Why a class of its own: pandas writes `NaN` and `NaT` into every empty cell, notebooks wrap times
+and set texts flush right, and Parquet, Arrow and Excel refuse nested values, or take them for what
+they are not.
 
 Rules
 - Only showing and writing differ from pandas; the values stay what they are.
-- Nested values become JSON text where a format cannot hold them; what is whole numbers is written as such.
-- A text is never a formula in a spreadsheet: what a model or a tool wrote is not run by who opens the file.
+- Nested values become JSON text where a format cannot hold them; what is whole numbers is written
+  as such.
+- A text is never a formula in a spreadsheet: what a model or a tool wrote is not run by who opens
+  the file.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ KINDS = {c.name: c.kind for listed in PRESETS.values() for c in listed}
 CELL = 32_767  # characters that a cell of a spreadsheet holds
 CUT = "…"
 FORMULA = ("=", "{=")  # how a text begins that the writers of spreadsheets take for a formula
-UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML cannot hold them
+# XML cannot hold them
+UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 SHOWN = "agent-nb-frame"
 NOWRAP = f".{SHOWN} td, .{SHOWN} th {{ white-space: nowrap; }}"
 LEFT = ".{0} td:nth-of-type({1}), .{0} thead th:nth-of-type({2}) {{ text-align: left; }}"
@@ -49,11 +53,15 @@ class EventFrame(pd.DataFrame):
         return EventFrame
 
     def portable(self) -> pd.DataFrame:
-        """Return a plain DataFrame in which nested values are JSON text and whole numbers nullable integers."""
+        """Return a plain DataFrame in which nested values are JSON text and whole numbers nullable
+        integers.
+        """
         plain = pd.DataFrame({name: self[name] for name in self.columns})
         for name in plain.columns:
             if plain[name].dtype == object and not _texts(name, plain[name]):
-                plain[name] = pd.Series([as_json(v) for v in plain[name]], index=plain.index, dtype=TEXT)
+                plain[name] = pd.Series(
+                    [as_json(v) for v in plain[name]], index=plain.index, dtype=TEXT
+                )
             elif _whole(name, plain[name]):
                 plain[name] = plain[name].astype("Int64")
         return plain
@@ -71,13 +79,17 @@ class EventFrame(pd.DataFrame):
         return self.portable().to_csv(path_or_buf, **options)
 
     def to_excel(self, excel_writer: Any, **options: Any) -> None:  # type: ignore[misc,unused-ignore]  # final in some stubs only
-        """Write a spreadsheet as pandas does: nested values as JSON text, times in UTC, texts as texts, cut where a cell is full."""
+        """Write a spreadsheet as pandas does: nested values as JSON text, times in UTC, texts as
+        texts, cut where a cell is full.
+        """
         plain = self.portable()
         for name in plain.columns:
             values = plain[name]
             if isinstance(values.dtype, pd.DatetimeTZDtype):
                 plain[name] = values.dt.tz_convert("UTC").dt.tz_localize(None)
-            elif not pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_timedelta64_dtype(values.dtype):
+            elif not pd.api.types.is_numeric_dtype(
+                values.dtype
+            ) and not pd.api.types.is_timedelta64_dtype(values.dtype):
                 plain[name] = values.astype(object).map(_cell, na_action="ignore")
         plain.to_excel(excel_writer, **options)
 
@@ -87,26 +99,49 @@ class EventFrame(pd.DataFrame):
     def _repr_html_(self) -> str | None:
         if not pd.get_option("display.notebook_repr_html") or not self.columns.is_unique:
             return super()._repr_html_()  # type: ignore[misc,no-any-return]  # the stubs leave it out
-        option = {name: pd.get_option(f"display.{name}") for name in ("max_rows", "min_rows", "max_columns", "show_dimensions")}
+        option = {
+            name: pd.get_option(f"display.{name}")
+            for name in ("max_rows", "min_rows", "max_columns", "show_dimensions")
+        }
         whole = not option["max_rows"] or len(self) <= option["max_rows"]
-        texts = self._texts() if len(self.columns) <= (option["max_columns"] or len(self.columns)) else []
-        name = "-".join(["agent-nb-left", *map(str, texts)])  # styles are not bounded to their table, so the class says which they are
+        texts = (
+            self._texts()
+            if len(self.columns) <= (option["max_columns"] or len(self.columns))
+            else []
+        )
+        # styles are not bounded to their table, so the class says which they are
+        name = "-".join(["agent-nb-left", *map(str, texts)])
         drawn = self._without_none().to_html(
-            na_rep="", classes=f"{SHOWN} {name}", notebook=True, show_dimensions=option["show_dimensions"], max_cols=option["max_columns"],
-            max_rows=None if whole else option["min_rows"] or option["max_rows"], formatters=self._formatters(),
-        )  # fmt: skip
+            na_rep="",
+            classes=f"{SHOWN} {name}",
+            notebook=True,
+            show_dimensions=option["show_dimensions"],
+            max_cols=option["max_columns"],
+            max_rows=None if whole else option["min_rows"] or option["max_rows"],
+            formatters=self._formatters(),
+        )
         rules = [NOWRAP, *(LEFT.format(name, column, column + 1) for column in texts)]
-        return drawn.replace("<style scoped>\n", "<style scoped>\n" + "".join(f"    {rule}\n" for rule in rules), 1)
+        return drawn.replace(
+            "<style scoped>\n", "<style scoped>\n" + "".join(f"    {rule}\n" for rule in rules), 1
+        )
 
     def _texts(self) -> list[int]:
-        """Return the places of the columns that hold words, from 1; none where headers take more than one line."""
+        """Return the places of the columns that hold words, from 1; none where headers take more
+        than one line.
+        """
         if self.columns.nlevels > 1 or self.index.nlevels > 1:
             return []
         numeric, time = pd.api.types.is_numeric_dtype, pd.api.types.is_timedelta64_dtype
-        return [place for place, dtype in enumerate(self.dtypes, 1) if not numeric(dtype) and not time(dtype)]
+        return [
+            place
+            for place, dtype in enumerate(self.dtypes, 1)
+            if not numeric(dtype) and not time(dtype)
+        ]
 
     def _without_none(self) -> pd.DataFrame:
-        """Return a frame in which None, which pandas would spell out, is missing as everything else is."""
+        """Return a frame in which None, which pandas would spell out, is missing as everything else
+        is.
+        """
         shown = self.copy(deep=False)
         for name in self.columns:
             if self[name].dtype == object:
@@ -129,17 +164,28 @@ class EventFrame(pd.DataFrame):
 def as_json(value: Any) -> Any:
     """Return a nested value as JSON text; what is missing stays missing."""
     missing = value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124  (NaN)
-    return float("nan") if missing else msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
+    return (
+        float("nan")
+        if missing
+        else msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
+    )
 
 
 def _whole(name: Any, values: Any) -> bool:
-    """Return whether these are the floats of a column of integers, and still whole: a mean is not."""
-    return bool(KINDS.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all())
+    """Return whether these are the floats of a column of integers, and still whole: a
+    mean is not.
+    """
+    return bool(
+        KINDS.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all()
+    )
 
 
 def _texts(name: Any, values: Any) -> bool:
     """Return whether an object column holds texts, which need no JSON."""
-    return KINDS.get(name) != "object" and pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty")
+    return KINDS.get(name) != "object" and pd.api.types.infer_dtype(values, skipna=True) in (
+        "string",
+        "empty",
+    )
 
 
 def _cell(value: Any) -> Any:

@@ -1,9 +1,11 @@
 """Canonical events as JSON objects, in and out.
 
-Why beside the events: what an event is and how it is written change for different reasons; most of the code only ever sees the values.
+Why beside the events: what an event is and how it is written change for different reasons; most of
+the code only ever sees the values.
 
 Rules
-- Reading never fails for what a field or a type is: unknown fields go to `extra`, an unknown or malformed type becomes `Unknown`.
+- Reading never fails for what a field or a type is: unknown fields go to `extra`, an unknown or
+  malformed type becomes `Unknown`.
 - What was unknown is written as it came.
 """
 
@@ -32,7 +34,9 @@ def decode_event(data: bytes | str) -> Event:
 
 
 def event_from(obj: Any) -> Event:
-    """Return the event of a decoded JSON object; see `decode_event`. Raises msgspec.ValidationError if it is no object."""
+    """Return the event of a decoded JSON object; see `decode_event`. Raises msgspec.ValidationError
+    if it is no object.
+    """
     if not isinstance(obj, dict):
         raise msgspec.ValidationError(f"an event is a JSON object, not {type(obj).__name__}")
     cls = TYPES.get(obj["type"]) if isinstance(obj.get("type"), str) else None
@@ -53,16 +57,25 @@ def _unknown(obj: dict[str, Any]) -> Unknown:
     """Keep a foreign object whole; its envelope is read as far as it is sound."""
     envelope = {k: obj[k] for k in ENVELOPE & obj.keys()}
     try:
-        return msgspec.convert({**envelope, "type": "unknown", "kind": str(obj.get("type", "")), "payload": obj}, Unknown)
+        return msgspec.convert(
+            {**envelope, "type": "unknown", "kind": str(obj.get("type", "")), "payload": obj},
+            Unknown,
+        )
     except msgspec.ValidationError:
         return Unknown(kind=str(obj.get("type", "")), payload=obj)
 
 
 def to_builtins(event: Event) -> dict[str, Any]:
-    """Return the event as the JSON object it is written as: unknown fields and types come out as they came in."""
+    """Return the event as the JSON object it is written as: unknown fields and types come out as
+    they came in.
+    """
     if isinstance(event, Unknown):
         envelope = {k: v for k, v in msgspec.to_builtins(event).items() if k in ENVELOPE}
-        return {**event.payload, **envelope, **({"type": event.kind} if "type" in event.payload else {})}
+        return {
+            **event.payload,
+            **envelope,
+            **({"type": event.kind} if "type" in event.payload else {}),
+        }
     obj: dict[str, Any] = msgspec.to_builtins(event)
     extra = obj.pop("extra", None)
     return {**obj, **extra} if extra else obj

@@ -1,13 +1,15 @@
 """The canonical events: everything that happened in a run, as frozen values.
 
-One tagged union (tag `type`), read and written by msgspec. The ten names of the cogency taxonomy (user, think, call, execute,
-result, respond, end, metric, error, interrupt) keep their meaning; the others are what losslessness needs.
+One tagged union (tag `type`), read and written by msgspec. The ten names of the cogency taxonomy
+(user, think, call, execute, result, respond, end, metric, error, interrupt) keep their meaning; the
+others are what losslessness needs.
 
 Rules
 - Events are never changed after they were logged; a later fact is a new event.
 - `seq` is ours: gap-free from 1 in a log; 0 on deltas, which are live only and never stored.
 - `ts` is epoch seconds in whole milliseconds, monotonic within a run.
-- Unknown fields are kept in `extra` and written back at the top level; an unknown type becomes `Unknown`. Neither is an error.
+- Unknown fields are kept in `extra` and written back at the top level; an unknown type becomes
+  `Unknown`. Neither is an error.
 - Results come from the tool runner, the tape or a codec, never from model text.
 
 This file imports nothing of ours.
@@ -26,10 +28,19 @@ EndStatus = Literal["ok", "error", "interrupted", "limit", "awaiting"]
 RESEND = "resend"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="event"):
+class Event(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="type",
+    tag="event",
+):
     """The envelope that every event has.
 
-    `span`/`parent` place it in a tree of nodes (sub-agents, model requests); `path` is a foreign protocol's own path.
+    `span`/`parent` place it in a tree of nodes (sub-agents, model requests); `path` is a foreign
+    protocol's own path.
     """
 
     type: ClassVar[str] = "event"
@@ -80,7 +91,9 @@ class Think(Event, frozen=True, tag="think"):
 
 
 class Call(Event, frozen=True, tag="call"):
-    """The model decided to call a tool. `args` is the parsed object, `raw_args` the text as it came."""
+    """The model decided to call a tool. `args` is the parsed object, `raw_args` the text as it
+    came.
+    """
 
     type: ClassVar[str] = "call"
 
@@ -129,7 +142,9 @@ class Started(Event, frozen=True, tag="started"):
 
 
 class Progress(Event, frozen=True, tag="progress"):
-    """News from a running tool: one of `text` (output), `fraction` (0 to 1) or `data` (any JSON), with an optional `message`."""
+    """News from a running tool: one of `text` (output), `fraction` (0 to 1) or `data` (any JSON),
+    with an optional `message`.
+    """
 
     type: ClassVar[str] = "progress"
 
@@ -146,8 +161,9 @@ PRINTED = "printed"
 class Result(Event, frozen=True, tag="result"):
     """How a call ended; exactly one per call.
 
-    `content` is what the model reads (text or a JSON value), `display` a mime bundle for people, `duration` seconds. A tool that printed
-    something has it, bounded, as `printed` in `extra`: the model reads it beside the content.
+    `content` is what the model reads (text or a JSON value), `display` a mime bundle for people,
+    `duration` seconds. A tool that printed something has it, bounded, as `printed` in `extra`: the
+    model reads it beside the content.
     """
 
     type: ClassVar[str] = "result"
@@ -172,10 +188,12 @@ class Respond(Event, frozen=True, tag="respond"):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens (counts), times (seconds) and cost (US dollars, None: unknown) of a step or of the run.
+    """Tokens (counts), times (seconds) and cost (US dollars, None: unknown) of a step or of the
+    run.
 
-    `input`: all tokens of the request, those read from a cache or written to it included; `cached`: how many were read from it.
-    `output`: all tokens of the answer; `reasoning`: how many of them were thoughts. The same for every provider (`usage`).
+    `input`: all tokens of the request, those read from a cache or written to it included; `cached`:
+    how many were read from it. `output`: all tokens of the answer; `reasoning`: how many of them
+    were thoughts. The same for every provider (`usage`).
     """
 
     input: int = 0
@@ -188,7 +206,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Metric(Event, frozen=True, tag="metric"):
-    """Usage of the last model request (`step`) and of the run so far (`total`). `estimated`: the provider gave none."""
+    """Usage of the last model request (`step`) and of the run so far (`total`). `estimated`: the
+    provider gave none.
+    """
 
     type: ClassVar[str] = "metric"
 
@@ -198,7 +218,8 @@ class Metric(Event, frozen=True, tag="metric"):
 
 
 class Node(Event, frozen=True, tag="node"):
-    """A span begins or ends: a model request (`llm`, internal), a sub-agent, a foreign protocol's graph node.
+    """A span begins or ends: a model request (`llm`, internal), a sub-agent, a foreign protocol's
+    graph node.
 
     `phase` is `enter` or `exit`; `result` says how it ended (`ok`, `error: …`).
     """
@@ -212,8 +233,10 @@ class Node(Event, frozen=True, tag="node"):
 
 
 class State(Event, frozen=True, tag="state"):
-    """A snapshot, update or checkpoint (`kind`) of somebody's state. Ours say what a run knew of its conversation: `window` what was left
-    out, `foreign_turns` how many turns come from records of others (both stand in the header), `conversation` anything else."""
+    """A snapshot, update or checkpoint (`kind`) of somebody's state. Ours say what a run knew of
+    its conversation: `window` what was left out, `foreign_turns` how many turns come from records
+    of others (both stand in the header), `conversation` anything else.
+    """
 
     type: ClassVar[str] = "state"
 
@@ -263,10 +286,12 @@ class End(Event, frozen=True, tag="end"):
 
 
 class Delta(Event, frozen=True, tag="delta"):
-    """Live only: a piece of an open block. `of` is the type of the event to come (`think`, `call`, `respond`)
-    or `result`: the call `block` has ended with status `text` while its result waits for its place in call order,
-    or `status`: what goes on before anything can stream, in words (a model that loads), or `approval`: what a replay asks about the call
-    `block`, the JSON of an Approval that is not recorded."""
+    """Live only: a piece of an open block. `of` is the type of the event to come (`think`, `call`,
+    `respond`) or `result`: the call `block` has ended with status `text` while its result waits for
+    its place in call order, or `status`: what goes on before anything can stream, in words (a model
+    that loads), or `approval`: what a replay asks about the call `block`, the JSON of an Approval
+    that is not recorded.
+    """
 
     type: ClassVar[str] = "delta"
 
@@ -288,14 +313,46 @@ class Unknown(Event, frozen=True, tag="unknown"):
 TYPES: dict[str, type[Event]] = {
     t.type: t
     for t in (
-        RunStart, User, Think, Call, Approval, Execute, Started, Progress, Result, Respond,
-        Metric, Node, State, Extension, Error, Interrupt, End, Delta,
+        RunStart,
+        User,
+        Think,
+        Call,
+        Approval,
+        Execute,
+        Started,
+        Progress,
+        Result,
+        Respond,
+        Metric,
+        Node,
+        State,
+        Extension,
+        Error,
+        Interrupt,
+        End,
+        Delta,
     )
-}  # fmt: skip
+}
 
 AnyEvent = (
-    RunStart | User | Think | Call | Approval | Execute | Started | Progress | Result | Respond
-    | Metric | Node | State | Extension | Error | Interrupt | End | Delta
-)  # fmt: skip
+    RunStart
+    | User
+    | Think
+    | Call
+    | Approval
+    | Execute
+    | Started
+    | Progress
+    | Result
+    | Respond
+    | Metric
+    | Node
+    | State
+    | Extension
+    | Error
+    | Interrupt
+    | End
+    | Delta
+)
 
 ENVELOPE = frozenset(Event.__struct_fields__)

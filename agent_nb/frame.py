@@ -4,12 +4,13 @@
     to_frame(events, CALLS)     one row per tool call (also TURNS, RUNS); see `columns`
     to_frame(events, "all")     every column: also UTC datetimes, timedeltas, nested values
 
-Why column by column: rows of one type are picked out once, each column then takes one attribute of all of them, which is several
-times faster than a dictionary per event.
+Why column by column: rows of one type are picked out once, each column then takes one attribute of
+all of them, which is several times faster than a dictionary per event.
 
 Rules
-- What is missing is NaN, not an empty text: libraries trip over a second kind (NA). Only times (NaT) and nested values (None) have
-  their own. An empty log gives the same columns and types as a full one.
+- What is missing is NaN, not an empty text: libraries trip over a second kind (NA). Only times
+  (NaT) and nested values (None) have their own. An empty log gives the same columns and types as a
+  full one.
 - Nested values stay objects in the frame; how they travel is said in `event_frame`.
 - Times that no clock can have told (0, out of range) are NaT. Nothing about a foreign log raises.
 """
@@ -42,8 +43,14 @@ _ROWS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
 }
 
 
-def to_frame(events: Iterable[Event], columns: Iterable[str | Column] | str | None = None, *, places: Places | None = None) -> EventFrame:
-    """Return a typed frame of `events` (of one run or many); `places` says by run id in which cell and notebook a run was recorded.
+def to_frame(
+    events: Iterable[Event],
+    columns: Iterable[str | Column] | str | None = None,
+    *,
+    places: Places | None = None,
+) -> EventFrame:
+    """Return a typed frame of `events` (of one run or many); `places` says by run id in which cell
+    and notebook a run was recorded.
 
     `columns`: see `columns.choose`. Raises UsageError for columns that do not exist.
     """
@@ -63,7 +70,9 @@ class _Build:
         types = list(map(type, self.rows))
         self.types = list(dict.fromkeys(types))
         number = {t: i for i, t in enumerate(self.types)}
-        self.codes = np.fromiter(map(number.__getitem__, types), np.int8 if len(number) < 128 else np.int32, len(types))
+        self.codes = np.fromiter(
+            map(number.__getitem__, types), np.int8 if len(number) < 128 else np.int32, len(types)
+        )
         self._groups: dict[type, tuple[Any, list[Any]]] = {}
 
     def column(self, column: Column) -> Any:
@@ -73,7 +82,9 @@ class _Build:
         return _KINDS[column.kind](self, self.parts(column))
 
     def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
-        """Return (positions, values) for each row type that the column has a value of; positions `ALL`: every row."""
+        """Return (positions, values) for each row type that the column has a value of; positions
+        `ALL`: every row.
+        """
         if Event in column.of:
             return [(ALL, _values(column.of[Event], self.rows))]
         if len(self.types) == 1 and self.types[0] in column.of:
@@ -120,7 +131,8 @@ class _Build:
         codes, runs = self.runs
         known = np.flatnonzero(~np.isnat(self.times))[::-1]
         first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
-        first[codes[known]] = self.times[known]  # of several the last one stays, which is each run's first
+        # of several the last one stays, which is each run's first
+        first[codes[known]] = self.times[known]
         return self.times - first[codes]
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
@@ -137,7 +149,9 @@ def _values(getter: Getter, rows: list[Any]) -> list[Any]:
 
 
 def _numbered(values: list[Any]) -> tuple[Any, list[Any]]:
-    """Return the number of each value among the different ones, and those in order of appearance."""
+    """Return the number of each value among the different ones, and those in order of
+    appearance.
+    """
     different = list(dict.fromkeys(values))
     if len(different) == 1:
         return np.zeros(len(values), np.int32), different
@@ -184,7 +198,13 @@ def _int(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
     try:
         return _float(build, parts)
     except OverflowError:  # foreign numbers beyond a float
-        return _float(build, [(w, [n if n is not None and abs(n) <= _WIDEST else None for n in v]) for w, v in parts])
+        return _float(
+            build,
+            [
+                (w, [n if n is not None and abs(n) <= _WIDEST else None for n in v])
+                for w, v in parts
+            ],
+        )
 
 
 def _float(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
@@ -196,7 +216,11 @@ def _bool(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _time(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return _utc(build.filled(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view("M8[ms]"))
+    return _utc(
+        build.filled(((w, _milliseconds(v, zero=False)) for w, v in parts), _NAT, np.int64).view(
+            "M8[ms]"
+        )
+    )
 
 
 def _duration(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
@@ -205,7 +229,9 @@ def _duration(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _milliseconds(seconds: Any, *, zero: bool) -> Any:
-    """Return seconds as whole milliseconds; NaT for None, for what is out of range, and (unless `zero`) for 0."""
+    """Return seconds as whole milliseconds; NaT for None, for what is out of range, and (unless
+    `zero`) for 0.
+    """
     ms = np.array(seconds, np.float64) * 1000.0
     with np.errstate(invalid="ignore"):
         sound = np.abs(ms) < _LATEST
@@ -262,11 +288,19 @@ def _ts(build: _Build) -> Any:
 def _where(field: str) -> Callable[[_Build], Any]:
     def column(build: _Build) -> Any:
         codes, runs = build.runs
-        return build.categories(codes, [getattr(build.places.get(run, NOWHERE), field) for run in runs])
+        return build.categories(
+            codes, [getattr(build.places.get(run, NOWHERE), field) for run in runs]
+        )
 
     return column
 
 
 _DERIVED: dict[str, Callable[[_Build], Any]] = {
-    "run": _run, "cell": _where("cell"), "notebook": _where("notebook"), "ts": _ts, "dt": _dt, "seconds": _seconds, "type": _type,
-}  # fmt: skip
+    "run": _run,
+    "cell": _where("cell"),
+    "notebook": _where("notebook"),
+    "ts": _ts,
+    "dt": _dt,
+    "seconds": _seconds,
+    "type": _type,
+}

@@ -1,10 +1,11 @@
 """What the user gave a run, and in words how that differs from what a recorded run was given.
 
-Why beside the digests (`inputs`): digests find a record. A person who changed something wants to read what.
+Why beside the digests (`inputs`): digests find a record. A person who changed something wants to
+read what.
 
 Rules
-- Values of both sides stand beside each other, as lines of a difference where they are texts; of the conversation the first turn that
-  differs is named, of an attachment its type and size.
+- Values of both sides stand beside each other, as lines of a difference where they are texts; of
+  the conversation the first turn that differs is named, of an attachment its type and size.
 - A record says what it can: older ones name fewer values. Pure.
 """
 
@@ -27,7 +28,9 @@ WORDS = 60  # characters that name a turn
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One prompt and all that decides about its run; `model` as it was asked for, `history` the runs before, oldest first."""
+    """One prompt and all that decides about its run; `model` as it was asked for, `history` the
+    runs before, oldest first.
+    """
 
     prompt: str
     attachments: Sequence[Mapping[str, Any]] = ()
@@ -47,13 +50,17 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return turns_of(self.history)
 
     def named(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of changed inputs for a reader: a prompt with the same words has other attachments."""
+        """Return the names of changed inputs for a reader: a prompt with the same words has other
+        attachments.
+        """
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         same = user.content.strip() == self.prompt.strip()
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
-        """Return lines that say how the inputs called `names` differ from those of a recorded run."""
+        """Return lines that say how the inputs called `names` differ from those of a
+        recorded run.
+        """
         start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         return [line for name in names for line in _WORDS[name](self, start, user)]
@@ -79,7 +86,8 @@ def _size(attachment: Mapping[str, Any]) -> str:
 
 def _model(given: Given, start: RunStart, user: User) -> Iterator[str]:
     old, new = str(start.settings.get("asked", start.model)), given.model
-    if "#" in new and old.partition("#")[0] == new.partition("#")[0]:  # a script's name goes with a digest of its words
+    # a script's name goes with a digest of its words
+    if "#" in new and old.partition("#")[0] == new.partition("#")[0]:
         yield f"model: the script {new.partition('#')[0]} says other words"
     else:
         yield f"model: {old or 'chosen by the environment'} → {new or 'chosen by the environment'}"
@@ -94,7 +102,10 @@ def _settings(given: Given, start: RunStart, user: User) -> Iterator[str]:
     before, after = str(old.get("system") or ""), str(new.get("system") or "")
     if before != after:
         yield from ["system:", *lines(before, after)]
-    sampling = [value if isinstance(value, Mapping) else {} for value in (old.get("sampling"), new.get("sampling"))]
+    sampling = [
+        value if isinstance(value, Mapping) else {}
+        for value in (old.get("sampling"), new.get("sampling"))
+    ]
     for name in sorted({*sampling[0], *sampling[1]}):
         one, other = (_value(side.get(name)) for side in sampling)
         if one != other:
@@ -113,14 +124,20 @@ def _conversation(given: Given, start: RunStart, user: User) -> Iterator[str]:
     if not isinstance(known, list):
         yield "conversation: the turns before this one are not those of the recording"
         return
-    place = next((n for n, (old, new) in enumerate(zip_longest(known, given.turns)) if old != new), 0)
+    place = next(
+        (n for n, (old, new) in enumerate(zip_longest(known, given.turns)) if old != new), 0
+    )
     if place >= len(known):
         words = "is new"
     elif place >= len(given.turns):
         words = "is missing"
     else:
         words = "is not what it was"
-    asked = (e.content for e in given.history[place] if isinstance(e, User) and not e.span) if place < len(given.history) else iter(())
+    asked = (
+        (e.content for e in given.history[place] if isinstance(e, User) and not e.span)
+        if place < len(given.history)
+        else iter(())
+    )
     first = " ".join(next(asked, "").split())[:WORDS]
     named = f"turn {place + 1}{f' (“{first}”)' if first else ''}"
     yield f"conversation: {named} {words}; recorded were {len(known)}, now {_turns(len(given.turns))}"
@@ -131,11 +148,22 @@ def _turns(number: int) -> str:
 
 
 _WORDS: Mapping[str, Callable[[Given, RunStart, User], Iterator[str]]] = {
-    "prompt": _prompt, "model": _model, "tools": _tools, "settings": _settings, "conversation": _conversation,
-}  # fmt: skip
+    "prompt": _prompt,
+    "model": _model,
+    "tools": _tools,
+    "settings": _settings,
+    "conversation": _conversation,
+}
 
 
 def lines(before: str, after: str) -> list[str]:
     """Return the difference of two texts as lines, `LONGEST` at most."""
-    found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1))
-    return [*found[:LONGEST], *([f"… {len(found) - LONGEST} more lines"] if len(found) > LONGEST else [])]
+    found = list(
+        difflib.unified_diff(
+            before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1
+        )
+    )
+    return [
+        *found[:LONGEST],
+        *([f"… {len(found) - LONGEST} more lines"] if len(found) > LONGEST else []),
+    ]

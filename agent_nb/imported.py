@@ -1,12 +1,18 @@
-"""A stream of any known format into event logs: numbered by us, ended properly, its own ids and times kept.
+"""A stream of any known format into event logs: numbered by us, ended properly, its own ids and
+times kept.
 
-Why apart from `watching`: this half does no I/O, so that a file, a connection, an iterator and a test feed the same object.
+Why apart from `watching`: this half does no I/O, so that a file, a connection, an iterator and a
+test feed the same object.
 
 Rules
-- Each run of the stream has a log of its own, which opens with the run's first event; ids of runs, calls and nodes stay as they came.
-- Every event is `origin: imported`, whatever it says of itself; only the prompt that the viewer gave is the user's.
-- Times are the stream's own, never going back. What it does not tell is the time of arrival while one watches live, else unknown (0).
-- A run whose end did not come is closed as interrupted: what is open is cut off, each call gets a result, an error says why.
+- Each run of the stream has a log of its own, which opens with the run's first event; ids of runs,
+  calls and nodes stay as they came.
+- Every event is `origin: imported`, whatever it says of itself; only the prompt that the viewer
+  gave is the user's.
+- Times are the stream's own, never going back. What it does not tell is the time of arrival while
+  one watches live, else unknown (0).
+- A run whose end did not come is closed as interrupted: what is open is cut off, each call gets a
+  result, an error says why.
 - Secrets of this machine and keys of known form are taken out, as from everything that is recorded.
 """
 
@@ -33,15 +39,19 @@ from .redact import Redaction, Redactor
 CUT = "The source ended before the run did."
 STOPPED = "The viewer stopped following."
 OURS = "canonical"
-LIKELY, LEAD = 0.6, 0.25  # a score that needs no more lines when it is that far ahead: nobody likes to wait for the second event
+# a score that needs no more lines when it is that far ahead: nobody likes to wait for the second
+# event
+LIKELY, LEAD = 0.6, 0.25
 
 
 class Imported:
-    """Takes the items of one stream. `logs` are its runs in order of appearance, `losses` what could not be read.
+    """Takes the items of one stream. `logs` are its runs in order of appearance, `losses` what
+    could not be read.
 
-    `codec` None: detected; `prompt`: what the user said, for a stream that does not tell; `live`: somebody watches while it comes, so
-    deltas count and times of arrival are true; `on_run` is called with each new log before its first event; `secrets` by name.
-    Raises UsageError on an unknown codec.
+    `codec` None: detected; `prompt`: what the user said, for a stream that does not tell; `live`:
+    somebody watches while it comes, so deltas count and times of arrival are true; `on_run` is
+    called with each new log before its first event; `secrets` by name. Raises UsageError on an
+    unknown codec.
     """
 
     def __init__(
@@ -70,16 +80,28 @@ class Imported:
         self._runs: dict[str, _Run] = {}
 
     def feed(self, item: Any) -> list[Event]:
-        """Return the events that an item completes, as they stand in the logs; deltas among them. Raises UsageError."""
+        """Return the events that an item completes, as they stand in the logs; deltas among them.
+        Raises UsageError.
+        """
         self._kind = self._kind or type(item)
-        return [event for piece in self._pieces.feed(item) for event in self._piece(piece)] + self.tick()
+        return [
+            event for piece in self._pieces.feed(item) for event in self._piece(piece)
+        ] + self.tick()
 
     def tick(self) -> list[Event]:
-        """Return the events that have waited for others long enough; to be called now and then while one watches live."""
-        return self._take(self._decoder.tick(self._clock())) if self._live and self._decoder is not None else []
+        """Return the events that have waited for others long enough; to be called now and then
+        while one watches live.
+        """
+        return (
+            self._take(self._decoder.tick(self._clock()))
+            if self._live and self._decoder is not None
+            else []
+        )
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
-        """The stream is over, by a `fault` if one is named, or because the viewer `stopped` it: end every run."""
+        """The stream is over, by a `fault` if one is named, or because the viewer `stopped` it: end
+        every run.
+        """
         out = [event for piece in self._pieces.close() for event in self._piece(piece)]
         if self._decoder is None and self._head and self._sniffed.strip():
             out += self._begin()
@@ -100,7 +122,9 @@ class Imported:
             return self._read(piece)
         self._head.append(piece)
         if self.codec is None and not isinstance(piece, Event):
-            self._sniffed += piece if isinstance(piece, bytes) else dumps(plain(piece)[0]).encode() + b"\n"
+            self._sniffed += (
+                piece if isinstance(piece, bytes) else dumps(plain(piece)[0]).encode() + b"\n"
+            )
             if not self._clear():
                 return []
         return self._begin()
@@ -135,7 +159,9 @@ class Imported:
         assert self._decoder is not None
         if isinstance(piece, Event):
             return self._take([piece])
-        return self._take(self._decoder.read(piece) if isinstance(piece, Mapping) else self._decoder.feed(piece))
+        return self._take(
+            self._decoder.read(piece) if isinstance(piece, Mapping) else self._decoder.feed(piece)
+        )
 
     # From events to logs.
 
@@ -159,28 +185,47 @@ class Imported:
     def _open(self, run_id: str) -> _Run:
         said = self._prompt if not self.logs else ""
         name = run_id if self._redaction is None else self._redaction.value(run_id)
-        run = self._runs[run_id] = _Run(name, said, self._clock if self._live else None, self._redaction)
+        run = self._runs[run_id] = _Run(
+            name, said, self._clock if self._live else None, self._redaction
+        )
         self.logs.append(run.log)
         self._on_run(run.log)
         return run
 
     def _ending(self, events: list[Event], fault: str, *, stopped: bool) -> list[Event]:
-        """Log what the settler adds to a run that did not end itself, and say why when it was cut off."""
+        """Log what the settler adds to a run that did not end itself, and say why when it was cut
+        off.
+        """
         *before, last = events
         if isinstance(last, End) and (fault or stopped):
             last = msgspec.structs.replace(last, status="interrupted")
         run = self._runs.get(last.run)
         told = not fault and not stopped and run is not None and isinstance(run.log[-1], Interrupt)
         if isinstance(last, End) and last.status == "interrupted" and not told:
-            where: dict[str, Any] = {"run": last.run, "ts": last.ts, "turn": last.turn, "extra": last.extra}
-            before.append(Interrupt(detail=STOPPED, **where) if stopped else Error(code="truncated", message=fault or CUT, **where))
+            where: dict[str, Any] = {
+                "run": last.run,
+                "ts": last.ts,
+                "turn": last.turn,
+                "extra": last.extra,
+            }
+            before.append(
+                Interrupt(detail=STOPPED, **where)
+                if stopped
+                else Error(code="truncated", message=fault or CUT, **where)
+            )
         return [done for event in (*before, last) for done in self._log(event)]
 
 
 class _Run:
     """One run on its way into its log."""
 
-    def __init__(self, run_id: str, prompt: str, clock: Callable[[], float] | None, redaction: Redaction | None) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        prompt: str,
+        clock: Callable[[], float] | None,
+        redaction: Redaction | None,
+    ) -> None:
         self._at = 0.0
         self._told = False  # the stream tells times
         self._clock = clock
@@ -195,12 +240,24 @@ class _Run:
         if self._prompt and not isinstance(event, RunStart):
             prompt, self._prompt = self._prompt, ""
             if not isinstance(event, User):
-                out.append(self._append(self._clean(User(content=prompt, origin="user", ts=event.ts))))
+                out.append(
+                    self._append(self._clean(User(content=prompt, origin="user", ts=event.ts)))
+                )
         if isinstance(event, Delta):
             return [*out, *self._delta(event)]
         rest = self._filters.pop(getattr(event, "block", ""), None)
         if rest is not None and (text := rest.close()):
-            out.append(self._append(Delta(block=getattr(event, "block", ""), of=event.type, text=text, ts=event.ts, **_where(event))))
+            out.append(
+                self._append(
+                    Delta(
+                        block=getattr(event, "block", ""),
+                        of=event.type,
+                        text=text,
+                        ts=event.ts,
+                        **_where(event),
+                    )
+                )
+            )
         return [*out, self._append(msgspec.structs.replace(self._clean(event), origin="imported"))]
 
     def _delta(self, event: Delta) -> list[Event]:
@@ -211,7 +268,11 @@ class _Run:
         if event.block not in self._filters:
             self._filters[event.block] = self._redaction.stream()
         text, name = self._filters[event.block].feed(event.text), self._redaction.value(event.name)
-        return [self._append(msgspec.structs.replace(event, text=text, name=name, origin="imported"))] if text or not event.text else []
+        return (
+            [self._append(msgspec.structs.replace(event, text=text, name=name, origin="imported"))]
+            if text or not event.text
+            else []
+        )
 
     def _append(self, event: Event) -> Event:
         self._told = self._told or event.ts > 0
@@ -220,20 +281,36 @@ class _Run:
         return self.log.append(msgspec.structs.replace(event, seq=0, ts=0.0, run=""))
 
     def _clean(self, event: Event) -> Event:
-        """Return the event without secrets; where its text changes, its old pieces no longer fit."""
+        """Return the event without secrets; where its text changes, its old pieces no
+        longer fit.
+        """
         if self._redaction is None:
             return event
         said = to_builtins(event)
-        clean = self._redaction.fields(said, ("payload", "opaque") if said.get("name") == RESEND else ("opaque",))
-        return event if clean == said else event_from({name: held for name, held in clean.items() if name != "chunks"})
+        clean = self._redaction.fields(
+            said, ("payload", "opaque") if said.get("name") == RESEND else ("opaque",)
+        )
+        return (
+            event
+            if clean == said
+            else event_from({name: held for name, held in clean.items() if name != "chunks"})
+        )
 
 
 def _where(event: Event) -> dict[str, Any]:
-    return {"turn": event.turn, "span": event.span, "parent": event.parent, "path": event.path, "origin": "imported"}
+    return {
+        "turn": event.turn,
+        "span": event.span,
+        "parent": event.parent,
+        "path": event.path,
+        "origin": "imported",
+    }
 
 
 def read_all(items: Iterable[Any], codec: str | None = None, **options: Any) -> Imported:
-    """Read a whole stream and return its runs; options as for Imported. Raises UsageError when nothing in it is of a known format."""
+    """Read a whole stream and return its runs; options as for Imported. Raises UsageError when
+    nothing in it is of a known format.
+    """
     found = Imported(codec, **options)
     for item in items:
         found.feed(item)

@@ -1,11 +1,15 @@
-"""What the user put into a run, as digests: by these a recorded run is found again, and by these it is seen what has changed.
+"""What the user put into a run, as digests: by these a recorded run is found again, and by these it
+is seen what has changed.
 
-Why digests of inputs and not of what we send: our own instructions change from release to release, and a record must survive that.
+Why digests of inputs and not of what we send: our own instructions change from release to release,
+and a record must survive that.
 
 Rules
-- Inputs are the prompt (with attachments), the model as it was asked for ("" when the environment chose it), the names of the tools,
-  the settings that decide (system text, sampling, a dialect that was asked for) and the conversation before.
-- The conversation counts by what was said: prompts, calls, answers; not by ids, times, tokens or tool output.
+- Inputs are the prompt (with attachments), the model as it was asked for ("" when the environment
+  chose it), the names of the tools, the settings that decide (system text, sampling, a dialect that
+  was asked for) and the conversation before.
+- The conversation counts by what was said: prompts, calls, answers; not by ids, times, tokens or
+  tool output.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
 - The user's home folder does not count, so that a record matches on another machine.
 """
@@ -35,24 +39,32 @@ def inputs_of(
 ) -> dict[str, str]:
     """Return the digest of each input, by the names of `INPUTS`; "" where there is nothing.
 
-    `prompt` as the model reads it (redacted), `history` the runs before, oldest first, `home` the folder that does not count
-    (default: the user's).
+    `prompt` as the model reads it (redacted), `history` the runs before, oldest first, `home` the
+    folder that does not count (default: the user's).
     """
     hide = Home(os.path.expanduser("~") if home is None else home).hide
     given = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
     values: tuple[Any, ...] = (
-        [hide(prompt), *({"type": a.get("media_type"), "data": a.get("data")} for a in attachments)],
+        [
+            hide(prompt),
+            *({"type": a.get("media_type"), "data": a.get("data")} for a in attachments),
+        ],
         model,
         list(tools),
         _hidden(given, hide),
         _turns(history, hide),
     )
-    return {name: digest(value) if value else "" for name, value in zip(INPUTS, values, strict=True)}
+    return {
+        name: digest(value) if value else "" for name, value in zip(INPUTS, values, strict=True)
+    }
 
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
     """Return the digest of each run of a conversation that says anything, oldest first."""
-    return [digest(turn) for turn in _turns(history, Home(os.path.expanduser("~") if home is None else home).hide)]
+    return [
+        digest(turn)
+        for turn in _turns(history, Home(os.path.expanduser("~") if home is None else home).hide)
+    ]
 
 
 def inputs_hash(inputs: Mapping[str, str]) -> str:

@@ -1,11 +1,14 @@
-"""What an iterator of somebody else's gives, as what a decoder takes: bytes, a JSON object, or an event of ours.
+"""What an iterator of somebody else's gives, as what a decoder takes: bytes, a JSON object, or an
+event of ours.
 
-Why: other systems hand out parsed objects, models of pydantic or msgspec, SSE events of a client library, chunks of bytes, or lines whose
-ends are gone; a viewer that asked for one of them would need glue in every notebook.
+Why: other systems hand out parsed objects, models of pydantic or msgspec, SSE events of a client
+library, chunks of bytes, or lines whose ends are gone; a viewer that asked for one of them would
+need glue in every notebook.
 
 Rules
 - A text item that is a whole JSON object is a line, whether or not its newline is there.
-- Stripped SSE lines are told from chunks by the first two texts, of which the first is held that long; nothing else is held.
+- Stripped SSE lines are told from chunks by the first two texts, of which the first is held that
+  long; nothing else is held.
 - What cannot be read is a UsageError that says what can.
 """
 
@@ -27,7 +30,9 @@ _AG_UI = "are not events of an agent's run in a format that is known here. {how}
 _MODEL = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
 #: By the package that an object comes from: what to watch instead.
 ADAPTERS = {
-    "pydantic_ai": _AG_UI.format(how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'),
+    "pydantic_ai": _AG_UI.format(
+        how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'
+    ),
     **dict.fromkeys(
         ("langchain", "langchain_core", "langgraph"),
         _AG_UI.format(how="run() of ag_ui_langgraph.LangGraphAgent (pip install ag-ui-langgraph)"),
@@ -38,7 +43,9 @@ ADAPTERS = {
     "openai": _MODEL.format(name="openai/…"),
     "anthropic": _MODEL.format(name="anthropic/…"),
 }
-KNOWN = "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
+KNOWN = (
+    "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
+)
 
 
 class Pieces:
@@ -62,7 +69,13 @@ class Pieces:
     def _text(self, data: bytes) -> list[Piece]:
         if self._held is not None:
             return self._second(data)
-        if self._lines is None and self._fresh and b"\n" not in data and b"\r" not in data and _FIELD.match(data):
+        if (
+            self._lines is None
+            and self._fresh
+            and b"\n" not in data
+            and b"\r" not in data
+            and _FIELD.match(data)
+        ):
             self._held = data
             return []
         return [self._chunk(data)] if data or self._lines else []
@@ -70,11 +83,17 @@ class Pieces:
     def _second(self, data: bytes) -> list[Piece]:
         """Tell lines from chunks by the text after the first."""
         first, self._held = self._held or b"", None
-        self._lines = _whole_line(first) and (not data.strip(b"\r\n") or bool(_FIELD.match(data))) and data[:1] not in (b"\n", b"\r")
+        self._lines = (
+            _whole_line(first)
+            and (not data.strip(b"\r\n") or bool(_FIELD.match(data)))
+            and data[:1] not in (b"\n", b"\r")
+        )
         return [self._chunk(first), self._chunk(data)]
 
     def _chunk(self, data: bytes) -> bytes:
-        if (self._lines and data[-1:] != b"\n") or (self._fresh and data[:1] == b"{" and data[-1:] == b"}" and is_json(data)):
+        if (self._lines and data[-1:] != b"\n") or (
+            self._fresh and data[:1] == b"{" and data[-1:] == b"}" and is_json(data)
+        ):
             data += b"\n"
         self._fresh = data[-1:] == b"\n" if data else self._fresh
         return data
@@ -96,14 +115,18 @@ def is_json(data: bytes) -> bool:
 
 
 def plain(item: Any) -> Piece:
-    """Return an item as bytes, a mapping or an event. Raises UsageError when it is nothing known."""
+    """Return an item as bytes, a mapping or an event. Raises UsageError when it is
+    nothing known.
+    """
     if isinstance(item, Event | Mapping):
         return item
     if isinstance(item, str):
         return item.encode("utf-8", "replace")
     if isinstance(item, bytes | bytearray | memoryview):
         return bytes(item)
-    if isinstance(getattr(item, "data", None), str) and isinstance(getattr(item, "event", None), str | None):
+    if isinstance(getattr(item, "data", None), str) and isinstance(
+        getattr(item, "event", None), str | None
+    ):
         return _sse(item)
     found = _object(item)
     if not isinstance(found, Mapping):
@@ -121,8 +144,16 @@ def adapter_of(kind: type | None) -> str:
 def _sse(item: Any) -> bytes:
     """Return the frame of an SSE event as client libraries give it: `event`, `data`, `id`."""
     event, number = getattr(item, "event", None), getattr(item, "id", None)
-    head = f"id: {number}\n" if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number) else ""
-    kind = f"event: {event}\n" if event and event != "message" and not re.search(r"[\r\n]", event) else ""
+    head = (
+        f"id: {number}\n"
+        if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number)
+        else ""
+    )
+    kind = (
+        f"event: {event}\n"
+        if event and event != "message" and not re.search(r"[\r\n]", event)
+        else ""
+    )
     data = "".join(f"data: {line}\n" for line in item.data.split("\n"))
     return f"{head}{kind}{data}\n".encode("utf-8", "replace")
 
@@ -130,7 +161,9 @@ def _sse(item: Any) -> bytes:
 def _object(item: Any) -> Any:
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
-        return _told(dump(mode="json", by_alias=True), dump(mode="json", by_alias=True, exclude_unset=True))
+        return _told(
+            dump(mode="json", by_alias=True), dump(mode="json", by_alias=True, exclude_unset=True)
+        )
     for name in ("to_dict", "_asdict"):
         own = getattr(item, name, None)
         if callable(own) and not isinstance(item, type):
@@ -142,9 +175,15 @@ def _object(item: Any) -> Any:
 
 
 def _told(whole: Any, given: Any) -> Any:
-    """Return an object as it was `given`, with those defaults of the `whole` that say something: the type of an event is often one."""
+    """Return an object as it was `given`, with those defaults of the `whole` that say something:
+    the type of an event is often one.
+    """
     if isinstance(whole, dict) and isinstance(given, dict):
-        return {k: _told(v, given[k]) if k in given else v for k, v in whole.items() if k in given or v is not None}
+        return {
+            k: _told(v, given[k]) if k in given else v
+            for k, v in whole.items()
+            if k in given or v is not None
+        }
     if isinstance(whole, list) and isinstance(given, list) and len(whole) == len(given):
         return [_told(v, g) for v, g in zip(whole, given, strict=True)]
     return given

@@ -1,15 +1,20 @@
-"""The journal of a run in progress: what a killed kernel or a closed page would otherwise take along.
+"""The journal of a run in progress: what a killed kernel or a closed page would otherwise take
+along.
 
-Why: the record reaches the notebook only when the run has ended, the page is open and somebody saves. A journal is a file of its own
-per run, NDJSON in the user's state folder: a header line, then every event as it happens, deltas included.
+Why: the record reaches the notebook only when the run has ended, the page is open and somebody
+saves. A journal is a file of its own per run, NDJSON in the user's state folder: a header line,
+then every event as it happens, deltas included.
 
 Rules
-- A `Journal` is a subscriber of an `EventLog`. Each event is handed to the operating system before the call returns, so a kernel that
-  is killed loses nothing that was logged; there is no buffer and no thread.
-- A folder that cannot be written, or a disk that is full later, ends the journal and never the run; `warning` says what is lost then
-  and what to do.
-- The writer holds a lock on its file: a file without one belongs to no living process. Where locks do not exist, age decides.
-- Only the user can read journals. Old ones go by age and by total size, never one that is being written.
+- A `Journal` is a subscriber of an `EventLog`. Each event is handed to the operating system before
+  the call returns, so a kernel that is killed loses nothing that was logged; there is no buffer and
+  no thread.
+- A folder that cannot be written, or a disk that is full later, ends the journal and never the run;
+  `warning` says what is lost then and what to do.
+- The writer holds a lock on its file: a file without one belongs to no living process. Where locks
+  do not exist, age decides.
+- Only the user can read journals. Old ones go by age and by total size, never one that is being
+  written.
 - Reading tolerates anything: a torn last line, foreign lines, other versions.
 """
 
@@ -35,13 +40,16 @@ FORMAT = 1
 ENDING = ".ndjson"
 MAX_AGE = 14 * 24 * 3600.0  # seconds
 MAX_BYTES = 200 << 20  # of all journals together
-QUIET = 60.0  # seconds after which an unlocked journal counts as abandoned, where there are no locks
+# seconds after which an unlocked journal counts as abandoned, where there are no locks
+QUIET = 60.0
 _HEAD = 256 * 1024  # bytes
 _TAIL = 64 * 1024
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The first line of a journal. `notebook` is a path without the home folder, `started` epoch seconds."""
+    """The first line of a journal. `notebook` is a path without the home folder, `started` epoch
+    seconds.
+    """
 
     journal: int = FORMAT
     run: str = ""
@@ -60,12 +68,21 @@ def folder() -> Path:
 
 
 class Journal:
-    """Writes one run's events; give it to `EventLog.subscribe`. `warn` gets the warning, should there be one, when it is true."""
+    """Writes one run's events; give it to `EventLog.subscribe`. `warn` gets the warning, should
+    there be one, when it is true.
+    """
 
     def __init__(
-        self, run: str, *, cell: str = "", notebook: str = "", conversation: str = "", where: Path | None = None, clean: bool = True,
+        self,
+        run: str,
+        *,
+        cell: str = "",
+        notebook: str = "",
+        conversation: str = "",
+        where: Path | None = None,
+        clean: bool = True,
         warn: Callable[[str], None] = lambda _: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.path: Path | None = None
         self.warning = ""
         self._warn = warn
@@ -73,13 +90,20 @@ class Journal:
         started = time.time()
         home = Home(os.path.expanduser("~"))
         header = Header(
-            run=run, cell=cell, notebook=home.hide(notebook), conversation=conversation, started=round(started, 3), pid=os.getpid()
+            run=run,
+            cell=cell,
+            notebook=home.hide(notebook),
+            conversation=conversation,
+            started=round(started, 3),
+            pid=os.getpid(),
         )
         try:
             self._open((where or folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
         except OSError as fault:
             todo = f"Make {tilde(where or folder())} writable, or set XDG_STATE_HOME."
-            self._end(f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}")
+            self._end(
+                f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}"
+            )
             return
         if clean:
             tidy(where)
@@ -101,7 +125,9 @@ class Journal:
         except OSError as fault:
             where = tilde(self.path.parent) if self.path is not None else "its folder"
             lost = "If the kernel dies before the notebook is saved, the run is lost from here on."
-            self._end(f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}.")
+            self._end(
+                f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}."
+            )
 
     def _end(self, warning: str) -> None:
         self.close()
@@ -123,7 +149,9 @@ class Journal:
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A journal on disk. `status` is the run's, or `running` while its process lives, or `lost`; `size` in bytes."""
+    """A journal on disk. `status` is the run's, or `running` while its process lives, or `lost`;
+    `size` in bytes.
+    """
 
     path: Path
     header: Header
@@ -133,7 +161,9 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recoverable(known: Iterable[str] = (), *, where: Path | None = None) -> list[Found]:
-    """Return the journals of runs that are not `known` (run ids), newest first, without unreadable files and runs that never began."""
+    """Return the journals of runs that are not `known` (run ids), newest first, without unreadable
+    files and runs that never began.
+    """
     skip = set(known)
     found = [f for f in map(_look, journals(where)) if f is not None and f.header.run not in skip]
     return sorted(found, key=lambda f: f.header.started, reverse=True)
@@ -148,7 +178,8 @@ def journals(where: Path | None = None) -> list[Path]:
 
 
 def recover(path: str | Path) -> EventLog:
-    """Return the log of a journal: complete events as they were, blocks that never ended as incomplete ones, closed as interrupted.
+    """Return the log of a journal: complete events as they were, blocks that never ended as
+    incomplete ones, closed as interrupted.
 
     Raises OSError when the file cannot be read.
     """
@@ -165,7 +196,9 @@ def read(path: Path) -> tuple[Header, list[Event]]:
 
 
 def fold(stream: Iterable[Event]) -> list[Event]:
-    """Return the stored events of a stream; deltas of blocks that never ended become incomplete blocks at the end."""
+    """Return the stored events of a stream; deltas of blocks that never ended become incomplete
+    blocks at the end.
+    """
     stored: list[Event] = []
     open_blocks: dict[str, list[Delta]] = {}
     for event in stream:
@@ -187,9 +220,17 @@ def _incomplete(pieces: list[Delta], start: float, seq: int) -> dict[str, Any]:
         pairs.append((len(piece.text), max(ms - last, 0)))
         last = max(ms, last)
     return {
-        "seq": seq, "ts": pieces[-1].ts, "run": first.run, "turn": first.turn, "span": first.span, "parent": first.parent,
-        "origin": first.origin, "block": first.block, "incomplete": True, "chunks": encode_chunks(pairs),
-    }  # fmt: skip
+        "seq": seq,
+        "ts": pieces[-1].ts,
+        "run": first.run,
+        "turn": first.turn,
+        "span": first.span,
+        "parent": first.parent,
+        "origin": first.origin,
+        "block": first.block,
+        "incomplete": True,
+        "chunks": encode_chunks(pairs),
+    }
 
 
 def _think(pieces: list[Delta], start: float, seq: int) -> Event:
@@ -203,18 +244,36 @@ def _respond(pieces: list[Delta], start: float, seq: int) -> Event:
 def _call(pieces: list[Delta], start: float, seq: int) -> Event:
     name = next((p.name for p in pieces if p.name), "")
     block = pieces[0].block
-    return Call(call_id=f"lost_{block}", synthetic=True, name=name, raw_args=_text(pieces), **_incomplete(pieces, start, seq))
+    return Call(
+        call_id=f"lost_{block}",
+        synthetic=True,
+        name=name,
+        raw_args=_text(pieces),
+        **_incomplete(pieces, start, seq),
+    )
 
 
 def _text(pieces: list[Delta]) -> str:
     return "".join(p.text for p in pieces)
 
 
-_BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {"think": _think, "respond": _respond, "call": _call}
+_BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {
+    "think": _think,
+    "respond": _respond,
+    "call": _call,
+}
 
 
-def tidy(where: Path | None = None, *, now: float | None = None, max_age: float = MAX_AGE, max_bytes: int = MAX_BYTES) -> int:
-    """Remove journals that are older than `max_age` seconds, then the oldest until all take at most `max_bytes`; return how many."""
+def tidy(
+    where: Path | None = None,
+    *,
+    now: float | None = None,
+    max_age: float = MAX_AGE,
+    max_bytes: int = MAX_BYTES,
+) -> int:
+    """Remove journals that are older than `max_age` seconds, then the oldest until all take at most
+    `max_bytes`; return how many.
+    """
     now = time.time() if now is None else now
     kept, removed = 0, 0
     for path in reversed(journals(where)):
@@ -222,7 +281,9 @@ def tidy(where: Path | None = None, *, now: float | None = None, max_age: float 
             status = path.stat()
         except OSError:
             continue
-        if (now - status.st_mtime > max_age or kept + status.st_size > max_bytes) and not _alive(path):
+        if (now - status.st_mtime > max_age or kept + status.st_size > max_bytes) and not _alive(
+            path
+        ):
             removed += _remove(path)
         else:
             kept += status.st_size
@@ -236,7 +297,9 @@ def forget(run: str, *, where: Path | None = None) -> int:
 
 
 def _look(path: Path) -> Found | None:
-    """Read as much of a journal as a list of journals shows: its beginning and its end; None when it cannot be read or holds no event."""
+    """Read as much of a journal as a list of journals shows: its beginning and its end; None when
+    it cannot be read or holds no event.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -252,7 +315,13 @@ def _look(path: Path) -> Found | None:
     prompt = next((e.content for e in begun if isinstance(e, events.User)), "")
     last = _event(tail[-2]) if len(tail) > 1 else None
     ended = last.status if isinstance(last, events.End) and not last.span else ""
-    return Found(path=path, header=_header(head[0]), status=ended or ("running" if _alive(path) else "lost"), prompt=prompt, size=size)
+    return Found(
+        path=path,
+        header=_header(head[0]),
+        status=ended or ("running" if _alive(path) else "lost"),
+        prompt=prompt,
+        size=size,
+    )
 
 
 def _alive(path: Path) -> bool:

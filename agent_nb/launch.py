@@ -1,13 +1,17 @@
-"""What the process that started this one vouches for: which requests come from it, and whether anything may run live here.
+"""What the process that started this one vouches for: which requests come from it, and whether
+anything may run live here.
 
-Why the environment: a front end copies a stranger's cell metadata into its requests, so that nothing in a request says who sent it. Only
-the starter of a kernel can put a secret into the environment of exactly that kernel.
+Why the environment: a front end copies a stranger's cell metadata into its requests, so that
+nothing in a request says who sent it. Only the starter of a kernel can put a secret into the
+environment of exactly that kernel.
 
 Rules
-- It is read when the package is imported, before any cell of ours and whichever way the package is used (magics, `await agent(…)`), and
-  the secret is taken out of `os.environ`: processes that are started from here never see it.
+- It is read when the package is imported, before any cell of ours and whichever way the package is
+  used (magics, `await agent(…)`), and the secret is taken out of `os.environ`: processes that are
+  started from here never see it.
 - Without a whole secret nothing is proved; it is compared in constant time, and only here.
-- `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment afterwards, nothing runs live.
+- `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment afterwards,
+  nothing runs live.
 """
 
 from __future__ import annotations
@@ -25,7 +29,9 @@ SIZE = 32  # bytes of the secret
 
 
 class Launch:
-    """How one process was started. `strict`: recorded runs are replayed or fail; `replays`: so the environment says, as the default."""
+    """How one process was started. `strict`: recorded runs are replayed or fail; `replays`: so the
+    environment says, as the default.
+    """
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         secret = environment.pop(PROOF, "").encode("utf-8", "replace")
@@ -35,7 +41,11 @@ class Launch:
 
     def proves(self, told: Any) -> bool:
         """Return whether `told` is the secret of this process."""
-        return bool(self._secret) and isinstance(told, str) and hmac.compare_digest(told.encode("utf-8", "replace"), self._secret)
+        return (
+            bool(self._secret)
+            and isinstance(told, str)
+            and hmac.compare_digest(told.encode("utf-8", "replace"), self._secret)
+        )
 
 
 def secret() -> str:

@@ -1,6 +1,7 @@
 """How far a run may go, the meter that watches it, and the clock of a request.
 
-Rules: a limit of 0 or None is no limit; the meter only counts and answers; what a hit limit means is the loop's business.
+Rules: a limit of 0 or None is no limit; the meter only counts and answers; what a hit limit means
+is the loop's business.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from .events import Counts, Event, Execute, Metric, Node, Result
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Model turns, tool calls, consecutive tool failures, tokens (in + out), US dollars, seconds."""
+    """Model turns, tool calls, consecutive tool failures, tokens (in + out), US
+    dollars, seconds.
+    """
 
     turns: int = 30
     tool_calls: int = 50
@@ -27,15 +30,21 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
-    """Return limits with the given ones replaced. Raises UsageError on an unknown name or a value that is no number."""
+    """Return limits with the given ones replaced. Raises UsageError on an unknown name or a value
+    that is no number.
+    """
     if isinstance(values, Limits):
         return values
     known = Limits.__struct_fields__
     for name, value in (values or {}).items():
         if name not in known:
             raise UsageError(f"There is no limit named {name!r}. Known: {', '.join(known)}.")
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
-            raise UsageError(f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}.")
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int | float) or value < 0
+        ):
+            raise UsageError(
+                f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
+            )
     return Limits(**{k: (v if v is not None else 0) for k, v in (values or {}).items()})
 
 
@@ -44,7 +53,9 @@ _OLDER = "limit reached: "
 
 
 def limit_in(detail: str) -> str:
-    """Return the limit that the detail of an interrupt names ("30 turns"), in records of any age; "" where it names none."""
+    """Return the limit that the detail of an interrupt names ("30 turns"), in records of any age;
+    "" where it names none.
+    """
     said = next((detail.removeprefix(head) for head in (AT, _OLDER) if detail.startswith(head)), "")
     return said.partition(" (")[0].replace(" model turns", " turns")
 
@@ -62,12 +73,18 @@ class Meter:
     def add(self, step: Counts) -> None:
         """Add the usage of one model request."""
         t = self.total
-        cost = None if step.cost is None and t.cost is None else (t.cost or 0.0) + (step.cost or 0.0)
+        cost = (
+            None if step.cost is None and t.cost is None else (t.cost or 0.0) + (step.cost or 0.0)
+        )
         self.total = Counts(
-            input=t.input + step.input, output=t.output + step.output, cached=t.cached + step.cached,
-            reasoning=t.reasoning + step.reasoning, duration=round(t.duration + step.duration, 3),
-            ttft=t.ttft if t.ttft is not None else step.ttft, cost=cost,
-        )  # fmt: skip
+            input=t.input + step.input,
+            output=t.output + step.output,
+            cached=t.cached + step.cached,
+            reasoning=t.reasoning + step.reasoning,
+            duration=round(t.duration + step.duration, 3),
+            ttft=t.ttft if t.ttft is not None else step.ttft,
+            cost=cost,
+        )
 
     def outcome(self, ok: bool) -> None:
         """Count how a call ended: only failures in a row add up."""
@@ -92,7 +109,9 @@ class Meter:
         self.turns += continued
 
     def hit(self, tokens: int = 0, turns: int = 0) -> str:
-        """Return the words of the first limit that is used up, or ""; `tokens` and `turns` come on top: those of the turn in progress."""
+        """Return the words of the first limit that is used up, or ""; `tokens` and `turns` come on
+        top: those of the turn in progress.
+        """
         lim, total = self.limits, self.total
         table = (
             (lim.turns, self.turns + turns, _count(lim.turns, "turn")),
@@ -107,7 +126,9 @@ class Meter:
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
     def left(self) -> dict[str, float]:
-        """Return what is left of the limits that a sub-agent shares (names without a bound are absent)."""
+        """Return what is left of the limits that a sub-agent shares (names without a bound are
+        absent).
+        """
         lim, total = self.limits, self.total
         table = (
             ("turns", lim.turns, self.turns),
@@ -115,12 +136,20 @@ class Meter:
             ("tokens", lim.tokens, total.input + total.output),
             ("cost", lim.cost, total.cost or 0.0),
         )
-        return {name: max(limit - used, 1 if name != "cost" else 0.0) for name, limit, used in table if limit}
+        return {
+            name: max(limit - used, 1 if name != "cost" else 0.0)
+            for name, limit, used in table
+            if limit
+        }
 
     def near(self) -> bool:
-        """True when the coming turn is the last one that may be asked for: the model is then told to finish."""
+        """True when the coming turn is the last one that may be asked for: the model is then told
+        to finish.
+        """
         lim, used = self.limits, self.total.input + self.total.output
-        return bool((lim.turns and self.turns >= lim.turns - 1) or (lim.tokens and used >= 0.9 * lim.tokens))
+        return bool(
+            (lim.turns and self.turns >= lim.turns - 1) or (lim.tokens and used >= 0.9 * lim.tokens)
+        )
 
 
 def _count(number: int, noun: str) -> str:

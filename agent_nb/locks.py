@@ -1,8 +1,10 @@
 """Locks that tell whether the process that wrote a file still runs.
 
-Why: a process that was killed cannot tidy up; the system lets go of its locks, whatever became of it.
+Why: a process that was killed cannot tidy up; the system lets go of its locks, whatever became of
+it.
 
-Rule: where the system has no such locks (Windows) the answer is None, and the caller must know another way.
+Rule: where the system has no such locks (Windows) the answer is None, and the caller must know
+another way.
 """
 
 from __future__ import annotations
@@ -24,11 +26,15 @@ else:
     import fcntl
 
     def take(file: int) -> None:
-        """Lock an open file for this process until it is closed. Raises OSError when another has it."""
+        """Lock an open file for this process until it is closed. Raises OSError when another has
+        it.
+        """
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def held(path: Path) -> bool | None:
-        """Return whether a process holds the lock on a file. Raises OSError when the file cannot be opened."""
+        """Return whether a process holds the lock on a file. Raises OSError when the file cannot be
+        opened.
+        """
         file = os.open(path, os.O_RDONLY)
         try:
             take(file)

@@ -1,13 +1,16 @@
 """The event log of one run: append-only, numbered, observable, and exact.
 
-Why one object: the live view, the journal, the hub, the record and the DataFrame all read the same log, so nothing can drift apart.
+Why one object: the live view, the journal, the hub, the record and the DataFrame all read the same
+log, so nothing can drift apart.
 
 Rules
-- `append` is the only way in. It stamps `run`, `seq` (gap-free from 1) and `ts` (epoch s, whole ms, never going back) and returns
-  the stamped event. An event that already has a `seq` (a recorded one) is kept as it is and must be the next in line.
-- Deltas are passed to subscribers but not stored; their lengths and times are folded into the complete event of their block
-  (`chunks`), from which `deltas()` regenerates them exactly.
-- A subscriber that raises is detached, the fault is kept in `faults`, and the log goes on. A late one gets the prefix first.
+- `append` is the only way in. It stamps `run`, `seq` (gap-free from 1) and `ts` (epoch s, whole ms,
+  never going back) and returns the stamped event. An event that already has a `seq` (a recorded
+  one) is kept as it is and must be the next in line.
+- Deltas are passed to subscribers but not stored; their lengths and times are folded into the
+  complete event of their block (`chunks`), from which `deltas()` regenerates them exactly.
+- A subscriber that raises is detached, the fault is kept in `faults`, and the log goes on. A late
+  one gets the prefix first.
 - One thread appends; others may read.
 """
 
@@ -49,14 +52,16 @@ class EventLog(Sequence[Event]):
         self._clock = clock
         self._events: list[Event] = []
         self._ts = 0.0
-        self._open: dict[str, array[int]] = {}  # of each open block, length and time of each piece in turn
+        # of each open block, length and time of each piece in turn
+        self._open: dict[str, array[int]] = {}
         self._last: dict[str, int] = {}
         self._subscribers: list[Subscriber] = []
 
     def append(self, event: Event) -> Event:
         """Stamp and store `event`, tell the subscribers, and return the stamped event.
 
-        Raises ValueError if `event.seq` is set and is not the next number, or if the run has already ended.
+        Raises ValueError if `event.seq` is set and is not the next number, or if the run has
+        already ended.
         """
         if type(event) is Delta:
             stamped: Event = self._delta(event)
@@ -68,7 +73,9 @@ class EventLog(Sequence[Event]):
         return stamped
 
     def now(self) -> float:
-        """Return the current time as the log counts it: epoch seconds, whole milliseconds, never going back."""
+        """Return the current time as the log counts it: epoch seconds, whole milliseconds, never
+        going back.
+        """
         self._ts = max(self._ts, round(self._clock(), 3))
         return self._ts
 
@@ -77,12 +84,24 @@ class EventLog(Sequence[Event]):
         if event.of not in NEWS:
             self._record(event, round(ts * 1000))
         return Delta(
-            ts=ts, run=self.run, turn=event.turn, span=event.span, parent=event.parent, path=event.path, origin=event.origin,
-            extra=event.extra, block=event.block, of=event.of, name=event.name, text=event.text,
-        )  # fmt: skip
+            ts=ts,
+            run=self.run,
+            turn=event.turn,
+            span=event.span,
+            parent=event.parent,
+            path=event.path,
+            origin=event.origin,
+            extra=event.extra,
+            block=event.block,
+            of=event.of,
+            name=event.name,
+            text=event.text,
+        )
 
     def _record(self, event: Delta, ms: int) -> None:
-        """Note the length of a piece of a block and the milliseconds since the piece before (the first: since the run's start)."""
+        """Note the length of a piece of a block and the milliseconds since the piece before (the
+        first: since the run's start).
+        """
         pieces = self._open.get(event.block)
         if pieces is None:
             pieces = self._open[event.block] = array("q")
@@ -115,7 +134,9 @@ class EventLog(Sequence[Event]):
             self.faults.append((subscriber, fault))
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with every stored event so far and then with each new one; return a function that detaches it."""
+        """Call `subscriber` with every stored event so far and then with each new one; return a
+        function that detaches it.
+        """
         self._subscribers = [*self._subscribers, subscriber]
         for event in list(self._events):
             if subscriber in self._subscribers:
@@ -149,15 +170,21 @@ class EventLog(Sequence[Event]):
         return [e for e in self._events if e.type in types]
 
     def select(self, pattern: str) -> list[Event]:
-        """Return the events whose path (run id, then the foreign path or span) matches a glob; see `path_matches`."""
+        """Return the events whose path (run id, then the foreign path or span) matches a glob; see
+        `path_matches`.
+        """
         return [e for e in self._events if path_matches(pattern, event_path(e))]
 
     def conversation(self) -> list[Event]:
-        """Return the five kinds that seed 000 persists (§ Persistence); the record itself keeps every kind."""
+        """Return the five kinds that seed 000 persists (§ Persistence); the record itself keeps
+        every kind.
+        """
         return self.of(*CONVERSATION)
 
     def deltas(self) -> Iterator[Delta]:
-        """Regenerate the delta stream of the stored blocks exactly, in time order within each block."""
+        """Regenerate the delta stream of the stored blocks exactly, in time order within each
+        block.
+        """
         start = self._events[0].ts if self._events else 0.0
         for event in self._events:
             yield from event_deltas(event, start)
@@ -178,7 +205,9 @@ class EventLog(Sequence[Event]):
             if not len(log) and event.run:
                 log.run = event.run
             seq = len(log) + 1
-            log._events.append(event if event.seq == seq else msgspec.structs.replace(event, seq=seq))
+            log._events.append(
+                event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
+            )
         return log
 
     @classmethod
@@ -204,11 +233,19 @@ class EventLog(Sequence[Event]):
 
 def block_text(event: Event) -> str:
     """Return the text that the deltas of a block event add up to ("" for other events)."""
-    return event.raw_args if isinstance(event, Call) else event.content if isinstance(event, Think | Respond) else ""
+    return (
+        event.raw_args
+        if isinstance(event, Call)
+        else event.content
+        if isinstance(event, Think | Respond)
+        else ""
+    )
 
 
 def event_deltas(event: Event, start: float) -> Iterator[Delta]:
-    """Regenerate the deltas of one block event; `start` is the time of the run's first event (epoch s)."""
+    """Regenerate the deltas of one block event; `start` is the time of the run's first event (epoch
+    s).
+    """
     if not isinstance(event, Think | Respond | Call) or not event.chunks:
         return
     text, at, ms = block_text(event), 0, round(start * 1000)
@@ -216,9 +253,17 @@ def event_deltas(event: Event, start: float) -> Iterator[Delta]:
     for length, gap in decode_chunks(event.chunks):
         ms += gap
         yield Delta(
-            ts=ms / 1000, run=event.run, turn=event.turn, span=event.span, parent=event.parent, origin=event.origin,
-            block=event.block, of=event.type, name=name, text=text[at : at + length],
-        )  # fmt: skip
+            ts=ms / 1000,
+            run=event.run,
+            turn=event.turn,
+            span=event.span,
+            parent=event.parent,
+            origin=event.origin,
+            block=event.block,
+            of=event.type,
+            name=name,
+            text=text[at : at + length],
+        )
         at += length
 
 
@@ -228,12 +273,16 @@ def event_path(event: Event) -> str:
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """Return whether a path matches a glob: `*` within one segment, `**` any number of segments (seed 004, hierarchical routing)."""
+    """Return whether a path matches a glob: `*` within one segment, `**` any number of segments
+    (seed 004, hierarchical routing).
+    """
     return _glob(pattern).fullmatch(path) is not None
 
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    pieces = [".*" if s == "**" else re.escape(s).replace(r"\*", "[^/]*") for s in pattern.split("/")]
+    pieces = [
+        ".*" if s == "**" else re.escape(s).replace(r"\*", "[^/]*") for s in pattern.split("/")
+    ]
     joined = "/".join(pieces).replace("/.*", "(?:/.*)?").replace(".*/", "(?:.*/)?")
     return re.compile(joined, re.DOTALL)

@@ -1,14 +1,19 @@
-"""The loop of one run: context -> messages -> model stream -> parts -> events -> tools, turn after turn.
+"""The loop of one run: context -> messages -> model stream -> parts -> events -> tools, turn after
+turn.
 
-Why it appends to the log and does not yield: a run goes on, and ends properly, whoever reads it and whether anyone still does;
-`agent.Stream` is the asynchronous iterator over it.
+Why it appends to the log and does not yield: a run goes on, and ends properly, whoever reads it and
+whether anyone still does; `agent.Stream` is the asynchronous iterator over it.
 
 Rules
-- It knows no protocol, no provider, no widget and no HTTP: model, dialect, tools and filters are handed in (`Plan`).
-- In a text dialect the model is not read on once a batch is complete; natively it is read to the end, `TAIL` seconds at most.
+- It knows no protocol, no provider, no widget and no HTTP: model, dialect, tools and filters are
+  handed in (`Plan`).
+- In a text dialect the model is not read on once a batch is complete; natively it is read to the
+  end, `TAIL` seconds at most.
 - A fault before the first part of an answer may be retried; after it never.
-- The limits of tokens and turns hold within a turn too: tokens are estimated while text, reasoning and arguments come.
-- Whatever happens: open blocks are closed, every call gets one result, and `end` is the last event, exactly once.
+- The limits of tokens and turns hold within a turn too: tokens are estimated while text, reasoning
+  and arguments come.
+- Whatever happens: open blocks are closed, every call gets one result, and `end` is the last event,
+  exactly once.
 """
 
 from __future__ import annotations
@@ -93,10 +98,16 @@ class Loop:
             self._error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
             files = self._plan.runner.files()
-            self._log.append(events.End(status=status, finish_reason=reason, extra={"files": files} if files else None))
+            self._log.append(
+                events.End(
+                    status=status, finish_reason=reason, extra={"files": files} if files else None
+                )
+            )
 
     async def _begin(self) -> None:
-        """Log the beginning of the run, whatever becomes of the question for the model's name, and the remarks on the conversation."""
+        """Log the beginning of the run, whatever becomes of the question for the model's name, and
+        the remarks on the conversation.
+        """
         name = ""
         try:
             check_model(self._plan.model)
@@ -109,7 +120,11 @@ class Loop:
                 self._log.append(events.RunStart(**{**self._plan.start, **named}))
                 self._log.append(self._user)
             for note in self._plan.notes:
-                self._log.append(events.State(kind="conversation", payload={"note": note}) if isinstance(note, str) else note)
+                self._log.append(
+                    events.State(kind="conversation", payload={"note": note})
+                    if isinstance(note, str)
+                    else note
+                )
             for warning in self._plan.warnings:
                 self._log.append(events.Error(code="policy", message=warning))
 
@@ -126,12 +141,15 @@ class Loop:
     def _error(self, code: str, message: str, **fields: Any) -> None:
         text = self._plan.redaction.value(message)
         raw = self._plan.redaction.value(fields.pop("raw", ""))
-        self._log.append(events.Error(code=code, message=text, raw=raw, turn=self._meter.turns, **fields))
+        self._log.append(
+            events.Error(code=code, message=text, raw=raw, turn=self._meter.turns, **fields)
+        )
 
     async def _turns(self) -> tuple[events.EndStatus, str]:
         await self._remember()
         while True:
-            await anyio.lowlevel.checkpoint()  # a stop that came before, or during code that never waits, counts here
+            # a stop that came before, or during code that never waits, counts here
+            await anyio.lowlevel.checkpoint()
             if words := self._meter.hit():
                 raise Cancelled("limit", words)
             turn = await self._model_turn()
@@ -144,7 +162,9 @@ class Loop:
                 continue
             self._refuse(turn)
             if turn.executed and not turn.ended:
-                self._error("malformed_execute", "The batch was empty. Call a tool, or answer without one.")
+                self._error(
+                    "malformed_execute", "The batch was empty. Call a tool, or answer without one."
+                )
                 self._meter.outcome(False)
                 continue
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
@@ -156,17 +176,27 @@ class Loop:
             self._log.append(event)
 
     def _take_up(self, resume: Resume) -> None:
-        """Begin with what a replay played up to its drift, and with the fresh outcomes of the batch that was open there."""
+        """Begin with what a replay played up to its drift, and with the fresh outcomes of the batch
+        that was open there.
+        """
         for event in resume.restamped(self._log.run, self._log.now()):
             self._log.append(event)
         self._meter.recount(resume.events)
-        self._requests = sum(e.phase == "enter" for e in resume.events if isinstance(e, events.Node) and e.name == "llm" and not e.parent)
+        self._requests = sum(
+            e.phase == "enter"
+            for e in resume.events
+            if isinstance(e, events.Node) and e.name == "llm" and not e.parent
+        )
         for call in resume.events:
             if isinstance(call, events.Call):
                 self._ids.take(call.call_id, call.turn)
             elif isinstance(call, events.Error) and call.code == "no_tools":
                 self._prompt.dialect = self._plan.fallback
-        self._log.append(events.Extension(namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)))
+        self._log.append(
+            events.Extension(
+                namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)
+            )
+        )
         batch = Batch(self._log, resume.calls, self._plan.redaction)
         for call_id, outcome in resume.outcomes.items():
             batch.started(call_id)
@@ -187,14 +217,25 @@ class Loop:
             await anyio.sleep(wait)
 
     async def _request(self, turn: Turn, attempt: int) -> float | None:
-        """Make one request. Returns the seconds to wait before another one, None if it was answered. Raises ModelError when it was not."""
+        """Make one request. Returns the seconds to wait before another one, None if it was
+        answered. Raises ModelError when it was not.
+        """
         request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
         sent = context.estimate_tokens(request.messages)
         if words := self._meter.hit(sent):
             raise Cancelled("limit", f"{words} (this request alone has about {sent:,})")
-        node: dict[str, Any] = {"name": "llm", "span": f"llm-{self._requests + 1}", "turn": turn.number}
+        node: dict[str, Any] = {
+            "name": "llm",
+            "span": f"llm-{self._requests + 1}",
+            "turn": turn.number,
+        }
         self._requests += 1
-        data = {"attempt": attempt, "messages": len(request.messages), "digest": digest(request), "internal": True}
+        data = {
+            "attempt": attempt,
+            "messages": len(request.messages),
+            "digest": digest(request),
+            "internal": True,
+        }
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()
         pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction)
@@ -212,11 +253,15 @@ class Loop:
             cut = result != "ok" or turn.broken
             for event in pipeline.close(incomplete=cut):
                 self._log.append(event)
-            self._log.append(events.Node(phase="exit", result=result, data=_outcome(turn, more), **node))
+            self._log.append(
+                events.Node(phase="exit", result=result, data=_outcome(turn, more), **node)
+            )
             if result != "ok":
                 self._abandon(turn)
             if turn.heard:
-                self._measure(turn, clock, sent, pipeline.size // context.CHARS_PER_TOKEN, whole=not cut)
+                self._measure(
+                    turn, clock, sent, pipeline.size // context.CHARS_PER_TOKEN, whole=not cut
+                )
         if more is None:
             return None
         self._error(more.code, more.message, raw=more.raw, retryable=True)
@@ -248,7 +293,9 @@ class Loop:
         spent, estimated = turn.spent(sent, written, whole=whole)
         step = msgspec.structs.replace(spent, duration=clock.duration, ttft=clock.ttft)
         self._meter.add(step)
-        self._log.append(events.Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number))
+        self._log.append(
+            events.Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number)
+        )
 
     async def _execute(self, turn: Turn) -> None:
         """Run the batch of a turn; whatever happens, every call of it has one result afterwards."""
@@ -256,14 +303,20 @@ class Loop:
         left = self._meter.calls_left()
         if left is not None and len(turn.calls) > left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
-            raise Cancelled("limit", f"{AT}{self._plan.limits.tool_calls} tool call{'' if self._plan.limits.tool_calls == 1 else 's'}")
+            raise Cancelled(
+                "limit",
+                f"{AT}{self._plan.limits.tool_calls} tool call{'' if self._plan.limits.tool_calls == 1 else 's'}",
+            )
         self._meter.tool_calls += len(turn.calls)
         faults = {call.call_id: why for call, why in turn.rejected}
         before = self._meter.total
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_tick, batch)
-                await self._plan.runner.run([(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls], batch)
+                await self._plan.runner.run(
+                    [(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls],
+                    batch,
+                )
                 group.cancel_scope.cancel()
         finally:
             batch.end_all(Outcome("cancelled", "Stopped before it was done."))
@@ -284,16 +337,25 @@ class Loop:
         refused = [*turn.calls, *(c for c, _ in turn.rejected if c not in turn.calls)]
         batch = Batch(self._log, refused, self._plan.redaction)
         for call in refused:
-            batch.end(call.call_id, Outcome("error", faults.get(call.call_id) or "Not run: the batch was never executed."))
+            batch.end(
+                call.call_id,
+                Outcome(
+                    "error", faults.get(call.call_id) or "Not run: the batch was never executed."
+                ),
+            )
 
     def _abandon(self, turn: Turn) -> None:
         """The response broke off: its calls do not run."""
         calls = [*turn.calls, *(c for c, _ in turn.rejected if c not in turn.calls)]
-        Batch(self._log, calls, self._plan.redaction).end_all(Outcome("cancelled", "Not run: the response broke off."))
+        Batch(self._log, calls, self._plan.redaction).end_all(
+            Outcome("cancelled", "Not run: the response broke off.")
+        )
 
 
 def _outcome(turn: Turn, more: Again | None) -> dict[str, Any]:
-    """Return what the node of a request says at its end: the answer's head, further requests within it, the wait before another attempt."""
+    """Return what the node of a request says at its end: the answer's head, further requests within
+    it, the wait before another attempt.
+    """
     found = {"status": turn.head.status, "model": turn.head.model}
     found |= {"continued": turn.continued} if turn.continued else {}
     return found | ({"retry_in": round(more.wait, 3)} if more is not None and more.wait else {})

@@ -1,15 +1,17 @@
-"""Whether a result is the same as in its record, strictly: what differs without a reason is a difference.
+"""Whether a result is the same as in its record, strictly: what differs without a reason is a
+difference.
 
-Why beside `normal`: there a drift costs a run of the model, and doubt should not; a test must not overlook a change, nor see one where
-only the clock, the machine or the order of a set was another.
+Why beside `normal`: there a drift costs a run of the model, and doubt should not; a test must not
+overlook a change, nor see one where only the clock, the machine or the order of a set was another.
 
 Rules
-- Each side is read with what is known of its own run (`Side`): its time, its working folder and the one for temporary files. What is
-  known of one side says nothing of the other.
-- Masked: what tells the time of the run (`clock`), these folders, addresses in reprs, threads and tasks in reprs, numbers of cells, the
-  forms of `%time`, `%timeit` and tqdm, and what the notebook's project says (`Rule`). Other durations and rates are equal within a factor
-  of ten.
-- Sets compare sorted; a traceback counts by its last line and the cell's own frames, without the marks below a line.
+- Each side is read with what is known of its own run (`Side`): its time, its working folder and the
+  one for temporary files. What is known of one side says nothing of the other.
+- Masked: what tells the time of the run (`clock`), these folders, addresses in reprs, threads and
+  tasks in reprs, numbers of cells, the forms of `%time`, `%timeit` and tqdm, and what the
+  notebook's project says (`Rule`). Other durations and rates are equal within a factor of ten.
+- Sets compare sorted; a traceback counts by its last line and the cell's own frames, without the
+  marks below a line.
 - Numbers and texts in JSON values are compared one by one; 1 and 1.0 are the same.
 - `Verdict.masked` names what was different and did not count, in pairs.
 """
@@ -40,7 +42,8 @@ _DECIMAL = r"(?P<number>\d+\.\d+(?:e[+-]?\d+)?)"
 _QUANTITIES = tuple(
     re.compile(rf"(?<![\w.]){form}(?![\w])")
     for form in (
-        r"(?P<hours>\d):(?P<minutes>\d\d):(?P<number>\d\d\.\d+)",  # a timedelta; a clock has two digits
+        # a timedelta; a clock has two digits
+        r"(?P<hours>\d):(?P<minutes>\d\d):(?P<number>\d\d\.\d+)",
         rf"{_NUMBER} ?(?P<rate>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)",
         rf"{_DECIMAL} ?(?P<rate>\w+/s)",
         rf"{_NUMBER} ?(?P<unit>ns|µs|μs|us|ms)",
@@ -66,11 +69,21 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
     ("cell number", re.compile(r"ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
     ("address", re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])"), "0x…"),
-    ("thread", re.compile(r"(?<=Thread\()((?:Thread-)?)\d*([^<>]*?,[^<>]*?) \d+(?=\)>)"), r"\1…\2 …"),
+    (
+        "thread",
+        re.compile(r"(?<=Thread\()((?:Thread-)?)\d*([^<>]*?,[^<>]*?) \d+(?=\)>)"),
+        r"\1…\2 …",
+    ),
     ("task", re.compile(r"(?<=<Task )(\w+ name='Task-)\d+"), r"\1…"),
     ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
     ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
-    ("time", re.compile(r"[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"), "… per loop"),
+    (
+        "time",
+        re.compile(
+            r"[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"
+        ),
+        "… per loop",
+    ),
     ("time", re.compile(rf"\n{_SLOW}|^{_SLOW}\n?"), ""),
     ("time", re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"), "[…]"),
 )
@@ -86,7 +99,9 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two runs: when it went on, its working folder and the folder for temporary files (`unnamed`; None: unknown)."""
+    """One of two runs: when it went on, its working folder and the folder for temporary files
+    (`unnamed`; None: unknown).
+    """
 
     span: Span
     work: Any = None
@@ -94,7 +109,9 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unnamed(folder: str) -> list[int | str]:
-    """Return what a folder's path is found by in a text: its length and its digest, without the user's home."""
+    """Return what a folder's path is found by in a text: its length and its digest, without the
+    user's home.
+    """
     hidden = _home().hide(folder)
     return [len(hidden), digest(hidden)]
 
@@ -105,10 +122,22 @@ def _home() -> Home:
 
 def _found(folder: Any, text: str) -> str:
     """Return the path that a text without the user's home has of a folder, "" if it has none."""
-    if not (isinstance(folder, list) and len(folder) == 2 and isinstance(folder[0], int) and folder[0] > 1):
+    if not (
+        isinstance(folder, list)
+        and len(folder) == 2
+        and isinstance(folder[0], int)
+        and folder[0] > 1
+    ):
         return ""
     parts = (text[m.start() : m.start() + folder[0]] for m in _PATH.finditer(text))
-    return next((part for part in dict.fromkeys(parts) if len(part) == folder[0] and digest(part) == folder[1]), "")
+    return next(
+        (
+            part
+            for part in dict.fromkeys(parts)
+            if len(part) == folder[0] and digest(part) == folder[1]
+        ),
+        "",
+    )
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -126,12 +155,18 @@ class _Read(msgspec.Struct):
     masked: list[tuple[str, str]] = []
 
 
-def compare(recorded: Any, fresh: Any, before: Side, now: Side, rules: Sequence[Rule] = ()) -> Verdict:
+def compare(
+    recorded: Any, fresh: Any, before: Side, now: Side, rules: Sequence[Rule] = ()
+) -> Verdict:
     """Compare two contents of results, texts or JSON values."""
     patterns = tuple((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
     old, new = _read(recorded, before, patterns), _read(fresh, now, patterns)
-    near = len(old.quantities) == len(new.quantities) and all(map(_near, old.quantities, new.quantities))
-    return Verdict(near and _text(old.form) == _text(new.form), tuple(_pairs(old.masked, new.masked)))
+    near = len(old.quantities) == len(new.quantities) and all(
+        map(_near, old.quantities, new.quantities)
+    )
+    return Verdict(
+        near and _text(old.form) == _text(new.form), tuple(_pairs(old.masked, new.masked))
+    )
 
 
 def _text(form: Any) -> str:
@@ -146,11 +181,15 @@ def _near(one: float, other: float) -> bool:
     return large <= small * FACTOR
 
 
-def _pairs(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+def _pairs(
+    old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str, str]]:
     """Yield what differs of what was masked."""
     for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
         sides = ([text for rule, text in side if rule == name] for side in (old, new))
-        yield from ((name, one, other) for one, other in zip_longest(*sides, fillvalue="") if one != other)
+        yield from (
+            (name, one, other) for one, other in zip_longest(*sides, fillvalue="") if one != other
+        )
 
 
 def _read(value: Any, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]]) -> _Read:
@@ -172,7 +211,9 @@ def _walk(value: Any, read: Callable[[str], str]) -> Any:
     return value
 
 
-def _masked(text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Read) -> str:
+def _masked(
+    text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Read
+) -> str:
     text = settled(text) if "\r" in text else text
     text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
     for name, pattern, plain in patterns:
@@ -216,7 +257,9 @@ def _sorted(match: re.Match[str]) -> str:
 
 
 def _frames(match: re.Match[str]) -> str:
-    """Return a traceback without the frames of other code, and without the marks and numbers of its lines."""
+    """Return a traceback without the frames of other code, and without the marks and numbers of its
+    lines.
+    """
     own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN.match(frame))
     return f"Traceback\n{_ARROW.sub(_LINE, _MARKS.sub('', own))}"
 

@@ -1,7 +1,8 @@
 """What a conversation leaves behind when it outgrows the model's context.
 
-Two strategies: `window` leaves the oldest runs out and says so; `summary` has the model put them into a few sentences first, which then
-travel in the system message. Within one run, the oldest tool results are shortened before anything else is lost.
+Two strategies: `window` leaves the oldest runs out and says so; `summary` has the model put them
+into a few sentences first, which then travel in the system message. Within one run, the oldest tool
+results are shortened before anything else is lost.
 
 Rules
 - Pure functions, but for `summary`, which asks the model once and raises its ModelError.
@@ -29,7 +30,8 @@ STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
 SAYS = "Assistant: "
 SHORT = 400  # characters that stay of a shortened result
-MOST = 24_000  # characters of a transcript; nobody's summary of it is longer, however long its model goes on
+# characters of a transcript; nobody's summary of it is longer, however long its model goes on
+MOST = 24_000
 
 
 def transcript(runs: Sequence[Sequence[Event]], most: int = MOST) -> str:
@@ -57,9 +59,14 @@ def _line(event: Event) -> list[str]:
 
 
 def request(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
-    """Return what asks a model for a summary of `runs`, of which it shows `room` characters at most."""
+    """Return what asks a model for a summary of `runs`, of which it shows `room` characters at
+    most.
+    """
     shown = transcript(runs, min(room, MOST))
-    return Request(messages=(text_message("system", TASK), text_message("user", shown)), settings={"max_tokens": 400})
+    return Request(
+        messages=(text_message("system", TASK), text_message("user", shown)),
+        settings={"max_tokens": 400},
+    )
 
 
 async def summary(model: Model, asked: Request) -> str:
@@ -76,7 +83,8 @@ async def summary(model: Model, asked: Request) -> str:
 
 
 def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:
-    """Return `run` with its oldest long tool results cut to `SHORT` characters until it fits into `budget` tokens (0: any number).
+    """Return `run` with its oldest long tool results cut to `SHORT` characters until it fits into
+    `budget` tokens (0: any number).
 
     The newest result is never cut.
     """
@@ -93,4 +101,6 @@ def _cut(event: Event) -> Event:
     text = content_text(event.content) if isinstance(event, events.Result) else ""
     if len(text) <= SHORT:
         return event
-    return msgspec.structs.replace(event, content=f"{text[:SHORT]}\n[… {len(text) - SHORT:,} more characters left out]")
+    return msgspec.structs.replace(
+        event, content=f"{text[:SHORT]}\n[… {len(text) - SHORT:,} more characters left out]"
+    )

@@ -1,7 +1,7 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
-`context` builds messages from events; a dialect writes them in its own words; a model encodes them for its provider.
-Frozen values without behaviour. This file imports nothing of ours.
+`context` builds messages from events; a dialect writes them in its own words; a model encodes them
+for its provider. Frozen values without behaviour. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class CallBlock(Block, frozen=True, tag="call"):
 
 
 class ResultBlock(Block, frozen=True, tag="result"):
-    """The result of a call; `content` is text. `value`: the JSON value it is the text of, which the text dialects write as it is.
+    """The result of a call; `content` is text. `value`: the JSON value it is the text of, which the
+    text dialects write as it is.
 
     `printed`: what the tool printed, where the dialect has a place for it beside the content.
     """
@@ -54,7 +55,9 @@ class ResultBlock(Block, frozen=True, tag="result"):
 
 
 class ImageBlock(Block, frozen=True, tag="image"):
-    """An image as base64 `data` of type `media_type` (image/png, image/jpeg, image/gif, image/webp)."""
+    """An image as base64 `data` of type `media_type` (image/png, image/jpeg, image/gif,
+    image/webp).
+    """
 
     media_type: str
     data: str
@@ -75,7 +78,9 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """All text of the message, with a blank line where a call or an opaque block stands between."""
+        """All text of the message, with a blank line where a call or an opaque block stands
+        between.
+        """
         texts = [""]
         for block in self.blocks:
             if isinstance(block, TextBlock):
@@ -101,9 +106,10 @@ class ToolSpec(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    `tools` are sent natively only when `native_tools`; `grammar` is an llguidance grammar for models that take one;
-    `settings` holds the sampling values under their common names (temperature, seed, max_tokens, stop, reasoning, top_p)
-    and `extra_body` for anything else the provider should get.
+    `tools` are sent natively only when `native_tools`; `grammar` is an llguidance grammar for
+    models that take one; `settings` holds the sampling values under their common names
+    (temperature, seed, max_tokens, stop, reasoning, top_p) and `extra_body` for anything else the
+    provider should get.
     """
 
     messages: tuple[Message, ...]

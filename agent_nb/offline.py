@@ -1,11 +1,16 @@
-"""What may happen while only records are replayed: no model is asked, and no server outside this process is reached.
+"""What may happen while only records are replayed: no model is asked, and no server outside this
+process is reached.
 
-Why one place: magics, `await agent(…)`, sub-agents, `watch` and `attach` must agree; a test that quietly calls a provider proves nothing.
+Why one place: magics, `await agent(…)`, sub-agents, `watch` and `attach` must agree; a test that
+quietly calls a provider proves nothing.
 
 Rules
-- `STRICT` and `AGENT_NB_RERUN=replay` are latched when the package is imported (`launch`); the latter also counts when it is set later.
-- A script says the same each time: exactly `Scripted` may be asked. A class derived from it may call anything.
-- Servers of this process name their ports (`SERVED`); every other connection is refused before it is made.
+- `STRICT` and `AGENT_NB_RERUN=replay` are latched when the package is imported (`launch`); the
+  latter also counts when it is set later.
+- A script says the same each time: exactly `Scripted` may be asked. A class derived from it may
+  call anything.
+- Servers of this process name their ports (`SERVED`); every other connection is refused before it
+  is made.
 """
 
 from __future__ import annotations
@@ -33,7 +38,10 @@ def barred() -> str:
 def check_model(model: Any) -> None:
     """Raise ModelError where nothing runs live and `model` is not a script."""
     if (setting := barred()) and not is_script(model):
-        raise ModelError(f"{getattr(model, 'name', '') or 'The model'} is not asked. {ELSEWHERE.format(setting)}", code="not_live")
+        raise ModelError(
+            f"{getattr(model, 'name', '') or 'The model'} is not asked. {ELSEWHERE.format(setting)}",
+            code="not_live",
+        )
 
 
 def is_script(model: Any) -> bool:

@@ -1,14 +1,17 @@
 """The last look at what goes to a model: no key in any text of a request.
 
-Why one place, as late as this: the log is filtered where it is written, but a request is also made of what no log holds: instructions,
-docstrings and defaults of tools, stop texts, records made before a key was known.
+Why one place, as late as this: the log is filtered where it is written, but a request is also made
+of what no log holds: instructions, docstrings and defaults of tools, stop texts, records made
+before a key was known.
 
 Rules
-- Every text of a request passes the secret filter; media, signatures and what a provider wants back encrypted stay as they are, but
-  for the texts in a PNG.
-- In a tool's schema a value (default, constant, example, pattern) that holds a key is left out: a model would send the marker back.
-- What is merged into the request as it is (`extra_body`), and names that must be exact (the model's, the tools'), cannot be filtered:
-  a key in them is a UsageError that names the place, before anything is sent.
+- Every text of a request passes the secret filter; media, signatures and what a provider wants back
+  encrypted stay as they are, but for the texts in a PNG.
+- In a tool's schema a value (default, constant, example, pattern) that holds a key is left out: a
+  model would send the marker back.
+- What is merged into the request as it is (`extra_body`), and names that must be exact (the
+  model's, the tools'), cannot be filtered: a key in them is a UsageError that names the place,
+  before anything is sent.
 """
 
 from __future__ import annotations
@@ -25,17 +28,23 @@ from .wire.media import base64_without_text
 
 _VALUES = ("default", "const", "pattern")
 _LISTS = ("enum", "examples")
-_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")  # their members are schemas by name
+# their members are schemas by name
+_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 
 
 def outgoing(request: Request, redaction: Redaction) -> Request:
     """Return `request` without keys."""
     value = redaction.value
     extra = request.settings.get("extra_body")
-    settings: dict[str, Any] = value({k: v for k, v in request.settings.items() if k != "extra_body"})
+    settings: dict[str, Any] = value(
+        {k: v for k, v in request.settings.items() if k != "extra_body"}
+    )
     return msgspec.structs.replace(
         request,
-        messages=tuple(msgspec.structs.replace(m, blocks=tuple(_block(b, redaction) for b in m.blocks)) for m in request.messages),
+        messages=tuple(
+            msgspec.structs.replace(m, blocks=tuple(_block(b, redaction) for b in m.blocks))
+            for m in request.messages
+        ),
         tools=tuple(tool(spec, redaction) for spec in request.tools),
         grammar=value(request.grammar),
         settings=settings if extra is None else {**settings, "extra_body": extra},
@@ -53,7 +62,9 @@ def _block(block: Block, redaction: Redaction) -> Block:
 
 def tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:
     """Return what a model is told of a tool, without keys."""
-    return ToolSpec(spec.name, redaction.value(spec.description), _schema(spec.parameters, redaction.value))
+    return ToolSpec(
+        spec.name, redaction.value(spec.description), _schema(spec.parameters, redaction.value)
+    )
 
 
 def _schema(schema: Any, value: Callable[[Any], Any]) -> Any:
@@ -74,21 +85,29 @@ def _schema(schema: Any, value: Callable[[Any], Any]) -> Any:
     return {name: held for name, held in made.items() if held or name not in _LISTS}
 
 
-def check(model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any], redaction: Redaction) -> None:
+def check(
+    model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any], redaction: Redaction
+) -> None:
     """Look at what must be sent exactly as it is. Raises UsageError for a key in it."""
     for place, held in _exact(model, tools, settings):
         if redaction.value(held) != held:
-            raise UsageError(f"There is a key in {place}, which would be sent as it is. Take it out; keys belong into `%agent key`.")
+            raise UsageError(
+                f"There is a key in {place}, which would be sent as it is. Take it out; keys belong into `%agent key`."
+            )
 
 
-def _exact(model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _exact(
+    model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
     yield "the name of the model", model
     yield from (("the name of a tool", spec.name) for spec in tools)
     yield from _fields("extra_body", settings.get("extra_body"))
 
 
 def _fields(path: str, held: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every text of a JSON value with its place; of a member with a key in its name the place ends before it."""
+    """Yield every text of a JSON value with its place; of a member with a key in its name the place
+    ends before it.
+    """
     if isinstance(held, Mapping):
         for name, inner in held.items():
             yield path, name

@@ -1,11 +1,12 @@
 """What comes back from a model, one stream part at a time.
 
-A model decoder turns a chunk of bytes into parts; a dialect turns the text among them into finer parts;
-`turn` turns parts into events. Parts carry no id, no time and no run: those belong to events.
+A model decoder turns a chunk of bytes into parts; a dialect turns the text among them into finer
+parts; `turn` turns parts into events. Parts carry no id, no time and no run: those belong to
+events.
 
-Rules: frozen values; text is a delta (concatenate it), never an accumulation; an empty delta is not emitted.
-A provider's own block id travels as `block` where blocks interleave ("" = the only one of its kind).
-This file imports nothing of ours.
+Rules: frozen values; text is a delta (concatenate it), never an accumulation; an empty delta is not
+emitted. A provider's own block id travels as `block` where blocks interleave ("" = the only one of
+its kind). This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Text(Part, frozen=True, tag="text", gc=False):
 
 
 class Thought(Part, frozen=True, tag="thought"):
-    """A delta of reasoning. `attributes` (thought type, confidence …) and `opaque` (signature, encrypted) complete it."""
+    """A delta of reasoning. `attributes` (thought type, confidence …) and `opaque` (signature,
+    encrypted) complete it.
+    """
 
     text: str
     block: str = ""
@@ -52,9 +55,11 @@ class CallDelta(Part, frozen=True, tag="call_delta"):
 
 
 class Call(Part, frozen=True, tag="call"):
-    """A complete tool call: `args` as parsed (an object), `raw_args` as written, `call_id` "" if the model gave none.
+    """A complete tool call: `args` as parsed (an object), `raw_args` as written, `call_id` "" if
+    the model gave none.
 
-    `fault` is a message when it must not run (arguments that are no object, a block never closed); it then gets an error result.
+    `fault` is a message when it must not run (arguments that are no object, a block never closed);
+    it then gets an error result.
     """
 
     name: str
@@ -75,10 +80,11 @@ class End(Part, frozen=True, tag="end"):
 
 
 class Fault(Part, frozen=True, tag="fault"):
-    """Something was wrong in the stream. `feedback`: it goes back to the model as an error result it can learn from.
+    """Something was wrong in the stream. `feedback`: it goes back to the model as an error result
+    it can learn from.
 
-    `code` is a stable word (`malformed_execute`, `forged_results`, `provider`, `limit` …), `raw` the text at fault,
-    `position` its offset in code points from the start of the turn.
+    `code` is a stable word (`malformed_execute`, `forged_results`, `provider`, `limit` …), `raw`
+    the text at fault, `position` its offset in code points from the start of the turn.
     """
 
     code: str
@@ -119,7 +125,9 @@ class Head(Part, frozen=True, tag="head"):
 
 
 class Continued(Part, frozen=True, tag="continued"):
-    """The provider paused its answer and is about to be asked to go on with it: one more request, which counts as a turn."""
+    """The provider paused its answer and is about to be asked to go on with it: one more request,
+    which counts as a turn.
+    """
 
 
 class Extra(Part, frozen=True, tag="extra"):
@@ -131,7 +139,9 @@ class Extra(Part, frozen=True, tag="extra"):
 
 
 class Resend(Part, frozen=True, tag="resend"):
-    """A block to be sent back unchanged in the next turn (signed thinking, encrypted reasoning, a server tool's block)."""
+    """A block to be sent back unchanged in the next turn (signed thinking, encrypted reasoning, a
+    server tool's block).
+    """
 
     provider: str
     payload: Any

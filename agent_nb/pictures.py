@@ -3,8 +3,10 @@
 Why: a figure that is drawn again is rarely the same file. What counts is what a person sees.
 
 Rules
-- The same: the same size, and at most one pixel of a hundred whose red, green, blue or opacity is off by more than 16 of 255.
-- Pictures are a stranger's: they are opened only up to `LARGEST` pixels, and what cannot be opened counts by its bytes.
+- The same: the same size, and at most one pixel of a hundred whose red, green, blue or opacity is
+  off by more than 16 of 255.
+- Pictures are a stranger's: they are opened only up to `LARGEST` pixels, and what cannot be opened
+  counts by its bytes.
 - Pillow is optional; without it pictures of one size are not compared, which is said.
 """
 
@@ -40,7 +42,10 @@ def compare(recorded: Any, fresh: Any) -> Comparison:
     except ImportError:
         return Comparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
-        with Image.open(io.BytesIO(base64.b64decode(recorded))) as old, Image.open(io.BytesIO(base64.b64decode(fresh))) as new:
+        with (
+            Image.open(io.BytesIO(base64.b64decode(recorded))) as old,
+            Image.open(io.BytesIO(base64.b64decode(fresh))) as new,
+        ):
             return _compared(old, new)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return Comparison("it cannot be opened and is not the same file")
@@ -50,7 +55,9 @@ def _compared(old: Any, new: Any) -> Comparison:
     from PIL import ImageChops
 
     if old.size != new.size:
-        return Comparison(f"it is {new.size[0]} × {new.size[1]} pixels, not {old.size[0]} × {old.size[1]}")
+        return Comparison(
+            f"it is {new.size[0]} × {new.size[1]} pixels, not {old.size[0]} × {old.size[1]}"
+        )
     pixels = old.size[0] * old.size[1]
     if pixels > LARGEST:
         return Comparison(unseen=f"a picture of {pixels:,} pixels is too large to be compared")

@@ -3,12 +3,14 @@
 Why one object: the loop, `parse`, the tape and the benchmarks take exactly the same way.
 
 Rules
-- Text goes through the secret filter and then the dialect; reasoning, call arguments and everything else that a provider says through
-  the filter only.
+- Text goes through the secret filter and then the dialect; reasoning, call arguments and everything
+  else that a provider says through the filter only.
 - What a filter holds back is released before a part of another kind passes, so order is kept.
 - Call fragments are assembled here; a call is complete when the model says so or the response ends.
-- When the dialect has stopped (a batch is complete, the end is reached) later parts are dropped, usage aside.
-- A turn of more than `LARGEST` characters is cut off there with a clear fault: nothing of it runs, what came is kept.
+- When the dialect has stopped (a batch is complete, the end is reached) later parts are dropped,
+  usage aside.
+- A turn of more than `LARGEST` characters is cut off there with a clear fault: nothing of it runs,
+  what came is kept.
 - No I/O and no clock.
 """
 
@@ -78,7 +80,9 @@ class Pipeline:
             stored += self.turn.batch()
         return stored
 
-    def _sized(self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]) -> None:
+    def _sized(
+        self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]
+    ) -> None:
         self.size += len(part.text)
         self._filtered(part, out)
         if self.size > LARGEST:
@@ -87,7 +91,9 @@ class Pipeline:
             words = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."
             out.append(parts.Fault("size", words))
 
-    def _filtered(self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]) -> None:
+    def _filtered(
+        self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]
+    ) -> None:
         if self._redaction is None:
             self._plain(part, out)
             return
@@ -132,11 +138,15 @@ class Pipeline:
         out.append(self._clean(part))
 
     def _clean(self, part: parts.Part) -> parts.Part:
-        """Return a part that is no delta without secrets; what a provider wants back as it was keeps its signatures."""
+        """Return a part that is no delta without secrets; what a provider wants back as it was
+        keeps its signatures.
+        """
         if self._redaction is None:
             return part
         said = {name: getattr(part, name) for name in part.__struct_fields__}
-        clean = self._redaction.fields(said, ("payload", "opaque") if isinstance(part, parts.Resend) else ("opaque",))
+        clean = self._redaction.fields(
+            said, ("payload", "opaque") if isinstance(part, parts.Resend) else ("opaque",)
+        )
         return part if clean == said else msgspec.structs.replace(part, **clean)
 
 
@@ -148,7 +158,10 @@ def _says_more(part: parts.Text | parts.Thought | parts.CallDelta) -> bool:
 
 def _cut(closing: Sequence[parts.Part]) -> Iterable[parts.Part]:
     """Mark what a parser closes at its end as incomplete: the stream broke off there."""
-    return [msgspec.structs.replace(p, incomplete=True) if isinstance(p, parts.Close) else p for p in closing]
+    return [
+        msgspec.structs.replace(p, incomplete=True) if isinstance(p, parts.Close) else p
+        for p in closing
+    ]
 
 
 def _placed(parsed: Sequence[parts.Part], block: str) -> Iterable[parts.Part]:

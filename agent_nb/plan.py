@@ -1,9 +1,10 @@
 """What a run is made of, handed to the loop by whoever starts one.
 
-Why a value of its own: the loop, and what it asks for the next request, know only these things; an agent, a test or a sub-agent puts
-them together.
+Why a value of its own: the loop, and what it asks for the next request, know only these things; an
+agent, a test or a sub-agent puts them together.
 
-Rules: frozen; nothing in it changes while the run goes on, but the runner's and the redaction's own state.
+Rules: frozen; nothing in it changes while the run goes on, but the runner's and the redaction's own
+state.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from .tools.runner import ToolRunner
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a run is made of. `start` holds the fields of its `run_start` event, `notes` remarks on its conversation, `warnings`
-    what the user should know of its policy."""
+    """Everything a run is made of. `start` holds the fields of its `run_start` event, `notes`
+    remarks on its conversation, `warnings` what the user should know of its policy.
+    """
 
     model: Model
     dialect: Dialect

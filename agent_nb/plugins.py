@@ -1,13 +1,15 @@
 """Find a plug-in by its room and name: a file of that name in the room, or an entry point.
 
-Why: a new provider, dialect, codec, tool or card is one file, with no registry to edit. The public name of a plug-in is its file
-name with `-` for `_`; the module offers it under the room's attribute (`ATTRIBUTE`).
+Why: a new provider, dialect, codec, tool or card is one file, with no registry to edit. The public
+name of a plug-in is its file name with `-` for `_`; the module offers it under the room's attribute
+(`ATTRIBUTE`).
 
-Rules: a file is a plug-in if it defines that attribute at its left margin, else it is machinery of the room;
-nothing is imported until it is asked for; the built-in file wins over an entry point of the same name;
-entry points count of packages that are installed, not of what lies in the notebook's folder (`folder.imports`);
-an unknown name is a UsageError that lists the known ones;
-what an installed plug-in raises, or is not, is a PluginError that names its package and leaves the others alone.
+Rules: a file is a plug-in if it defines that attribute at its left margin, else it is machinery of
+the room; nothing is imported until it is asked for; the built-in file wins over an entry point of
+the same name; entry points count of packages that are installed, not of what lies in the notebook's
+folder (`folder.imports`); an unknown name is a UsageError that lists the known ones; what an
+installed plug-in raises, or is not, is a PluginError that names its package and leaves the others
+alone.
 """
 
 from __future__ import annotations
@@ -23,10 +25,25 @@ from typing import Any
 from .errors import AgentError, PluginError, UsageError
 from .folder.imports import entry_points
 
-ATTRIBUTE = {"models": "provider", "dialects": "dialect", "codecs": "codec", "tools": "tools", "view.cards": "card"}
+ATTRIBUTE = {
+    "models": "provider",
+    "dialects": "dialect",
+    "codecs": "codec",
+    "tools": "tools",
+    "view.cards": "card",
+}
 _FUNCTIONS = ("models", "view.cards")
 _MEMBERS = {  # what a plug-in that is an object must have
-    "dialects": ("name", "native", "instructions", "shots", "grammar", "parser", "assistant", "results"),
+    "dialects": (
+        "name",
+        "native",
+        "instructions",
+        "shots",
+        "grammar",
+        "parser",
+        "assistant",
+        "results",
+    ),
     "codecs": ("name", "forms", "sniff", "decoder", "encoder"),
 }
 _WORDS = 300  # characters of what a plug-in raised
@@ -48,7 +65,9 @@ def names(room: str) -> list[str]:
 
 
 def load(room: str, name: str) -> Any:
-    """Return the plug-in `name` of `room`. Raises UsageError when there is none of that name, PluginError when it cannot be used."""
+    """Return the plug-in `name` of `room`. Raises UsageError when there is none of that name,
+    PluginError when it cannot be used.
+    """
     module = builtin(room).get(name.replace("_", "-"))
     if module is not None:
         return getattr(importlib.import_module(module), ATTRIBUTE[room])
@@ -61,7 +80,9 @@ def load(room: str, name: str) -> Any:
 
 @contextmanager
 def blamed(room: str, name: str) -> Iterator[None]:
-    """Turn what an installed plug-in raises into a PluginError that names its package; errors of ours pass, they say what to do."""
+    """Turn what an installed plug-in raises into a PluginError that names its package; errors of
+    ours pass, they say what to do.
+    """
     try:
         yield
     except AgentError:
@@ -72,12 +93,20 @@ def blamed(room: str, name: str) -> Iterator[None]:
         words = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS]
         package = _package(room, name)
         whose = f" of the package {package}" if package else ""
-        todo = f" Update it with: pip install --upgrade {package}, or remove it with: pip uninstall {package}" if package else ""
-        raise PluginError(f"The {_kind(room)} {name!r}{whose} cannot be used: {words}.{todo}") from error
+        todo = (
+            f" Update it with: pip install --upgrade {package}, or remove it with: pip uninstall {package}"
+            if package
+            else ""
+        )
+        raise PluginError(
+            f"The {_kind(room)} {name!r}{whose} cannot be used: {words}.{todo}"
+        ) from error
 
 
 def faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[str]:
-    """Yield what is wrong with the installed plug-ins of a room, in words: with loading them, or with what `use` does with their names."""
+    """Yield what is wrong with the installed plug-ins of a room, in words: with loading them, or
+    with what `use` does with their names.
+    """
     for entry in _entries(room):
         try:
             use(entry.name) if use is not None else load(room, entry.name)
@@ -92,7 +121,9 @@ def _package(room: str, name: str) -> str:
 
 
 def _checked(room: str, found: Any) -> Any:
-    """Return a plug-in. Raises TypeError when it is not of the kind that its room wants, and whatever its members raise."""
+    """Return a plug-in. Raises TypeError when it is not of the kind that its room wants, and
+    whatever its members raise.
+    """
     if room in _FUNCTIONS and not callable(found):
         raise TypeError(f"it is a {type(found).__name__}, not a function")
     for member in _MEMBERS.get(room, ()):

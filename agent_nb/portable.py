@@ -1,19 +1,25 @@
-"""JSON values in a form that survives every reader and says nothing of the machine: how values stand in a record.
+"""JSON values in a form that survives every reader and says nothing of the machine: how values
+stand in a record.
 
-Why: a notebook is read and written by JavaScript, where 1.0 becomes 1, an integer beyond 2**53 loses digits and NaN does not exist;
-it is shared, so it must not name the writer's home; and a large value that occurs twice should be stored once.
+Why: a notebook is read and written by JavaScript, where 1.0 becomes 1, an integer beyond 2**53
+loses digits and NaN does not exist; it is shared, so it must not name the writer's home; and a
+large value that occurs twice should be stored once.
 
     {"$int": "9007199254740993"}   an integer that JavaScript cannot hold
     {"$float": "nan"}              nan, inf or -inf
     {"$payload": "<sha256>"}       a value kept in `payloads`
     {"$literal": {…}}              an object that would otherwise look like one of these
-    ⌂~                             the home folder (⌂\\ with doubled backslashes, ⌂= the sign itself)
+    ⌂~                             the home folder (⌂\\ with doubled backslashes, ⌂= the sign
+                            itself)
 
 Rules
-- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and what is not a JSON value becomes text.
+- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and what is
+  not a JSON value becomes text.
 - Text of the record is the reader's: another reader's home stands where the writer's stood.
-- `canonical` is what hashes are made of: sorted keys, no spaces, numbers as the rules above leave them.
-- Nothing of a hostile value raises or unfolds without end: what is too deep, too large or missing becomes words.
+- `canonical` is what hashes are made of: sorted keys, no spaces, numbers as the rules above leave
+  them.
+- Nothing of a hostile value raises or unfolds without end: what is too deep, too large or missing
+  becomes words.
 """
 
 from __future__ import annotations
@@ -30,7 +36,8 @@ LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
 DEEPEST = 200
 BUDGET = 1 << 28  # bytes that the payloads of one record may add up to, counted at each use
 SAFE = 2**53 - 1
-EXACT = "2:"  # before a hash: every character of the text counts. Hashes without it are those of older records
+# before a hash: every character of the text counts. Hashes without it are those of older records
+EXACT = "2:"
 SIGN = "⌂"
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
@@ -40,7 +47,13 @@ _MARKED = re.compile(SIGN + r"([~=\\])")
 
 def canonical(value: Any) -> str:
     """Return a JSON value as canonical text. Raises ValueError for what is no JSON."""
-    return json.dumps(_numbers(value, DEEPEST * 2), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json.dumps(
+        _numbers(value, DEEPEST * 2),
+        sort_keys=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
 
 
 def tilde(path: Path) -> str:
@@ -50,9 +63,11 @@ def tilde(path: Path) -> str:
 
 
 def sha256(text: str, like: str = EXACT) -> str:
-    """Return the SHA-256 of a text: `EXACT` and 64 hexadecimal digits, or these alone if the hash `like` has no such mark.
+    """Return the SHA-256 of a text: `EXACT` and 64 hexadecimal digits, or these alone if the hash
+    `like` has no such mark.
 
-    With the mark no two texts have one hash; without it half a character (a lone surrogate) counts as a question mark.
+    With the mark no two texts have one hash; without it half a character (a lone surrogate) counts
+    as a question mark.
     """
     mark, half = (EXACT, "surrogatepass") if like.startswith(EXACT) else ("", "replace")
     return mark + hashlib.sha256(text.encode("utf-8", half)).hexdigest()
@@ -84,7 +99,9 @@ def _numbers(value: Any, depth: int) -> Any:
     if not depth:
         raise ValueError("the value is nested too deeply")
     if isinstance(value, dict):
-        return {str(k): v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for k, v in value.items()}
+        return {
+            str(k): v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for k, v in value.items()
+        }
     if isinstance(value, list | tuple):
         return [v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for v in value]
     raise ValueError(f"{type(value).__name__} is not a JSON value")
@@ -98,15 +115,21 @@ def _double(value: int) -> float:
 
 
 class Home:
-    """Hides one home folder in texts and puts it back. An empty or very short `path` hides nothing."""
+    """Hides one home folder in texts and puts it back. An empty or very short `path`
+    hides nothing.
+    """
 
     def __init__(self, path: str) -> None:
         path = path.rstrip("/\\")
         forms = {path: "~", path.replace("\\", "\\\\"): "\\"} if len(path) >= _SHORTEST_HOME else {}
-        self._hidden = {form: SIGN + mark for form, mark in reversed(forms.items())} | ({path: SIGN + "~"} if forms else {})
+        self._hidden = {form: SIGN + mark for form, mark in reversed(forms.items())} | (
+            {path: SIGN + "~"} if forms else {}
+        )
         self._shown = {"~": path or "~", "\\": path.replace("\\", "\\\\") or "~", "=": SIGN}
         longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
-        self._find = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])") if forms else None
+        self._find = (
+            re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])") if forms else None
+        )
 
     def hide(self, text: str) -> str:
         """Return `text` without the home folder."""

@@ -1,11 +1,16 @@
-"""What a run asks its model, turn after turn: the request made from the log, within the model's context.
+"""What a run asks its model, turn after turn: the request made from the log, within the model's
+context.
 
-Why beside the loop: what is sent depends on the conversation, the dialect and the model's size; what is done with the answer does not.
+Why beside the loop: what is sent depends on the conversation, the dialect and the model's size;
+what is done with the answer does not.
 
 Rules
-- Every request is made anew from the history and the log; nothing is kept between turns but the dialect and a summary.
-- What the window leaves out is said before the request that lacks it: the first, or the one after a refusal as too long.
-- Nothing goes out but through `outgoing`, a request for a summary included; instructions and grammar are made of tools without keys.
+- Every request is made anew from the history and the log; nothing is kept between turns but the
+  dialect and a summary.
+- What the window leaves out is said before the request that lacks it: the first, or the one after a
+  refusal as too long.
+- Nothing goes out but through `outgoing`, a request for a summary included; instructions and
+  grammar are made of tools without keys.
 """
 
 from __future__ import annotations
@@ -25,7 +30,9 @@ from .outgoing import outgoing, tool
 from .plan import Plan
 
 RESERVE = 1024  # tokens of the context kept free for the answer
-LAST_TURN = "This is your last turn: answer the user now with what you know, without calling a tool."
+LAST_TURN = (
+    "This is your last turn: answer the user now with what you know, without calling a tool."
+)
 
 
 class Prompt:
@@ -41,7 +48,9 @@ class Prompt:
         self._tools = [tool(spec, plan.redaction) for spec in plan.tools]
 
     def request(self, *, last: bool) -> Request:
-        """Return the request of the coming turn; in the `last` one that the limits allow the model is told so."""
+        """Return the request of the coming turn; in the `last` one that the limits allow the model
+        is told so.
+        """
         plan, dialect = self._plan, self.dialect
         head = self._head()
         budget = self._budget(head)
@@ -51,27 +60,37 @@ class Prompt:
         if last:
             sent.append(text_message("user", LAST_TURN))
         made = Request(
-            messages=tuple(sent), tools=tuple(self._tools), native_tools=dialect.native and bool(self._tools),
+            messages=tuple(sent),
+            tools=tuple(self._tools),
+            native_tools=dialect.native and bool(self._tools),
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
             settings=dict(plan.settings),
-        )  # fmt: skip
+        )
         return outgoing(made, plan.redaction)
 
     def shrink(self, most: int) -> bool:
-        """Make room after a request that the model refused as too long; return whether the next one is smaller.
+        """Make room after a request that the model refused as too long; return whether the next one
+        is smaller.
 
-        `most`: the tokens that it takes, 0 where it did not say. Our counts are estimates, so a part goes in any case.
+        `most`: the tokens that it takes, 0 where it did not say. Our counts are estimates, so a
+        part goes in any case.
         """
         before, size = context.estimate_tokens(self.request(last=False).messages), self._size
-        self._size = min(n for n in (size, most, (before * 3 // 4 if most else before // 2) + RESERVE) if n)
+        self._size = min(
+            n for n in (size, most, (before * 3 // 4 if most else before // 2) + RESERVE) if n
+        )
         if context.estimate_tokens(self.request(last=False).messages) < before:
             return True
         self._size = size
         return False
 
     async def remember(self) -> list[Event]:
-        """Return the events that say what the window leaves out, after having it summarised if that is wanted."""
-        kept = context.window(self.dialect, self._history, list(self._log), self._budget(self._head()))
+        """Return the events that say what the window leaves out, after having it summarised if that
+        is wanted.
+        """
+        kept = context.window(
+            self.dialect, self._history, list(self._log), self._budget(self._head())
+        )
         if not kept.left_out:
             return []
         payload: dict[str, Any] = {"left_out": len(kept.left_out), "note": kept.note}
@@ -89,20 +108,28 @@ class Prompt:
         return [*out, events.State(kind="window", payload=payload)]
 
     def _head(self) -> list[Message]:
-        """Return what stands before the conversation: instructions, the user's system text, a summary, example turns."""
+        """Return what stands before the conversation: instructions, the user's system text, a
+        summary, example turns.
+        """
         plan, dialect = self._plan, self.dialect
         before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
         texts = (dialect.instructions(self._tools, small=plan.model.shots), plan.system, before)
         system = "\n\n".join(t for t in texts if t)
         head = [text_message("system", system)] if system else []
-        return [*head, *dialect.shots(self._tools)] if plan.model.shots and not dialect.native else head
+        return (
+            [*head, *dialect.shots(self._tools)]
+            if plan.model.shots and not dialect.native
+            else head
+        )
 
     def _budget(self, head: Sequence[Message]) -> int:
         """Return the tokens that the conversation may take (0: the context is unknown)."""
         return max(self._size - RESERVE - context.estimate_tokens(head), 1) if self._size else 0
 
     def _grammar(self) -> str:
-        return self.dialect.grammar(self._tools, small=self._plan.model.shots, answered=bool(self._log.of("result")))
+        return self.dialect.grammar(
+            self._tools, small=self._plan.model.shots, answered=bool(self._log.of("result"))
+        )
 
 
 def digest(request: Request) -> str:

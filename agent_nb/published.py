@@ -1,11 +1,14 @@
-"""The runs of this process, for whoever follows them: announced as they begin, with the ways to stop and to answer them.
+"""The runs of this process, for whoever follows them: announced as they begin, with the ways to
+stop and to answer them.
 
-Why apart: neither an agent nor a cell has to know whether a server is there, and a server that comes later finds the runs that were
-there before it.
+Why apart: neither an agent nor a cell has to know whether a server is there, and a server that
+comes later finds the runs that were there before it.
 
 Rules
-- A run is kept by whoever holds its log, never by this: a run that nobody holds any more is not told to those who come later.
-- The first announcement of a log counts: a cell knows better than its stream how it is stopped. Runs below another run are not announced.
+- A run is kept by whoever holds its log, never by this: a run that nobody holds any more is not
+  told to those who come later.
+- The first announcement of a log counts: a cell knows better than its stream how it is stopped.
+  Runs below another run are not announced.
 - A follower that raises is dropped; the run never hears of it.
 """
 
@@ -28,10 +31,11 @@ _below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 
 class Questions:
-    """The open questions of a run that may be answered from elsewhere. `ask` waits on the agent's loop; `answer` is for any thread.
+    """The open questions of a run that may be answered from elsewhere. `ask` waits on the agent's
+    loop; `answer` is for any thread.
 
-    `reachable` says whether there is anybody elsewhere just now; `near` is whom to ask where the agent itself has nobody, such as the
-    cell that shows it.
+    `reachable` says whether there is anybody elsewhere just now; `near` is whom to ask where the
+    agent itself has nobody, such as the cell that shows it.
     """
 
     def __init__(self) -> None:
@@ -40,7 +44,9 @@ class Questions:
         self._open: dict[str, asyncio.Future[Decision]] = {}
 
     def beside(self, near: Asker | None) -> Asker:
-        """Return an asker that takes the first answer, that of `near` (None: nobody is near) or one from elsewhere."""
+        """Return an asker that takes the first answer, that of `near` (None: nobody is near) or one
+        from elsewhere.
+        """
 
         async def ask(question: Question) -> Decision | None:
             far: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -52,7 +58,9 @@ class Questions:
 
         return ask
 
-    async def _first(self, far: asyncio.Future[Decision], near: Asker | None, question: Question) -> Decision | None:
+    async def _first(
+        self, far: asyncio.Future[Decision], near: Asker | None, question: Question
+    ) -> Decision | None:
         if near is not None:
             asking = asyncio.ensure_future(near(question))
             try:
@@ -65,14 +73,25 @@ class Questions:
         return await far if far.done() or self.reachable() else None
 
     def answer(
-        self, call_id: str, *, allow: bool, args: dict[str, Any] | None = None, scope: Scope = "once", reason: str = "", by: str = "remote"
+        self,
+        call_id: str,
+        *,
+        allow: bool,
+        args: dict[str, Any] | None = None,
+        scope: Scope = "once",
+        reason: str = "",
+        by: str = "remote",
     ) -> bool:
-        """Answer the question about a call; return whether one was open. `args`: what to use instead of those asked about."""
+        """Answer the question about a call; return whether one was open. `args`: what to use
+        instead of those asked about.
+        """
         far = self._open.get(call_id)
         if far is None or far.done():
             return False
         with suppress(RuntimeError):  # its loop is closed: the run is over
-            far.get_loop().call_soon_threadsafe(_settle, far, Decision(allow, args=args, scope=scope, by=by, reason=reason))
+            far.get_loop().call_soon_threadsafe(
+                _settle, far, Decision(allow, args=args, scope=scope, by=by, reason=reason)
+            )
             return True
         return False
 
@@ -92,9 +111,17 @@ def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
 
 
 class Announced:
-    """How a run is reached: its `log`, the conversation it belongs to, its open questions, and `cancel`, for any thread."""
+    """How a run is reached: its `log`, the conversation it belongs to, its open questions, and
+    `cancel`, for any thread.
+    """
 
-    def __init__(self, log: EventLog, conversation: str, questions: Questions, cancel: Callable[[], Any] | None) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        conversation: str,
+        questions: Questions,
+        cancel: Callable[[], Any] | None,
+    ) -> None:
         self.log = log
         self.conversation = conversation
         self.questions = questions
@@ -115,13 +142,22 @@ class Runs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._logs: weakref.WeakKeyDictionary[EventLog, tuple[str, weakref.ref[Announced]]] = weakref.WeakKeyDictionary()
+        self._logs: weakref.WeakKeyDictionary[EventLog, tuple[str, weakref.ref[Announced]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._followers: list[Follower] = []
 
     def announce(
-        self, log: EventLog, *, conversation: str = "", questions: Questions | None = None, cancel: Callable[[], Any] | None = None
+        self,
+        log: EventLog,
+        *,
+        conversation: str = "",
+        questions: Questions | None = None,
+        cancel: Callable[[], Any] | None = None,
     ) -> Announced | None:
-        """Say that a run begins; keep what is returned while the run goes on. None if it was announced before or is below another."""
+        """Say that a run begins; keep what is returned while the run goes on. None if it was
+        announced before or is below another.
+        """
         with self._lock:
             if log in self._logs or _below.get():
                 return None
@@ -133,7 +169,9 @@ class Runs:
         return found
 
     def follow(self, follower: Follower) -> Callable[[], None]:
-        """Tell `follower` of every run that is there, in order, and of each to come; return a function that ends it."""
+        """Tell `follower` of every run that is there, in order, and of each to come; return a
+        function that ends it.
+        """
         with self._lock:
             known = [(log, *kept) for log, kept in self._logs.items()]
             self._followers = [*self._followers, follower]

@@ -1,13 +1,15 @@
-"""A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on every notebook it is given.
+"""A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on every notebook it
+is given.
 
 Why: notebooks that are their own tests belong into the same run as the other tests.
 
 Rules
 - Without `--agent-nb` nothing is collected.
-- Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know their file: while such a test runs, the
-  environment names it, so that recorded cells are found. What the user has set there stays.
-- One item per notebook, failing with the report of `test`, skipped where that skips; checkpoints and executed copies (`.run.ipynb`) are
-  left out.
+- Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know their file:
+  while such a test runs, the environment names it, so that recorded cells are found. What the user
+  has set there stays.
+- One item per notebook, failing with the report of `test`, skipped where that skips; checkpoints
+  and executed copies (`.run.ipynb`) are left out.
 """
 
 from __future__ import annotations
@@ -27,10 +29,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("agent-nb", "notebooks with %%agent cells")
     group.addoption("--agent-nb", action="store_true", help="replay notebooks as tests")
-    group.addoption("--agent-nb-trust-record", action="store_true", help="let code of records run again that you have not signed")
-    group.addoption("--agent-nb-trust-folder", action="store_true", help="let the policies of the notebooks' folders allow calls")
-    group.addoption("--agent-nb-strict-tools", action="store_true", help="fail where a tool changed whose result came from the record")
-    group.addoption("--agent-nb-timeout", type=float, default=None, metavar="S", help="seconds a cell may take")
+    group.addoption(
+        "--agent-nb-trust-record",
+        action="store_true",
+        help="let code of records run again that you have not signed",
+    )
+    group.addoption(
+        "--agent-nb-trust-folder",
+        action="store_true",
+        help="let the policies of the notebooks' folders allow calls",
+    )
+    group.addoption(
+        "--agent-nb-strict-tools",
+        action="store_true",
+        help="fail where a tool changed whose result came from the record",
+    )
+    group.addoption(
+        "--agent-nb-timeout", type=float, default=None, metavar="S", help="seconds a cell may take"
+    )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFile | None:
@@ -74,9 +90,11 @@ class NotebookItem(pytest.Item):
 
         option = self.config.getoption
         options = Options(
-            trust=option("--agent-nb-trust-record"), trust_folder=option("--agent-nb-trust-folder"), timeout=option("--agent-nb-timeout"),
+            trust=option("--agent-nb-trust-record"),
+            trust_folder=option("--agent-nb-trust-folder"),
+            timeout=option("--agent-nb-timeout"),
             strict_tools=option("--agent-nb-strict-tools"),
-        )  # fmt: skip
+        )
         try:
             report = check_notebook(self.path, options)
         except UsageError as fault:
@@ -88,7 +106,11 @@ class NotebookItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show the report instead of a traceback through our code."""
-        return str(excinfo.value) if isinstance(excinfo.value, ReplayFailed) else super().repr_failure(excinfo)
+        return (
+            str(excinfo.value)
+            if isinstance(excinfo.value, ReplayFailed)
+            else super().repr_failure(excinfo)
+        )
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return where the test stands."""

@@ -1,14 +1,16 @@
 """Which of several records counts: the order in which they are tried, and which of them are kept.
 
-Why one place: whoever can write into a notebook can write any time into a record; a forged one must neither come before the user's own nor
-push them out.
+Why one place: whoever can write into a notebook can write any time into a record; a forged one must
+neither come before the user's own nor push them out.
 
 Rules
-- The user's own records (`signing.mine`), and under `test` those of signers, come before those of others, whatever times they name; among
-  equals the newest start comes first.
-- A start that is no time, or lies in the future, counts as the oldest; `TOLERANCE` is for clocks that differ.
-- Of a cell the newest `KEPT` executions stay, each with all its runs; a record that names none is one of its own. Records of others never
-  push out the user's own, but the newest execution of them always finds room: it may be what a colleague has just recorded.
+- The user's own records (`signing.mine`), and under `test` those of signers, come before those of
+  others, whatever times they name; among equals the newest start comes first.
+- A start that is no time, or lies in the future, counts as the oldest; `TOLERANCE` is for clocks
+  that differ.
+- Of a cell the newest `KEPT` executions stay, each with all its runs; a record that names none is
+  one of its own. Records of others never push out the user's own, but the newest execution of them
+  always finds room: it may be what a colleague has just recorded.
 """
 
 from __future__ import annotations
@@ -26,13 +28,17 @@ Record = TypeVar("Record", bound=Mapping[str, Any])
 
 
 def started(record: Mapping[str, Any]) -> float:
-    """Return when the run of a record began, in epoch seconds; 0 when the record names no such time."""
+    """Return when the run of a record began, in epoch seconds; 0 when the record names no such
+    time.
+    """
     claimed = _claimed(record)
     return claimed if claimed <= time.time() + TOLERANCE else 0.0
 
 
 def oldest(records: Iterable[Record]) -> list[Record]:
-    """Return records by their start, the oldest first; those of the future in the order they claim."""
+    """Return records by their start, the oldest first; those of the future in the order
+    they claim.
+    """
     return sorted(records, key=lambda record: (started(record), _claimed(record)))
 
 
@@ -42,8 +48,14 @@ def newest(records: Iterable[Record]) -> list[Record]:
 
 
 def ranked(records: Iterable[Record], key: bytes, signed: Collection[str] = ()) -> list[Record]:
-    """Return records in the order in which they count for the user whose key this is; `signed`: the hashes of those of signers."""
-    return sorted(newest(records), key=lambda r: mine(r, key) or (bool(signed) and r.get("hash") in signed and intact(r)), reverse=True)
+    """Return records in the order in which they count for the user whose key this is; `signed`: the
+    hashes of those of signers.
+    """
+    return sorted(
+        newest(records),
+        key=lambda r: mine(r, key) or (bool(signed) and r.get("hash") in signed and intact(r)),
+        reverse=True,
+    )
 
 
 def kept(records: Iterable[Record], key: bytes) -> list[Record]:
@@ -60,7 +72,9 @@ def kept(records: Iterable[Record], key: bytes) -> list[Record]:
 
 
 def execution(record: Mapping[str, Any]) -> str:
-    """Return what the records of one execution of a cell have in common: its id, else that of the one run."""
+    """Return what the records of one execution of a cell have in common: its id, else that of the
+    one run.
+    """
     return str(record.get("execution") or f"run {record.get('id', '')}")
 
 
@@ -73,5 +87,7 @@ def ordinal(record: Mapping[str, Any]) -> int:
 def _claimed(record: Mapping[str, Any]) -> float:
     """Return the time a record names, 0 for what is none."""
     value = record.get("started")
-    sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= END_OF_TIME
+    sound = (
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= END_OF_TIME
+    )
     return float(value) if sound else 0.0  # type: ignore[arg-type]  # it is a number

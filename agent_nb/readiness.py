@@ -1,4 +1,5 @@
-"""What a model needs before it can answer: its name where the server gives it, its weights where they have to load.
+"""What a model needs before it can answer: its name where the server gives it, its weights where
+they have to load.
 
 Why beside the loop: only some models have this, and none of it is a turn.
 
@@ -18,14 +19,18 @@ from .models.base import Model
 
 
 async def name_of(model: Model) -> str:
-    """Return the name of a model that may have to ask its server for it (one with `named`), "" of any other. Raises ModelError."""
+    """Return the name of a model that may have to ask its server for it (one with `named`), "" of
+    any other. Raises ModelError.
+    """
     named = getattr(model, "named", None)
     return "" if named is None else str(await named())
 
 
 @contextmanager
 def loading_shown(model: Model, log: EventLog) -> Iterator[None]:
-    """Show how far a model is that has to load first (one with `loading`, which reports from any thread)."""
+    """Show how far a model is that has to load first (one with `loading`, which reports from any
+    thread).
+    """
     loading = getattr(model, "loading", None)
     if loading is None or loading.now.state == "ready":
         yield

@@ -1,17 +1,22 @@
 """The secret filter: what passes it holds no key, however the key is cut into pieces.
 
-Why a stream filter before everything else: model, tools, view, log and record must see the same text, and a key that arrives in two
-deltas is still a key.
+Why a stream filter before everything else: model, tools, view, log and record must see the same
+text, and a key that arrives in two deltas is still a key.
 
 Rules
-- Secret are the values that are given, also as they look in HTML, in Python's `repr`, in a JSON string and in JSON within one, and
-  whatever has the form of a provider's key (`wire.key_forms`).
-- A key becomes `[redacted NAME]`; nothing of it stays. Of two that begin at the same place the longer one counts.
-- A form begins where no letter or digit stands before it, and reaches as far as the characters that such a key may have.
-- Only what may be the start of a key is held back. What looks like a key for more than `LONGEST` characters is redacted as it comes.
-- The result does not depend on the chunking: a text fed in pieces gives what `redact_text` gives of the whole.
-- Media, signatures and encrypted reasoning must stay as they are to the byte: media wherever they are a text of their own, the others
-  in the objects that a provider wants back (`OPAQUE`), not in what a model or a tool calls so.
+- Secret are the values that are given, also as they look in HTML, in Python's `repr`, in a JSON
+  string and in JSON within one, and whatever has the form of a provider's key (`wire.key_forms`).
+- A key becomes `[redacted NAME]`; nothing of it stays. Of two that begin at the same place the
+  longer one counts.
+- A form begins where no letter or digit stands before it, and reaches as far as the characters that
+  such a key may have.
+- Only what may be the start of a key is held back. What looks like a key for more than `LONGEST`
+  characters is redacted as it comes.
+- The result does not depend on the chunking: a text fed in pieces gives what `redact_text` gives of
+  the whole.
+- Media, signatures and encrypted reasoning must stay as they are to the byte: media wherever they
+  are a text of their own, the others in the objects that a provider wants back (`OPAQUE`), not in
+  what a model or a tool calls so.
 """
 
 from __future__ import annotations
@@ -28,7 +33,15 @@ from .wire.key_forms import PATTERNS, SHORTEST, Pattern, written
 LONGEST = 4096
 # Members of a provider's own objects that are signed or encrypted.
 OPAQUE = frozenset(
-    {"signature", "thought_signature", "thoughtSignature", "encrypted_content", "encrypted_index", "encrypted_stdout", "data"}
+    {
+        "signature",
+        "thought_signature",
+        "thoughtSignature",
+        "encrypted_content",
+        "encrypted_index",
+        "encrypted_stdout",
+        "data",
+    }
 )
 # Base64 of pictures, sound and PDF.
 _media = re.compile(
@@ -42,7 +55,9 @@ _cut_escape = re.compile(_CUT_ESCAPE).match
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """What begins at a place: a key (`end`, `label`), or what may become one (`end` -1; `chars`: as long as these follow)."""
+    """What begins at a place: a key (`end`, `label`), or what may become one (`end` -1; `chars`: as
+    long as these follow).
+    """
 
     end: int
     label: str = ""
@@ -68,8 +83,11 @@ class _Rules:
                 chars = re.compile(f"[{pattern.chars}]*+").match
                 self._forms.setdefault(start[0], []).append((start, pattern, chars))
         free = [v[:8] for v in values]
-        # All that ordinary text costs is one search for a start, or for the beginning of one at the end of the text.
-        self.alert = re.compile("|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(free)])).search
+        # All that ordinary text costs is one search for a start, or for the beginning of one at the
+        # end of the text.
+        self.alert = re.compile(
+            "|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(free)])
+        ).search
 
     def find(self, text: str, start: int, *, final: bool) -> tuple[int, _Found]:
         """Return where the next key from `start` on begins (-1: nowhere) and what it is."""
@@ -121,28 +139,41 @@ def _longer(one: _Found | None, other: _Found | None) -> _Found | None:
 
 
 def _boundary(text: str, at: int) -> bool:
-    """Whether a form may begin at `at`: no letter or digit stands before it, or one that ends an escape of JSON."""
+    """Whether a form may begin at `at`: no letter or digit stands before it, or one that ends an
+    escape of JSON.
+    """
     last = text[at - 1 : at]
-    return not (last.isascii() and last.isalnum()) or _after_escape(text, max(0, at - _CONTEXT), at) is not None
+    return (
+        not (last.isascii() and last.isalnum())
+        or _after_escape(text, max(0, at - _CONTEXT), at) is not None
+    )
 
 
 def _fits(pattern: Pattern, body: str) -> bool:
     if len(body) < pattern.least:
         return False
-    return not pattern.mixed or len(body) >= 2 * pattern.least or re.search("[A-Z0-9]", body) is not None
+    return (
+        not pattern.mixed
+        or len(body) >= 2 * pattern.least
+        or re.search("[A-Z0-9]", body) is not None
+    )
 
 
-_WHOLE = ""  # marks the end of a word in the tree; longer words with this beginning need no look of their own
+# marks the end of a word in the tree; longer words with this beginning need no look of their own
+_WHOLE = ""
 
 
 def _boundary_before(length: int) -> str:
-    """Return a pattern that holds where a word begins `length` characters back; `_boundary` decides in the end."""
+    """Return a pattern that holds where a word begins `length` characters back; `_boundary` decides
+    in the end.
+    """
     seen = "(?s:.)" * length
     return rf"(?:(?<![A-Za-z0-9]{seen})|(?<=\\[bfnrt]{seen})|(?<=\\u[0-9a-fA-F]{{4}}{seen}))"
 
 
 def _beginnings(words: Iterable[str], before: Callable[[int], str] = lambda _: "") -> list[str]:
-    """Return patterns that find a word of two or more characters, or as much of it as the text still has.
+    """Return patterns that find a word of two or more characters, or as much of it as the text
+    still has.
 
     `before(n)` must hold n characters back; it is asked late, because looking behind is what costs.
     """
@@ -154,7 +185,10 @@ def _beginnings(words: Iterable[str], before: Callable[[int], str] = lambda _: "
         node[_WHOLE] = {}
     found = []
     for first, below in sorted(tree.items()):
-        seconds = [rf"\Z{before(1)}", *(f"{re.escape(c)}{before(2)}{_branches(node)}" for c, node in sorted(below.items()))]
+        seconds = [
+            rf"\Z{before(1)}",
+            *(f"{re.escape(c)}{before(2)}{_branches(node)}" for c, node in sorted(below.items())),
+        ]
         found.append(f"{re.escape(first)}(?:{'|'.join(seconds)})")
     return found
 
@@ -162,7 +196,11 @@ def _beginnings(words: Iterable[str], before: Callable[[int], str] = lambda _: "
 def _branches(node: dict[str, Any]) -> str:
     if _WHOLE in node:
         return ""
-    return r"(?:\Z|" + "|".join(re.escape(char) + _branches(below) for char, below in sorted(node.items())) + ")"
+    return (
+        r"(?:\Z|"
+        + "|".join(re.escape(char) + _branches(below) for char, below in sorted(node.items()))
+        + ")"
+    )
 
 
 @lru_cache(maxsize=32)
@@ -182,8 +220,10 @@ class Redactor:
         self._alert = self._rules.alert
         self._held: list[str] = []
         self._size = 0
-        self._grows: Callable[[str, int], Any] | None = None  # held is a form, as long as these characters follow
-        self._swallows: Callable[[str, int], Any] | None = None  # the rest of a key that was too long to be held
+        # held is a form, as long as these characters follow
+        self._grows: Callable[[str, int], Any] | None = None
+        # the rest of a key that was too long to be held
+        self._swallows: Callable[[str, int], Any] | None = None
         self._last = ""  # what was decided last; its end is what stands before the next text
 
     def feed(self, text: str) -> str:
@@ -205,7 +245,11 @@ class Redactor:
             if end == len(text):
                 return ""
             self._swallows, text = None, text[end:]
-        elif self._grows is not None and self._grows(text, 0).end() == len(text) and self._size + len(text) <= LONGEST:
+        elif (
+            self._grows is not None
+            and self._grows(text, 0).end() == len(text)
+            and self._size + len(text) <= LONGEST
+        ):
             self._held.append(text)
             self._size += len(text)
             return ""
@@ -242,10 +286,14 @@ def redact_text(text: str, secrets: Mapping[str, str] | None = None) -> str:
     return redactor.feed(text) + redactor.close()
 
 
-def redact_value(value: Any, secrets: Mapping[str, str] | None = None, *, opaque: Container[str] = ()) -> Any:
-    """Return a JSON value with every key replaced in its texts and in the names of its members. Nesting may be of any depth.
+def redact_value(
+    value: Any, secrets: Mapping[str, str] | None = None, *, opaque: Container[str] = ()
+) -> Any:
+    """Return a JSON value with every key replaced in its texts and in the names of its members.
+    Nesting may be of any depth.
 
-    Texts that are the base64 of media, and those that are members of a name in `opaque`, stay as they are.
+    Texts that are the base64 of media, and those that are members of a name in `opaque`, stay as
+    they are.
     """
     root: list[Any] = [value]
     todo: list[tuple[Any, Any]] = [(root, 0)]
@@ -255,7 +303,9 @@ def redact_value(value: Any, secrets: Mapping[str, str] | None = None, *, opaque
         if isinstance(held, str):
             holder[key] = held if key in opaque or _media(held) else redact_text(held, secrets)
         elif isinstance(held, dict):
-            copy = holder[key] = {redact_text(k, secrets) if isinstance(k, str) else k: v for k, v in held.items()}
+            copy = holder[key] = {
+                redact_text(k, secrets) if isinstance(k, str) else k: v for k, v in held.items()
+            }
             todo.extend((copy, k) for k in copy)
         elif isinstance(held, list | tuple):
             items = holder[key] = list(held)
@@ -264,7 +314,9 @@ def redact_value(value: Any, secrets: Mapping[str, str] | None = None, *, opaque
 
 
 class Redaction:
-    """The filter of one run, for all that it meets: streams of text, values, and the own objects of providers."""
+    """The filter of one run, for all that it meets: streams of text, values, and the own objects of
+    providers.
+    """
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self._secrets = secrets
@@ -278,9 +330,14 @@ class Redaction:
         return redact_value(value, self._secrets)
 
     def payload(self, value: Any) -> Any:
-        """Return a provider's own object: what in it is signed or encrypted stays as it is, for it goes back to be checked."""
+        """Return a provider's own object: what in it is signed or encrypted stays as it is, for it
+        goes back to be checked.
+        """
         return redact_value(value, self._secrets, opaque=OPAQUE)
 
     def fields(self, said: Mapping[str, Any], payloads: Container[str]) -> dict[str, Any]:
         """Return the fields of a part or an event; those in `payloads` are a provider's own."""
-        return {name: (self.payload if name in payloads else self.value)(value) for name, value in said.items()}
+        return {
+            name: (self.payload if name in payloads else self.value)(value)
+            for name, value in said.items()
+        }

@@ -1,15 +1,19 @@
 """A recorded run played again, without a model.
 
-Why: Run All should be free, quick and safe until something has changed, and a notebook should be testable with no key and no network.
+Why: Run All should be free, quick and safe until something has changed, and a notebook should be
+testable with no key and no network.
 
 Rules
 - A replay yields the recorded events, ids and times included; the record itself is not touched.
-- Model turns and results come from the tape. Calls that live in the kernel (`tape.lives`) run again, one after the other, so that later
-  cells find their variables; their fresh results are only compared (`normal`), their fresh progress is dropped.
-- A question about such a call is shown (live only: a delta) and not recorded; the recorded decision stands in the log.
-- The first difference is the drift. A replay goes on to its end and reports it, or (`Tape.live`) stops there and hands over what is
-  needed to go on with the model (`Resume`).
-- Calls whose arguments were cut or hold something redacted never run again; what else may not is in `tape`.
+- Model turns and results come from the tape. Calls that live in the kernel (`tape.lives`) run
+  again, one after the other, so that later cells find their variables; their fresh results are only
+  compared (`normal`), their fresh progress is dropped.
+- A question about such a call is shown (live only: a delta) and not recorded; the recorded decision
+  stands in the log.
+- The first difference is the drift. A replay goes on to its end and reports it, or (`Tape.live`)
+  stops there and hands over what is needed to go on with the model (`Resume`).
+- Calls whose arguments were cut or hold something redacted never run again; what else may not is in
+  `tape`.
 """
 
 from __future__ import annotations
@@ -47,7 +51,8 @@ _SHOWN = 300  # characters of a result in a report
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """The first difference of a replay: the recorded event `seq`, and what came of the call now.
 
-    `reads`: the variables of the notebook that made an undeclared function run again; `how`: in words, where it is not the text.
+    `reads`: the variables of the notebook that made an undeclared function run again; `how`: in
+    words, where it is not the text.
     """
 
     seq: int
@@ -67,7 +72,9 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loop needs to go on live from a drift: the events so far, the open batch with all its outcomes, and the drift."""
+    """What the loop needs to go on live from a drift: the events so far, the open batch with all
+    its outcomes, and the drift.
+    """
 
     events: Sequence[Event]
     calls: Sequence[Call]
@@ -76,14 +83,21 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     drift: Drift
 
     def restamped(self, run: str, now: float) -> list[Event]:
-        """Return the events as the beginning of the run `run`, moved in time so that the last one is at `now` (epoch s)."""
+        """Return the events as the beginning of the run `run`, moved in time so that the last one
+        is at `now` (epoch s).
+        """
         shift = round((now - self.events[-1].ts) * 1000) if self.events else 0
         moved = [round(e.ts * 1000) + shift for e in self.events]
-        return [msgspec.structs.replace(e, run=run, ts=ms / 1000) for e, ms in zip(self.events, moved, strict=True)]
+        return [
+            msgspec.structs.replace(e, run=run, ts=ms / 1000)
+            for e, ms in zip(self.events, moved, strict=True)
+        ]
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a replay: its log, the first difference (None: there is none), and how to go on live, if that is wanted."""
+    """What came of a replay: its log, the first difference (None: there is none), and how to go on
+    live, if that is wanted.
+    """
 
     log: EventLog
     drift: Drift | None = None
@@ -103,8 +117,9 @@ async def replay(
 ) -> Played:
     """Play a record from beginning to end and return its log and the drift.
 
-    `runner` runs the kernel calls again (None: they come from the tape too); its approver should be a `TapeApprover`. `key`, `trust`,
-    `live`: see `Tape`. Raises UsageError when the record's hash does not fit.
+    `runner` runs the kernel calls again (None: they come from the tape too); its approver should be
+    a `TapeApprover`. `key`, `trust`, `live`: see `Tape`. Raises UsageError when the record's hash
+    does not fit.
     """
     tape = Tape.of(record, payloads, key=key, trust=trust, live=live)
     player = Player(tape, EventLog(tape.run), runner, redaction)
@@ -126,7 +141,9 @@ class Player:
         strict: Strict | None = None,
         below: Callable[[Any], ToolRunner] | None = None,
     ) -> None:
-        """`strict` checks the replay for a test; `below` makes what runs the calls of an agent that is a tool."""
+        """`strict` checks the replay for a test; `below` makes what runs the calls of an agent that
+        is a tool.
+        """
         self._tape = tape
         self._log = log
         self._runner = runner
@@ -157,7 +174,9 @@ class Player:
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Play to the end, or to the drift; the log has ended afterwards. Raises nothing of a tool's."""
+        """Play to the end, or to the drift; the log has ended afterwards. Raises nothing of a
+        tool's.
+        """
         with self._scope:
             await self._play()
         for event in closed(list(self._log), self._why or LOST)[len(self._log) :]:
@@ -171,11 +190,17 @@ class Player:
                 fresh = await self._again(event, self._runner)
                 self._drift = self._drift or self._difference(event, fresh)
                 if self._drift is not None and self._tape.live:
-                    self._resume = self._anew(self._drift) if event.span else self._taken(event, fresh, self._drift)
+                    self._resume = (
+                        self._anew(self._drift)
+                        if event.span
+                        else self._taken(event, fresh, self._drift)
+                    )
                     return
 
     async def _again(self, batch: Execute, runner: ToolRunner) -> _Fresh:
-        """Run the kernel calls of a batch again, in the order in which they began, and return what they gave now."""
+        """Run the kernel calls of a batch again, in the order in which they began, and return what
+        they gave now.
+        """
         fresh = _Fresh(self._asks)
         for call in self._ran:
             tool = self._tape.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
@@ -199,9 +224,13 @@ class Player:
     def _asks(self, question: Approval) -> None:
         """Show a question about a call, or its answer, where the call stands."""
         call = self._calls[question.call_id]
-        told = msgspec.structs.replace(question, args=self._value(question.args), extra=self._value(question.extra))
+        told = msgspec.structs.replace(
+            question, args=self._value(question.args), extra=self._value(question.extra)
+        )
         place: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
-        self._log.append(Delta(of=question.type, block=call.call_id, text=encode_event(told).decode(), **place))
+        self._log.append(
+            Delta(of=question.type, block=call.call_id, text=encode_event(told).decode(), **place)
+        )
 
     def _barred(self, call: Call, args: dict[str, Any]) -> str:
         if (call.seq, "args") in self._tape.cut or (call.seq, "raw_args") in self._tape.cut:
@@ -216,12 +245,21 @@ class Player:
             if outcome is None or result is None:
                 continue
             content = self._value(clean_value(outcome.content))
-            how = "" if outcome.status != result.status else self._how(call_id, result, content, outcome)
+            how = (
+                ""
+                if outcome.status != result.status
+                else self._how(call_id, result, content, outcome)
+            )
             if how is not None:
                 return Drift(
-                    seq=result.seq, call_id=call_id, name=result.name, how=how,
-                    recorded=_told(result.status, result.content), fresh=_told(outcome.status, content), reads=self._reads(call_id),
-                )  # fmt: skip
+                    seq=result.seq,
+                    call_id=call_id,
+                    name=result.name,
+                    how=how,
+                    recorded=_told(result.status, result.content),
+                    fresh=_told(outcome.status, content),
+                    reads=self._reads(call_id),
+                )
         return None
 
     def _how(self, call_id: str, result: Result, content: Any, outcome: Outcome) -> str | None:
@@ -235,31 +273,52 @@ class Player:
 
     def _tool(self, call_id: str) -> Tool | None:
         call = self._calls.get(call_id)
-        return self._tape.tool_of(call, self._runner.toolset) if self._runner is not None and call is not None else None
+        return (
+            self._tape.tool_of(call, self._runner.toolset)
+            if self._runner is not None and call is not None
+            else None
+        )
 
     def _reads(self, call_id: str) -> list[str]:
         tool = self._tool(call_id)
         return sorted(reads(tool.invoke)) if tool is not None and tool.effect == "none" else []
 
     def _anew(self, drift: Drift) -> Resume:
-        """Gather what the loop needs to begin again: the run of an agent that is a tool drifted, and cannot go on in the middle."""
+        """Gather what the loop needs to begin again: the run of an agent that is a tool drifted,
+        and cannot go on in the middle.
+        """
         asked = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
-        return Resume(events=self._tape.events[: asked + 1], calls=(), outcomes={}, updates={}, drift=drift)
+        return Resume(
+            events=self._tape.events[: asked + 1], calls=(), outcomes={}, updates={}, drift=drift
+        )
 
     def _taken(self, batch: Execute, fresh: _Fresh, drift: Drift) -> Resume:
-        """Gather what the loop needs: fresh outcomes where there are any, recorded ones elsewhere."""
-        outcomes = {c: fresh.outcomes.get(c) or _recorded(self._results.get(c)) for c in batch.calls}
-        updates = {c: fresh.updates.get(c, []) if c in fresh.outcomes else self._news(c) for c in batch.calls}
+        """Gather what the loop needs: fresh outcomes where there are any, recorded ones
+        elsewhere.
+        """
+        outcomes = {
+            c: fresh.outcomes.get(c) or _recorded(self._results.get(c)) for c in batch.calls
+        }
+        updates = {
+            c: fresh.updates.get(c, []) if c in fresh.outcomes else self._news(c)
+            for c in batch.calls
+        }
         calls = [self._calls[c] for c in batch.calls if c in self._calls]
-        return Resume(events=list(self._log), calls=calls, outcomes=outcomes, updates=updates, drift=drift)
+        return Resume(
+            events=list(self._log), calls=calls, outcomes=outcomes, updates=updates, drift=drift
+        )
 
     def _news(self, call_id: str) -> list[Update]:
         found = [e for e in self._tape.events if isinstance(e, Progress) and e.call_id == call_id]
-        return [Update(text=e.text, fraction=e.fraction, data=e.data, message=e.message) for e in found]
+        return [
+            Update(text=e.text, fraction=e.fraction, data=e.data, message=e.message) for e in found
+        ]
 
 
 class _Fresh(Report):
-    """Takes down what a runner reports of calls that run again; `ask` gets questions and their answers."""
+    """Takes down what a runner reports of calls that run again; `ask` gets questions and their
+    answers.
+    """
 
     def __init__(self, ask: Callable[[Approval], None]) -> None:
         self.outcomes: dict[str, Outcome] = {}
@@ -268,7 +327,9 @@ class _Fresh(Report):
         self._open = ""
 
     def approval(self, call_id: str, **fields: Any) -> None:
-        """Pass a question on, and the answer to it; a decision without a question stands in the log, as it was recorded."""
+        """Pass a question on, and the answer to it; a decision without a question stands in the
+        log, as it was recorded.
+        """
         if fields["stage"] == "requested" or self._open == call_id:
             self._ask(Approval(call_id=call_id, **fields))
             self._open = call_id if fields["stage"] == "requested" else ""
@@ -289,14 +350,21 @@ class _Fresh(Report):
 
 
 def _contents(result: Result) -> list[Any]:
-    """Return the content of a recorded result; where it is a ToolEvent, as a record may have it, also what that says."""
-    return [result.content, *([result_fields(result.content)["content"]] if is_tool_event(result.content) else [])]
+    """Return the content of a recorded result; where it is a ToolEvent, as a record may have it,
+    also what that says.
+    """
+    return [
+        result.content,
+        *([result_fields(result.content)["content"]] if is_tool_event(result.content) else []),
+    ]
 
 
 def _recorded(result: Result | None) -> Outcome:
     if result is None:
         return Outcome("cancelled", "Not run.")
-    return Outcome(result.status, result.content, result.display, result.duration, printed_by(result))
+    return Outcome(
+        result.status, result.content, result.display, result.duration, printed_by(result)
+    )
 
 
 def _told(status: str, content: Any) -> str:

@@ -47,10 +47,18 @@ class _Models:
 
 
 class CallRow:
-    """One tool call: what was asked for, decided, and came of it. `seconds` from the run's start, `waited` and `duration` in seconds."""
+    """One tool call: what was asked for, decided, and came of it. `seconds` from the run's start,
+    `waited` and `duration` in seconds.
+    """
 
     def __init__(self, call: e.Call, place: Place, began: float, model: str = "") -> None:
-        self.run, (self.cell, self.notebook), self.turn, self.seq, self.ts = call.run, place, call.turn, call.seq, call.ts
+        self.run, (self.cell, self.notebook), self.turn, self.seq, self.ts = (
+            call.run,
+            place,
+            call.turn,
+            call.seq,
+            call.ts,
+        )
         self.seconds, self.model = since(began, call.ts), model
         self.call_id, self.name, self.args = call.call_id, call.name, call.args
         self.status = self.decision = self.by = ""
@@ -77,18 +85,36 @@ class CallRow:
 
     def result(self, event: e.Result) -> None:
         """Note how the call ended."""
-        self.status, self.duration, self.content, self.display = event.status, event.duration, event.content, event.display
+        self.status, self.duration, self.content, self.display = (
+            event.status,
+            event.duration,
+            event.content,
+            event.display,
+        )
         self.text = content_text(event.content)
 
 
-_CALL = {e.Approval: CallRow.approval, e.Started: CallRow.started, e.Progress: CallRow.news, e.Result: CallRow.result}
+_CALL = {
+    e.Approval: CallRow.approval,
+    e.Started: CallRow.started,
+    e.Progress: CallRow.news,
+    e.Result: CallRow.result,
+}
 
 
 class TurnRow:
-    """One model turn; times in seconds (`seconds` from the run's start), counts of tokens None while unknown."""
+    """One model turn; times in seconds (`seconds` from the run's start), counts of tokens None
+    while unknown.
+    """
 
     def __init__(self, event: e.Event, place: Place, began: float, model: str = "") -> None:
-        self.run, (self.cell, self.notebook), self.turn, self.ts, self.duration = event.run, place, event.turn, event.ts, 0.0
+        self.run, (self.cell, self.notebook), self.turn, self.ts, self.duration = (
+            event.run,
+            place,
+            event.turn,
+            event.ts,
+            0.0,
+        )
         self.seconds, self.model = since(began, event.ts), model
         self.requests = self.calls = self.failed = 0
         self.thought = ""
@@ -125,7 +151,10 @@ class TurnRow:
     def metric(self, event: e.Metric) -> None:
         """Take over the usage."""
         step = event.step
-        self.tokens_in, self.tokens_out = (self.tokens_in or 0) + step.input, (self.tokens_out or 0) + step.output
+        self.tokens_in, self.tokens_out = (
+            (self.tokens_in or 0) + step.input,
+            (self.tokens_out or 0) + step.output,
+        )
         self.tokens_cached = (self.tokens_cached or 0) + step.cached
         self.tokens_reasoning = (self.tokens_reasoning or 0) + step.reasoning
         self.ttft = step.ttft if self.ttft is None else self.ttft
@@ -143,7 +172,12 @@ class RunRow:
     """One run; `answer` as `Run.answer` has it."""
 
     def __init__(self, event: e.Event, place: Place) -> None:
-        self.run, (self.cell, self.notebook), self.ts, self.duration = event.run, place, event.ts, 0.0
+        self.run, (self.cell, self.notebook), self.ts, self.duration = (
+            event.run,
+            place,
+            event.ts,
+            0.0,
+        )
         self.status, self.model, self.dialect, self.prompt = "running", "", "", ""
         self.turns = self.calls = self.failed = self.errors = self.events = 0
         self.tokens_in: int | None = None
@@ -160,7 +194,12 @@ class RunRow:
 
     def start(self, event: e.RunStart) -> None:
         """Take over what the run was made of."""
-        self.model, self.dialect, self.tools, self.settings = event.model, event.dialect, list(event.tools), event.settings
+        self.model, self.dialect, self.tools, self.settings = (
+            event.model,
+            event.dialect,
+            list(event.tools),
+            event.settings,
+        )
 
     def user(self, event: e.User) -> None:
         """Take the first prompt."""
@@ -180,7 +219,11 @@ class RunRow:
 
     def metric(self, event: e.Metric) -> None:
         """Take over the totals."""
-        self.tokens_in, self.tokens_out, self.cost = event.total.input, event.total.output, event.total.cost
+        self.tokens_in, self.tokens_out, self.cost = (
+            event.total.input,
+            event.total.output,
+            event.total.cost,
+        )
 
     def end(self, event: e.End) -> None:
         """Take over the status."""
@@ -225,7 +268,9 @@ def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
             continue
         row = rows.get((event.run, event.turn))
         if row is None:
-            row = rows[event.run, event.turn] = TurnRow(event, places.get(event.run, NOWHERE), start, models.of(event))
+            row = rows[event.run, event.turn] = TurnRow(
+                event, places.get(event.run, NOWHERE), start, models.of(event)
+            )
         row.duration = max(row.duration, event.ts - row.ts)
         row.said.add(event)
         handler = _TURN.get(type(event))

@@ -1,6 +1,7 @@
 """A run as people hold it in their hands: the log of one prompt and what can be asked of it.
 
-Rules: everything is derived from the log at the moment it is asked; nothing is stored twice. Works on partial and empty logs.
+Rules: everything is derived from the log at the moment it is asked; nothing is stored twice. Works
+on partial and empty logs.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`: where it was recorded.
+    """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`:
+    where it was recorded.
 
-    `seen` says whether what is looked at just now shows the run already: then it shows itself as one line.
+    `seen` says whether what is looked at just now shows the run already: then it shows itself as
+    one line.
     """
 
     def __init__(self, log: EventLog, *, cell: str = "", notebook: str = "") -> None:
@@ -77,7 +80,9 @@ class Run:
         return self.error or (stops[-1] if stops and self.status != "ok" else "")
 
     def raise_for_status(self) -> Run:
-        """Return the run itself. Raises RunFailed when its status is `error`; a run that was stopped or hit a limit did not fail."""
+        """Return the run itself. Raises RunFailed when its status is `error`; a run that was
+        stopped or hit a limit did not fail.
+        """
         __tracebackhide__ = True
         if self.status == "error":
             raise RunFailed(f"The run failed: {self.reason or 'it ended in an error'}", self)
@@ -91,13 +96,17 @@ class Run:
         return to_frame(list(self.log), columns, places={self.id: Place(self.cell, self.notebook)})
 
     def timeline(self) -> Timeline:
-        """Return the waterfall of model, tools and waiting; it shows itself in a notebook, and `print` shows it as text."""
+        """Return the waterfall of model, tools and waiting; it shows itself in a notebook, and
+        `print` shows it as text.
+        """
         from .timeline import Timeline
 
         return Timeline(self.log)
 
     def messages(self) -> list[dict[str, Any]]:
-        """Return the conversation of this run as plain role and content pairs, in the words of the `xml` dialect."""
+        """Return the conversation of this run as plain role and content pairs, in the words of the
+        `xml` dialect.
+        """
         from .context import messages
         from .plugins import load
 
@@ -105,7 +114,8 @@ class Run:
         return [{"role": m.role, "content": m.text} for m in built]
 
     def show(self, view: str = "auto") -> None:
-        """Show the run here as a live view again, with its buttons while it goes on. `view`: auto, widgets, html or text.
+        """Show the run here as a live view again, with its buttons while it goes on. `view`: auto,
+        widgets, html or text.
 
         Raises UsageError on an unknown view.
         """

@@ -1,11 +1,14 @@
-"""Where a run is shown that a notebook cell awaits, or that somebody asks to see, and how a cell waits for it.
+"""Where a run is shown that a notebook cell awaits, or that somebody asks to see, and how a cell
+waits for it.
 
-Why apart: an agent knows no view and no notebook, and in a script there is none; this is the door between them.
+Why apart: an agent knows no view and no notebook, and in a script there is none; this is the door
+between them.
 
 Rules
 - Nothing of a notebook is imported unless IPython is loaded.
 - A run below another one is not shown by itself: it is part of that one's cards.
-- Whoever stops the cell means the run that it waits for. A cancellation that is not a person's (a timeout) stays what it is.
+- Whoever stops the cell means the run that it waits for. A cancellation that is not a person's (a
+  timeout) stays what it is.
 """
 
 from __future__ import annotations
@@ -22,13 +25,17 @@ if TYPE_CHECKING:
     from .run import Run
     from .stream import Stream
 
-TICK = 0.05  # seconds; in a cell that waits without end an interrupt would be seen only when something else happens
+# seconds; in a cell that waits without end an interrupt would be seen only when something else
+# happens
+TICK = 0.05
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
 
 class Kept(Protocol):
-    """What keeps the record of a run: with `shown` its cards show it too, else the record stands alone."""
+    """What keeps the record of a run: with `shown` its cards show it too, else the record stands
+    alone.
+    """
 
     shown: bool
 
@@ -59,7 +66,9 @@ def enter() -> None:
 
 
 def screen(stream: Stream, view: str | None) -> Screen | None:
-    """Return what a cell does for a run that it awaits here, None where no cell does. `view`: one of `VIEWS`, None: it is not shown."""
+    """Return what a cell does for a run that it awaits here, None where no cell does. `view`: one
+    of `VIEWS`, None: it is not shown.
+    """
     if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
     from .notebook.shown import screen as found
@@ -68,7 +77,9 @@ def screen(stream: Stream, view: str | None) -> Screen | None:
 
 
 def begun(stream: Stream) -> Kept | None:
-    """Say that a run is about to begin; return what keeps its record, None where no cell does. It may play a record in its place."""
+    """Say that a run is about to begin; return what keeps its record, None where no cell does. It
+    may play a record in its place.
+    """
     if stream.asked is None or "IPython" not in sys.modules:
         return None
     from .notebook.recording import begun as kept
@@ -76,11 +87,14 @@ def begun(stream: Stream) -> Kept | None:
     return kept(stream)
 
 
-async def wait(task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool) -> None:
-    """Wait for a run's `task`. When somebody stops the cell, `stop` is called with how, once; a second stop gives the run up.
+async def wait(
+    task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
+) -> None:
+    """Wait for a run's `task`. When somebody stops the cell, `stop` is called with how, once; a
+    second stop gives the run up.
 
-    `ends` says whether a cancellation of who waits stops the run too (`stop` gets ""); it is raised when the run has ended. One that an
-    interrupt of the cell brought about is not raised.
+    `ends` says whether a cancellation of who waits stops the run too (`stop` gets ""); it is raised
+    when the run has ended. One that an interrupt of the cell brought about is not raised.
     """
     if screen is not None:
         screen.begin()
@@ -104,7 +118,9 @@ async def wait(task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[s
 
 
 def same_loop(task: asyncio.Task[Any] | None, instead: str) -> None:
-    """Raise UsageError when a run's `task` goes on in another event loop than this one; `instead`: what to do here."""
+    """Raise UsageError when a run's `task` goes on in another event loop than this one; `instead`:
+    what to do here.
+    """
     if task is None or task.done() or task.get_loop() is asyncio.get_running_loop():
         return
     closed = ", which is closed," if task.get_loop().is_closed() else ""

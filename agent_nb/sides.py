@@ -2,9 +2,8 @@
 
 Why here: the card of a drift, the line on stderr and whoever else compares must show the same rows.
 
-Rules: pure; at most `AROUND` equal lines stand before and after a difference, and at most `LONGEST` rows in all; what is left out is
-marked.
-This file imports nothing of ours.
+Rules: pure; at most `AROUND` equal lines stand before and after a difference, and at most `LONGEST`
+rows in all; what is left out is marked. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ Line = tuple[str, str, str]  # mark, recorded, now
 
 
 def lines(recorded: str, now: str) -> list[Line]:
-    """Return the rows of both texts: a mark (CHANGED, SAME, LEFT_OUT), the line as recorded, the line as it is now."""
+    """Return the rows of both texts: a mark (CHANGED, SAME, LEFT_OUT), the line as recorded, the
+    line as it is now.
+    """
     before, after = recorded.splitlines()[:MOST], now.splitlines()[:MOST]
     out: list[Line] = []
     for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND):
@@ -28,19 +29,32 @@ def lines(recorded: str, now: str) -> list[Line]:
         out += [(LEFT_OUT, "", "")] if first[1] or first[3] else []
         for kind, a, b, c, d in group:
             mark = SAME if kind == "equal" else CHANGED
-            out += [(mark, old, new) for old, new in zip_longest(before[a:b], after[c:d], fillvalue="")]
+            out += [
+                (mark, old, new) for old, new in zip_longest(before[a:b], after[c:d], fillvalue="")
+            ]
         rest = last[2] < len(before) or last[4] < len(after)
     if out and rest:
         out.append((LEFT_OUT, "", ""))
-    tidy = [row for i, row in enumerate(out) if row[0] != LEFT_OUT or i == 0 or out[i - 1][0] != LEFT_OUT]
-    return tidy if len(tidy) <= LONGEST else [*tidy[:LONGEST], (LEFT_OUT, f"({len(tidy) - LONGEST} more rows)", "")]
+    tidy = [
+        row
+        for i, row in enumerate(out)
+        if row[0] != LEFT_OUT or i == 0 or out[i - 1][0] != LEFT_OUT
+    ]
+    return (
+        tidy
+        if len(tidy) <= LONGEST
+        else [*tidy[:LONGEST], (LEFT_OUT, f"({len(tidy) - LONGEST} more rows)", "")]
+    )
 
 
 def text(recorded: str, now: str, width: int = 50) -> str:
     """Return the rows as text in two columns of at most `width` characters."""
     rows = [("", "recorded", "now"), *lines(recorded, now)]
     column = min(width, max(len(row[1]) for row in rows))
-    return "\n".join(f"{mark or ' '} {_cut(old, width):<{column}} | {_cut(new, width)}".rstrip() for mark, old, new in rows)
+    return "\n".join(
+        f"{mark or ' '} {_cut(old, width):<{column}} | {_cut(new, width)}".rstrip()
+        for mark, old, new in rows
+    )
 
 
 def _cut(line: str, width: int) -> str:

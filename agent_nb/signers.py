@@ -2,14 +2,16 @@
 
     alice namespaces="record@jupyter-agent-nb" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA… alice@work
 
-Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a file, and `ssh-keygen -Y verify` reads the same one.
+Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a file, and
+`ssh-keygen -Y verify` reads the same one.
 
 Rules
-- The user's list stands in the user's configuration folder. Nothing looks for one in a notebook's folder or repository; what the user
-  names on a command line is the user's word.
+- The user's list stands in the user's configuration folder. Nothing looks for one in a notebook's
+  folder or repository; what the user names on a command line is the user's word.
 - The list is read anew by each command: whoever is removed counts no more.
-- A line for other namespaces, outside its dates, or of a key that is not Ed25519 does not count, and says why. A line that cannot be
-  understood is an error: nobody should believe that it counts, nor that it does not.
+- A line for other namespaces, outside its dates, or of a key that is not Ed25519 does not count,
+  and says why. A line that cannot be understood is an error: nobody should believe that it counts,
+  nor that it does not.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ _DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
 class Signer(msgspec.Struct, frozen=True):
-    """A person and a public key, as OpenSSH encodes it. `problem`: why it does not count ("": it does)."""
+    """A person and a public key, as OpenSSH encodes it. `problem`: why it does not count ("": it
+    does).
+    """
 
     name: str
     key: bytes = b""
@@ -52,22 +56,33 @@ class Signer(msgspec.Struct, frozen=True):
 
 
 def path() -> Path:
-    """Return the file with the user's signers, whether it exists or not. Raises UsageError when its folder is not an absolute path."""
+    """Return the file with the user's signers, whether it exists or not. Raises UsageError when its
+    folder is not an absolute path.
+    """
     import platformdirs
 
     found = Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / FILE
     if not found.is_absolute():  # it would be another in every folder
-        raise UsageError(f"The folder of your configuration is a relative path ({found.parent}); set XDG_CONFIG_HOME to an absolute one.")
+        raise UsageError(
+            f"The folder of your configuration is a relative path ({found.parent}); set XDG_CONFIG_HOME to an absolute one."
+        )
     return found
 
 
 def known(named: str = "") -> list[Signer]:
-    """Return the user's signers, and those of a file that is `named` on the command line. Raises UsageError."""
-    return [*read(path(), must=False), *(read(Path(named).expanduser(), must=True) if named else [])]
+    """Return the user's signers, and those of a file that is `named` on the command line. Raises
+    UsageError.
+    """
+    return [
+        *read(path(), must=False),
+        *(read(Path(named).expanduser(), must=True) if named else []),
+    ]
 
 
 def read(file: Path, *, must: bool) -> list[Signer]:
-    """Return the signers of a file; `must`: it exists. Raises UsageError when it cannot be read or understood."""
+    """Return the signers of a file; `must`: it exists. Raises UsageError when it cannot be read or
+    understood.
+    """
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -76,7 +91,11 @@ def read(file: Path, *, must: bool) -> list[Signer]:
         return []
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"The signers in {tilde(file)} cannot be read: {fault}.") from None
-    found = [signer for number, line in enumerate(text.splitlines(), 1) for signer in _line(line, f"{tilde(file)}, line {number}")]
+    found = [
+        signer
+        for number, line in enumerate(text.splitlines(), 1)
+        for signer in _line(line, f"{tilde(file)}, line {number}")
+    ]
     if must and not any(not signer.problem for signer in found):
         why = "; ".join(f"{signer.name}: {signer.problem}" for signer in found)
         raise UsageError(f"No signer in {file} counts{f' ({why})' if why else ': it names none'}.")
@@ -84,10 +103,18 @@ def read(file: Path, *, must: bool) -> list[Signer]:
 
 
 def add(name: str, given: str) -> Signer:
-    """Add a signer and return it. `given` is a public key file, its line, or a line of an allowed_signers file. Raises UsageError."""
+    """Add a signer and return it. `given` is a public key file, its line, or a line of an
+    allowed_signers file. Raises UsageError.
+    """
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is not a name for a signer: write letters, digits and any of . @ + - _ without spaces.")
-    lines = [line for line in _text(given).splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        raise UsageError(
+            f"{name!r} is not a name for a signer: write letters, digits and any of . @ + - _ without spaces."
+        )
+    lines = [
+        line
+        for line in _text(given).splitlines()
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     if len(lines) != 1:
         raise UsageError(f"{given} has {len(lines) or 'no'} lines; name one key.")
     line = lines[0].strip()
@@ -96,7 +123,9 @@ def add(name: str, given: str) -> Signer:
         raise UsageError(f"{name} cannot be added: {signer.problem}.")
     others = read(path(), must=False)
     if any(name in other.name.split(",") and other.key != signer.key for other in others):
-        raise UsageError(f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}")
+        raise UsageError(
+            f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
+        )
     if not any(name in other.name.split(",") for other in others):
         key = base64.b64encode(signer.key).decode()
         _write([*_lines(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
@@ -104,15 +133,23 @@ def add(name: str, given: str) -> Signer:
 
 
 def remove(name: str) -> list[Signer]:
-    """Remove a signer, by name or fingerprint; return who was removed. Raises UsageError when there is none."""
+    """Remove a signer, by name or fingerprint; return who was removed. Raises UsageError when there
+    is none.
+    """
     kept, gone = list[str](), list[Signer]()
     for line in _lines():
-        signers = [s for s in _line(line, tilde(path())) if name in s.name.split(",") or (s.key and fingerprint(s.key) == name)]
+        signers = [
+            s
+            for s in _line(line, tilde(path()))
+            if name in s.name.split(",") or (s.key and fingerprint(s.key) == name)
+        ]
         gone += signers
         kept += [] if signers else [line]
     if not gone:
         names = ", ".join(signer.name for signer in read(path(), must=False))
-        raise UsageError(f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}")
+        raise UsageError(
+            f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
+        )
     _write(kept)
     return gone
 
@@ -124,10 +161,14 @@ def _text(given: str) -> str:
         if file.is_file():
             text = file.read_text(encoding="utf-8", errors="replace")
             if "PRIVATE KEY" in text:
-                raise UsageError(f"{given} is a private key: keep it to yourself, and name the public one ({given}.pub).")
+                raise UsageError(
+                    f"{given} is a private key: keep it to yourself, and name the public one ({given}.pub)."
+                )
             return text
     if not any(_KIND.fullmatch(word) for word in given.split()):
-        raise UsageError(f"{given} is neither a file nor a key. A key is a line like: {ED25519} AAAAC3Nza… name")
+        raise UsageError(
+            f"{given} is neither a file nor a key. A key is a line like: {ED25519} AAAAC3Nza… name"
+        )
     return given
 
 
@@ -138,10 +179,15 @@ def _line(line: str, place: str) -> Iterator[Signer]:
     words = _words(line)
     at = next((n for n, word in enumerate(words[1:3], 1) if _KIND.fullmatch(word)), 0)
     if not at or len(words) < at + 2:
-        raise UsageError(f"{place}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY.")
+        raise UsageError(
+            f"{place}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY."
+        )
     name, options, kind, key = words[0].strip('"'), ",".join(words[1:at]), words[at], words[at + 1]
     if kind != ED25519:
-        yield Signer(name, problem=f"{kind} keys do not count, only {ED25519}; make one with: ssh-keygen -t ed25519")
+        yield Signer(
+            name,
+            problem=f"{kind} keys do not count, only {ED25519}; make one with: ssh-keygen -t ed25519",
+        )
         return
     try:
         yield Signer(name, public_key(key), _problem(options))
@@ -155,7 +201,9 @@ def _words(line: str) -> list[str]:
 
 
 def _problem(options: str) -> str:
-    """Return why the options of a line keep it from counting. Raises UsageError for unknown ones."""
+    """Return why the options of a line keep it from counting. Raises UsageError for
+    unknown ones.
+    """
     found: dict[str, str] = {}
     place = 0
     while place < len(options):
@@ -180,11 +228,15 @@ def _fits(patterns: str) -> bool:
     """Return whether a list of patterns, as OpenSSH has them, names our namespace."""
     listed = patterns.split(",")
     refused = any(p.startswith("!") and fnmatchcase(NAMESPACE, p[1:]) for p in listed)
-    return not refused and any(fnmatchcase(NAMESPACE, p) for p in listed if not p.startswith(("!", "[")))
+    return not refused and any(
+        fnmatchcase(NAMESPACE, p) for p in listed if not p.startswith(("!", "["))
+    )
 
 
 def _time(text: str) -> float:
-    """Return a date of an allowed_signers file in epoch seconds; it is local unless it ends with Z. Raises UsageError."""
+    """Return a date of an allowed_signers file in epoch seconds; it is local unless it ends with Z.
+    Raises UsageError.
+    """
     digits = text.removesuffix("Z")
     try:
         found = datetime.strptime(digits, _DATES[len(digits)])  # noqa: DTZ007  (the zone follows)

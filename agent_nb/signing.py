@@ -1,14 +1,15 @@
 """Who made a record: signed with the user's own Jupyter notebook secret.
 
-Why this secret: it is the one with which Jupyter itself decides whether a notebook's outputs may be trusted, it exists once per user,
-and it never leaves the machine. Code in a record runs again on replay only if this user made the record (or says so).
+Why this secret: it is the one with which Jupyter itself decides whether a notebook's outputs may be
+trusted, it exists once per user, and it never leaves the machine. Code in a record runs again on
+replay only if this user made the record (or says so).
 
 Rules
 - HMAC-SHA256 over a prefix of our own and the content hash; comparing takes constant time.
 - An empty key signs nothing and verifies nothing.
 - Whose a record is, is asked in one place (`mine`), of whole records (see `record.attach`).
-- Only `user_key` and `key_problem` touch the disk; they make the secret when there is none, as Jupyter does. Where that cannot be
-  `user_key` returns b"".
+- Only `user_key` and `key_problem` touch the disk; they make the secret when there is none, as
+  Jupyter does. Where that cannot be `user_key` returns b"".
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def hash_fits(record: Mapping[str, Any]) -> bool:
 
 
 def intact(record: Mapping[str, Any]) -> bool:
-    """Return whether a whole record (see `record.attach`) is what its hash says, its payloads included."""
+    """Return whether a whole record (see `record.attach`) is what its hash says, its payloads
+    included.
+    """
     return hash_fits(record) and not payload_faults(record)
 
 
@@ -54,12 +57,16 @@ def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
 
 
 def mine(record: Mapping[str, Any], key: bytes) -> bool:
-    """Return whether this user stands for a record: the holder of `key` signed it, and nothing of it was changed since."""
+    """Return whether this user stands for a record: the holder of `key` signed it, and nothing of
+    it was changed since.
+    """
     return names_signer(record, key) and intact(record)
 
 
 def names_signer(record: Mapping[str, Any], key: bytes) -> bool:
-    """Return whether the holder of `key` signed the hash that a record names; where the record is `intact`, that makes it theirs."""
+    """Return whether the holder of `key` signed the hash that a record names; where the record is
+    `intact`, that makes it theirs.
+    """
     return _verifies(record, str(record.get("hash", "")), key)
 
 
@@ -75,7 +82,9 @@ def _signature(content: str, key: bytes) -> str:
 
 
 def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
-    """Return the secret that Jupyter signs notebooks with (`notebook_secret` in its data folder, or in `folder`)."""
+    """Return the secret that Jupyter signs notebooks with (`notebook_secret` in its data folder, or
+    in `folder`).
+    """
     with suppress(OSError):
         return _secret(_place(folder))
     return b""
@@ -85,10 +94,18 @@ def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
     """Return why `user_key` finds nothing to sign with and what to do, "" when it does."""
     path = _place(folder)
     try:
-        return "" if _secret(path) else f"{tilde(path)} is empty; remove it, and the next run makes a new one"
+        return (
+            ""
+            if _secret(path)
+            else f"{tilde(path)} is empty; remove it, and the next run makes a new one"
+        )
     except OSError as fault:
         there = os.path.exists(path)
-        done, todo = ("read", f"make {tilde(path)} readable") if there else ("made", f"make {tilde(path.parent)} writable")
+        done, todo = (
+            ("read", f"make {tilde(path)} readable")
+            if there
+            else ("made", f"make {tilde(path.parent)} writable")
+        )
         return f"{tilde(path)} cannot be {done} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
 
 

@@ -1,4 +1,5 @@
-"""What can be watched: an address, a path, a text, an open file, an iterator; how it is told what it is, and how its items come.
+"""What can be watched: an address, a path, a text, an open file, an iterator; how it is told what
+it is, and how its items come.
 
 Rules
 - Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
@@ -45,7 +46,9 @@ def is_live(source: Any, follow: bool) -> bool:
         return True
     if isinstance(source, str | os.PathLike) and not is_text(source):
         return _is_pipe(Path(source).expanduser())
-    return not isinstance(source, str | bytes | bytearray | list | tuple) and not _is_regular(source)
+    return not isinstance(source, str | bytes | bytearray | list | tuple) and not _is_regular(
+        source
+    )
 
 
 def _is_pipe(path: Path) -> bool:
@@ -72,12 +75,21 @@ def name_of(source: Any) -> str:
         return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
     if isinstance(source, str | os.PathLike) and not is_text(source):
         return Path(source).name
-    return "a text" if isinstance(source, str | bytes | bytearray) else "a file" if hasattr(source, "read") else "a stream"
+    return (
+        "a text"
+        if isinstance(source, str | bytes | bytearray)
+        else "a file"
+        if hasattr(source, "read")
+        else "a stream"
+    )
 
 
-async def items_of(source: Any, done: Callable[[], bool] = lambda: True, *, follow: bool = False) -> AsyncGenerator[Any, None]:
-    """Yield the items of a source. `done` says whether what came is complete: an address with numbered events is asked again until then,
-    a file, with `follow`, looked at again. Raises UsageError, ModelError.
+async def items_of(
+    source: Any, done: Callable[[], bool] = lambda: True, *, follow: bool = False
+) -> AsyncGenerator[Any, None]:
+    """Yield the items of a source. `done` says whether what came is complete: an address with
+    numbered events is asked again until then, a file, with `follow`, looked at again. Raises
+    UsageError, ModelError.
     """
     if is_url(source):
         found: AsyncIterable[Any] = _get(source, done)
@@ -94,7 +106,9 @@ async def items_of(source: Any, done: Callable[[], bool] = lambda: True, *, foll
     elif isinstance(source, Iterable):
         found = _each(source)
     else:
-        raise UsageError(f"A {type(source).__name__} cannot be watched. Give an address, a path, an open file or an iterator.")
+        raise UsageError(
+            f"A {type(source).__name__} cannot be watched. Give an address, a path, an open file or an iterator."
+        )
     try:
         async for item in found:
             yield item
@@ -105,7 +119,9 @@ async def items_of(source: Any, done: Callable[[], bool] = lambda: True, *, foll
 
 
 def _response(source: Any) -> AsyncIterable[bytes]:
-    """Return the body of an open HTTP response; its client would decompress whole chunks at once."""
+    """Return the body of an open HTTP response; its client would decompress whole
+    chunks at once.
+    """
     if not hasattr(source, "aiter_raw") or getattr(source, "is_stream_consumed", False):
         found: AsyncIterable[bytes] = source.aiter_bytes()
         return found
@@ -136,7 +152,9 @@ async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[b
 
 
 class _Door:
-    """A file that a thread opens, which may take as long as somebody else takes to open the other end; closed whoever comes last."""
+    """A file that a thread opens, which may take as long as somebody else takes to open the other
+    end; closed whoever comes last.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,12 +1,15 @@
 """Ed25519 signatures in the form of `ssh-keygen -Y sign`, and the keys that make and check them.
 
-Why this form: people have such keys and know how to keep, share and revoke them, and OpenSSH checks a signature without our code.
+Why this form: people have such keys and know how to keep, share and revoke them, and OpenSSH checks
+a signature without our code.
 
 Rules
-- Only Ed25519, only version 1 of the format, only the namespace that is asked for; nothing may stand before, between or after the fields.
-- Several signatures stand in one text one after another, as certificates do in a PEM file. What is not a signature is passed over.
-- Reading a format raises UsageError; checking a signature raises nothing but MissingExtra. cryptography (extra `sign`) is imported only
-  here, when a key is read or a signature checked.
+- Only Ed25519, only version 1 of the format, only the namespace that is asked for; nothing may
+  stand before, between or after the fields.
+- Several signatures stand in one text one after another, as certificates do in a PEM file. What is
+  not a signature is passed over.
+- Reading a format raises UsageError; checking a signature raises nothing but MissingExtra.
+  cryptography (extra `sign`) is imported only here, when a key is read or a signature checked.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ _POINT, _SIGNATURE = 32, 64  # bytes
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """A signature: the public key (as OpenSSH encodes it) that it names, what it is for, the hash it is made of, and its 64 bytes."""
+    """A signature: the public key (as OpenSSH encodes it) that it names, what it is for, the hash
+    it is made of, and its 64 bytes.
+    """
 
     key: bytes
     namespace: str
@@ -49,7 +54,9 @@ def armored(signature: Signature) -> str:
     """Return a signature as text."""
     value = _string(ED25519.encode()) + _string(signature.value)
     fields = (signature.key, signature.namespace.encode(), b"", signature.algorithm.encode(), value)
-    text = base64.b64encode(_MAGIC + struct.pack(">I", _VERSION) + b"".join(map(_string, fields))).decode()
+    text = base64.b64encode(
+        _MAGIC + struct.pack(">I", _VERSION) + b"".join(map(_string, fields))
+    ).decode()
     lines = [text[n : n + _COLUMNS] for n in range(0, len(text), _COLUMNS)]
     return "\n".join([_BEGIN, *lines, _END]) + "\n"
 
@@ -58,7 +65,9 @@ def read(text: str) -> Signature:
     """Return the signature that a text is. Raises UsageError."""
     found = _ARMOR.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if found is None:
-        raise UsageError("This is not an SSH signature: its first or last line is missing, or it is too long.")
+        raise UsageError(
+            "This is not an SSH signature: its first or last line is missing, or it is too long."
+        )
     data = _decoded("".join(found[1].split()))
     if not data.startswith(_MAGIC + struct.pack(">I", _VERSION)):
         raise UsageError("This is not an SSH signature of version 1.")
@@ -74,7 +83,9 @@ def read(text: str) -> Signature:
 
 
 def each(text: Any) -> Iterator[tuple[str, Signature]]:
-    """Yield every signature in a text that anybody may have written, as its armored text and what that says."""
+    """Yield every signature in a text that anybody may have written, as its armored text and what
+    that says.
+    """
     for found in _ARMOR.finditer(text) if isinstance(text, str) else ():
         with suppress(UsageError):
             signature = read(found[0])
@@ -82,7 +93,9 @@ def each(text: Any) -> Iterator[tuple[str, Signature]]:
 
 
 def holds(signature: Signature, message: bytes, namespace: str) -> bool:
-    """Return whether the holder of the key that a signature names signed `message` for `namespace`. Raises MissingExtra."""
+    """Return whether the holder of the key that a signature names signed `message` for `namespace`.
+    Raises MissingExtra.
+    """
     if signature.namespace != namespace:
         return False
     exceptions, ed25519, _ = _cryptography()
@@ -103,33 +116,48 @@ class PrivateKey:
 
     @classmethod
     def of(cls, data: bytes, passphrase: Callable[[], str]) -> PrivateKey:
-        """Return the key of an OpenSSH private key file; `passphrase` is asked when it is encrypted.
+        """Return the key of an OpenSSH private key file; `passphrase` is asked when it is
+        encrypted.
 
-        Raises UsageError when it is not one, of another kind, or the passphrase is wrong, and MissingExtra.
+        Raises UsageError when it is not one, of another kind, or the passphrase is wrong, and
+        MissingExtra.
         """
         exceptions, ed25519, serialization = _cryptography()
         if b" PRIVATE KEY-----" not in data:
-            raise UsageError("it is not an OpenSSH private key. Make one with: ssh-keygen -t ed25519")
+            raise UsageError(
+                "it is not an OpenSSH private key. Make one with: ssh-keygen -t ed25519"
+            )
         try:
             try:
                 private = serialization.load_ssh_private_key(data, None)
             except TypeError:  # encrypted
                 private = serialization.load_ssh_private_key(data, passphrase().encode())
         except (ValueError, exceptions.UnsupportedAlgorithm) as fault:
-            raise UsageError(f"it cannot be read ({fault}): it is not an OpenSSH private key, or the passphrase is wrong") from None
+            raise UsageError(
+                f"it cannot be read ({fault}): it is not an OpenSSH private key, or the passphrase is wrong"
+            ) from None
         if not isinstance(private, ed25519.Ed25519PrivateKey):
             kind = type(private).__name__.lstrip("_").removesuffix("PrivateKey")
-            raise UsageError(f"it is a key of another kind ({kind}); only Ed25519 keys sign. Make one with: ssh-keygen -t ed25519")
+            raise UsageError(
+                f"it is a key of another kind ({kind}); only Ed25519 keys sign. Make one with: ssh-keygen -t ed25519"
+            )
         return cls(private)
 
     def sign(self, message: bytes, namespace: str) -> Signature:
         """Return the signature of a message."""
         algorithm = next(iter(HASHES))
-        return Signature(self.public, namespace, algorithm, self._private.sign(_signed(message, namespace, algorithm)))
+        return Signature(
+            self.public,
+            namespace,
+            algorithm,
+            self._private.sign(_signed(message, namespace, algorithm)),
+        )
 
 
 def public_key(text: str) -> bytes:
-    """Return a public key written in base64, as `.pub` files have it behind its kind. Raises UsageError when it is not an Ed25519 key."""
+    """Return a public key written in base64, as `.pub` files have it behind its kind. Raises
+    UsageError when it is not an Ed25519 key.
+    """
     key = _decoded(text)
     point(key)
     return key
@@ -155,7 +183,12 @@ def fingerprint(key: bytes) -> str:
 
 def _signed(message: bytes, namespace: str, algorithm: str) -> bytes:
     """Return the bytes that are signed for a message."""
-    return _MAGIC + b"".join(map(_string, (namespace.encode(), b"", algorithm.encode(), HASHES[algorithm](message).digest())))
+    return _MAGIC + b"".join(
+        map(
+            _string,
+            (namespace.encode(), b"", algorithm.encode(), HASHES[algorithm](message).digest()),
+        )
+    )
 
 
 def _string(value: bytes) -> bytes:

@@ -1,13 +1,18 @@
-"""The stream of one run: iterated it gives the events, awaited it gives the run, or raises RunFailed.
+"""The stream of one run: iterated it gives the events, awaited it gives the run, or raises
+RunFailed.
 
-Why apart from the agent: an agent is what a run is made of and holds no state of one; this is the run that goes on.
+Why apart from the agent: an agent is what a run is made of and holds no state of one; this is the
+run that goes on.
 
 Rules
-- A run executes once, however many iterate over its stream; a late one gets the stored events first and then what comes live.
+- A run executes once, however many iterate over its stream; a late one gets the stored events first
+  and then what comes live.
 - A run ends properly whoever reads it: stopped or not, its log ends with `end`.
 - A stream lives in the event loop that started it.
-- A notebook cell that awaits it ends with AgentStopped when a person stops the cell or the run; code that cancels it gets the run.
-- A run that ended in an error is an exception for whoever awaits it, unless it was made with `check=False`; who iterates sees the events.
+- A notebook cell that awaits it ends with AgentStopped when a person stops the cell or the run;
+  code that cancels it gets the run.
+- A run that ended in an error is an exception for whoever awaits it, unless it was made with
+  `check=False`; who iterates sees the events.
 """
 
 from __future__ import annotations
@@ -39,8 +44,9 @@ if TYPE_CHECKING:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What one run was asked: the user's words, all that was `given`, the tools it has and whether its model is a script; and what plays a
-    tape of it."""
+    """What one run was asked: the user's words, all that was `given`, the tools it has and whether
+    its model is a script; and what plays a tape of it.
+    """
 
     user: User
     given: Given
@@ -58,7 +64,12 @@ class Refused:
     async def run(self) -> None:
         """Write the log."""
         said = [self._asked.user] if self._asked else []
-        for event in (RunStart(), *said, Error(code="usage", message=self._why), End(status="error")):
+        for event in (
+            RunStart(),
+            *said,
+            Error(code="usage", message=self._why),
+            End(status="error"),
+        ):
             self._log.append(event)
 
     def cancel(self, why: Cancelled) -> None:
@@ -66,11 +77,13 @@ class Refused:
 
 
 class Stream:
-    """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what drives it, in its cancel scope.
+    """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what
+    drives it, in its cancel scope.
 
-    `questions` are those that may be answered from elsewhere, by whoever follows the run (`published`); `view`: how a cell that awaits
-    it shows it (`showing`); `check`: awaiting a run that ended in an error raises RunFailed; `asked`: what was asked, where a notebook may
-    keep a record of the run or play one in its place.
+    `questions` are those that may be answered from elsewhere, by whoever follows the run
+    (`published`); `view`: how a cell that awaits it shows it (`showing`); `check`: awaiting a run
+    that ended in an error raises RunFailed; `asked`: what was asked, where a notebook may keep a
+    record of the run or play one in its place.
     """
 
     def __init__(
@@ -98,12 +111,18 @@ class Stream:
         self._stopped = ""  # how a person who is not in the cell stopped it
 
     def start(self) -> Stream:
-        """Begin the run on the running event loop, once; return the stream. Raises UsageError when it goes on in another loop."""
+        """Begin the run on the running event loop, once; return the stream. Raises UsageError when
+        it goes on in another loop.
+        """
         self._here()
         if self._task is None:
             self.kept = self.kept or showing.begun(self)
-            self._announced = announce(self.log, questions=self.questions, cancel=self._stop_from_elsewhere)
-            self._task = asyncio.get_running_loop().create_task(self._drive(), name=f"agent run {self.log.run}")
+            self._announced = announce(
+                self.log, questions=self.questions, cancel=self._stop_from_elsewhere
+            )
+            self._task = asyncio.get_running_loop().create_task(
+                self._drive(), name=f"agent run {self.log.run}"
+            )
         return self
 
     def _here(self) -> None:
@@ -120,7 +139,9 @@ class Stream:
                 self._task.get_loop().call_soon_threadsafe(self.cancel, "user", detail)
 
     def cancel(self, reason: str = "user", detail: str = "") -> None:
-        """Stop the run; call it on the event loop's thread. What there is is kept and the log ends with `interrupt` and `end`."""
+        """Stop the run; call it on the event loop's thread. What there is is kept and the log ends
+        with `interrupt` and `end`.
+        """
         self._stop = self._stop or Cancelled(reason, detail)
         if self._driver is not None:
             self._driver.cancel(self._stop)
@@ -133,7 +154,9 @@ class Stream:
         await asyncio.wait([self._task])
 
     def play(self, tape: Tape, wish: Wish) -> None:
-        """Play a recorded run in the place of this one, which has not begun; it is looked at as `wish` says."""
+        """Play a recorded run in the place of this one, which has not begun; it is looked at as
+        `wish` says.
+        """
         assert self.asked is not None
         self.log.run = tape.run
         self._make = self.asked.player(tape, wish)
@@ -163,12 +186,19 @@ class Stream:
             if self.kept is not None and screen is not None and screen.shown:
                 self.kept.shown = True
             assert self._task is not None
-            await showing.wait(self._task, screen, self._cancelled, ends=screen is not None and screen.shown)
+            await showing.wait(
+                self._task, screen, self._cancelled, ends=screen is not None and screen.shown
+            )
         finally:
             if screen is not None:
                 screen.close()
         if screen is not None and (by := screen.stopped or self._stopped):
-            raise AgentStopped(by, self.run if self.log.ended else Run(EventLog.of_events(closed(list(self.log), ABANDONED))))
+            raise AgentStopped(
+                by,
+                self.run
+                if self.log.ended
+                else Run(EventLog.of_events(closed(list(self.log), ABANDONED))),
+            )
         return self.run.raise_for_status() if self._check else self.run
 
     def _cancelled(self, by: str) -> None:
@@ -179,11 +209,15 @@ class Stream:
 
     @property
     def played(self) -> Played:
-        """What has come so far of a recorded run that is played: the drift, and how to go on live."""
+        """What has come so far of a recorded run that is played: the drift, and how to
+        go on live.
+        """
         return self._driver.played if isinstance(self._driver, Player) else Played(log=self.log)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield every event: those stored so far, then what comes live, deltas included, until `end`."""
+        """Yield every event: those stored so far, then what comes live, deltas included, until
+        `end`.
+        """
         queue: asyncio.Queue[Event] = asyncio.Queue()
         detach = self.log.subscribe(queue.put_nowait)
         try:

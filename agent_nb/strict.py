@@ -1,12 +1,15 @@
-"""What a test looks at when it plays a record: results more strictly than a replay elsewhere, and what stands behind the inputs.
+"""What a test looks at when it plays a record: results more strictly than a replay elsewhere, and
+what stands behind the inputs.
 
 Why one place: a cell, `await agent(…)` and a sub-agent's call are held to the same.
 
 Rules
-- Results of calls that run again are compared by `masks` and `pictures`, as far as the tool and the cell wish (`Compare`). Records that
-  do not say where they were made are compared as elsewhere (`normal`).
-- A changed tool is a warning where its result came from the record: what it would give now is not known. Everything else is a fault: an
-  agent that is a tool and was changed, a file that was read and is another one, a call that ran and that the policy denies.
+- Results of calls that run again are compared by `masks` and `pictures`, as far as the tool and the
+  cell wish (`Compare`). Records that do not say where they were made are compared as elsewhere
+  (`normal`).
+- A changed tool is a warning where its result came from the record: what it would give now is not
+  known. Everything else is a fault: an agent that is a tool and was changed, a file that was read
+  and is another one, a call that ran and that the policy denies.
 - A file that is gone is not compared.
 """
 
@@ -36,7 +39,9 @@ ORDER: tuple[Compare, ...] = ("full", "text", "none")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """How strictly the results of a run are compared: what the cell says, and the patterns of the notebook's project."""
+    """How strictly the results of a run are compared: what the cell says, and the patterns of the
+    notebook's project.
+    """
 
     compare: Compare = "full"
     rules: tuple[Rule, ...] = ()
@@ -50,7 +55,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: the changes, what was masked as (rule, recorded, now), what was not looked into, and how many calls `ran` again."""
+    """What came of it: the changes, what was masked as (rule, recorded, now), what was not looked
+    into, and how many calls `ran` again.
+    """
 
     changes: tuple[Change, ...] = ()
     masked: tuple[tuple[str, str, str], ...] = ()
@@ -61,8 +68,16 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 class Strict:
     """Checks the replay of one tape."""
 
-    def __init__(self, tape: Tape, wish: Wish, toolset: Toolset, policy: Policy, folder: str) -> None:
-        self._tape, self._wish, self._toolset, self._policy, self._folder = tape, wish, toolset, policy, folder
+    def __init__(
+        self, tape: Tape, wish: Wish, toolset: Toolset, policy: Policy, folder: str
+    ) -> None:
+        self._tape, self._wish, self._toolset, self._policy, self._folder = (
+            tape,
+            wish,
+            toolset,
+            policy,
+            folder,
+        )
         start = next((e for e in tape.events if isinstance(e, RunStart) and not e.span), RunStart())
         self._recorded: Mapping[str, Any] = start.settings.get("behind") or {}
         self._place = start.settings.get("place")
@@ -72,8 +87,12 @@ class Strict:
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
 
-    def difference(self, tool: Tool, recorded: Sequence[Any], result: Result, content: Any, outcome: Outcome) -> str | None:
-        """Return how the result of a call differs, in words ("": its text does), None where it does not; `recorded` are its contents."""
+    def difference(
+        self, tool: Tool, recorded: Sequence[Any], result: Result, content: Any, outcome: Outcome
+    ) -> str | None:
+        """Return how the result of a call differs, in words ("": its text does), None where it does
+        not; `recorded` are its contents.
+        """
         wish = max(tool.compare, self._wish.compare, key=ORDER.index)
         if wish == "none":
             return None
@@ -86,7 +105,9 @@ class Strict:
         """Return what is to be said after the replay; the calls `ran` again."""
         changes = tuple(self._changes(set(ran)))
         passed = (*sorted(self._unseen), *(f"the code of {name}" for name in sorted(self._code)))
-        return Checked(changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran))
+        return Checked(
+            changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran)
+        )
 
     def _same(self, recorded: Any, content: Any) -> bool:
         sides = self._sides()
@@ -97,7 +118,9 @@ class Strict:
         return verdict.same
 
     def _sides(self) -> tuple[Side, Side] | None:
-        """Return what is known of the recorded run and of this one; None where the record does not say."""
+        """Return what is known of the recorded run and of this one; None where the record does not
+        say.
+        """
         if not isinstance(self._place, Mapping) or not self._tape.events:
             return None
         first, last = self._tape.events[0].ts, self._tape.events[-1].ts
@@ -105,7 +128,9 @@ class Strict:
 
     def _pictures(self, result: Result, outcome: Outcome) -> str | None:
         for kind in pictures.TYPES:
-            found = pictures.compare((result.display or {}).get(kind), (outcome.display or {}).get(kind))
+            found = pictures.compare(
+                (result.display or {}).get(kind), (outcome.display or {}).get(kind)
+            )
             self._unseen |= {found.unseen} if found.unseen else set()
             if found.difference:
                 return f"the picture: {found.difference}"
@@ -114,12 +139,18 @@ class Strict:
     def _changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tools(ran)
         for event in self._tape.events:
-            if isinstance(event, End) and isinstance(files := (event.extra or {}).get("files"), Mapping):
+            if isinstance(event, End) and isinstance(
+                files := (event.extra or {}).get("files"), Mapping
+            ):
                 yield from self._files(files)
         yield from self._denied(ran)
 
     def _tools(self, ran: set[str]) -> Iterator[Change]:
-        played = {(self._tape.below(call.span), call.name) for call in self._tape.ran() if call.call_id not in ran}
+        played = {
+            (self._tape.below(call.span), call.name)
+            for call in self._tape.ran()
+            if call.call_id not in ran
+        }
         parts: dict[tuple[str, str], list[str]] = {}
         for name, part, agents in changed(self._recorded, self._now):
             if part != "code" or (agents, name) in played:
@@ -127,7 +158,10 @@ class Strict:
         for (name, agents), found in parts.items():
             called = f"{'' if found[0] in TOOL else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
             what = " and ".join((TOOL | AGENT)[part] for part in found)
-            yield Change(text=f"{called} changed since the recording: {what}", warning=all(part in TOOL for part in found))
+            yield Change(
+                text=f"{called} changed since the recording: {what}",
+                warning=all(part in TOOL for part in found),
+            )
 
     def _files(self, files: Mapping[str, Any]) -> Iterator[Change]:
         for name, digest in files.items():
@@ -139,16 +173,28 @@ class Strict:
 
     def _denied(self, ran: set[str]) -> Iterator[Change]:
         for call in self._tape.ran():
-            tool, agent = self._tape.tool_of(call, self._toolset), self._tape.agent_of(call.span, self._toolset)
+            tool, agent = (
+                self._tape.tool_of(call, self._toolset),
+                self._tape.agent_of(call.span, self._toolset),
+            )
             if call.call_id in ran or tool is None:
                 continue
-            verdict, reason = (self._policy if agent is None else agent.policy()).judge(tool, self._tape.arguments(call))
+            verdict, reason = (self._policy if agent is None else agent.policy()).judge(
+                tool, self._tape.arguments(call)
+            )
             if verdict == "deny":
                 why = f": {reason}" if reason else ""
-                yield Change(text=f"the policy denies `{call.name}` (call {call.call_id}), which ran when it was recorded{why}")
+                yield Change(
+                    text=f"the policy denies `{call.name}` (call {call.call_id}), which ran when it was recorded{why}"
+                )
 
 
 def _side(found: Mapping[str, Any], began: float, ended: float) -> Side:
     zone, offset = found.get("zone"), found.get("offset")
-    span = Span(began, ended, zone if isinstance(zone, str) else "", offset if isinstance(offset, int) else 0)
+    span = Span(
+        began,
+        ended,
+        zone if isinstance(zone, str) else "",
+        offset if isinstance(offset, int) else 0,
+    )
     return Side(span=span, work=found.get("work"), temporary=found.get("temporary"))

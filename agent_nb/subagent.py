@@ -1,12 +1,14 @@
 """An agent as a tool of another agent (seed 003 §7).
 
-Why the child's events travel: a delegated task that is a black box cannot be followed, stopped, paid for or recorded; here the child's
-whole run is part of the parent's log, as a node below the call.
+Why the child's events travel: a delegated task that is a black box cannot be followed, stopped,
+paid for or recorded; here the child's whole run is part of the parent's log, as a node below the
+call.
 
 Rules
-- Every event of the child is told as it happens, with `span` = the call's id (and the child's own span below it), its block and call ids
-  prefixed by it, so that nothing in one log collides.
-- The child's `trace_id` is the parent's; its limits are its own, bounded by what the parent has left; its usage counts in the parent's.
+- Every event of the child is told as it happens, with `span` = the call's id (and the child's own
+  span below it), its block and call ids prefixed by it, so that nothing in one log collides.
+- The child's `trace_id` is the parent's; its limits are its own, bounded by what the parent has
+  left; its usage counts in the parent's.
 - What the child asks the user is asked under the id that the call has in the parent's log.
 - Cancelling the call cancels the child, which ends properly before the call does.
 - The result is the child's answer; a run that did not end `ok` is a ToolError that says why.
@@ -36,17 +38,26 @@ if TYPE_CHECKING:
 
 SCHEMA = {
     "type": "object",
-    "properties": {"prompt": {"type": "string", "description": "What the agent should do, with all it needs to know."}},
+    "properties": {
+        "prompt": {
+            "type": "string",
+            "description": "What the agent should do, with all it needs to know.",
+        }
+    },
     "required": ["prompt"],
     "additionalProperties": False,
 }
 
 
 def as_tool(agent: Agent, name: str = "", description: str = "") -> Tool:
-    """Return a tool that gives `agent` a prompt and returns its answer. Raises UsageError without a usable name."""
+    """Return a tool that gives `agent` a prompt and returns its answer. Raises UsageError without a
+    usable name.
+    """
     name = name or agent.name
     if not name.strip():
-        raise UsageError("A sub-agent needs a name: Agent(…, name='researcher') or as_tool(name='researcher').")
+        raise UsageError(
+            "A sub-agent needs a name: Agent(…, name='researcher') or as_tool(name='researcher')."
+        )
 
     name = clean_name(name)
 
@@ -54,10 +65,18 @@ def as_tool(agent: Agent, name: str = "", description: str = "") -> Tool:
         return await _delegate(agent, name, prompt, context)
 
     return Tool(
-        spec=ToolSpec(name, description or f"Ask the agent {name} to do a task and return its answer.", SCHEMA),
-        invoke=ask, validate=_validate, context_parameter="context", thread="loop", icon="agent", timeout=float("inf"), grace=0.2,
+        spec=ToolSpec(
+            name, description or f"Ask the agent {name} to do a task and return its answer.", SCHEMA
+        ),
+        invoke=ask,
+        validate=_validate,
+        context_parameter="context",
+        thread="loop",
+        icon="agent",
+        timeout=float("inf"),
+        grace=0.2,
         agent=agent,
-    )  # fmt: skip
+    )
 
 
 def _validate(args: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +102,9 @@ async def _delegate(agent: Agent, name: str, prompt: str, context: ToolContext) 
         await _closed(stream)
         context.relay(events.Node(name=name, phase="exit", span=context.call_id, result=status))
     if run.status != "ok":
-        raise ToolError(f"The agent {name} ended with status {run.status}: {run.reason or 'it gave no reason'}")
+        raise ToolError(
+            f"The agent {name} ended with status {run.status}: {run.reason or 'it gave no reason'}"
+        )
     return run.answer
 
 
@@ -94,7 +115,9 @@ async def _closed(stream: Stream) -> None:
 
 
 def bounded(agent: Agent, context: ToolContext) -> Agent:
-    """Return a copy of `agent` for one call: the parent's trace, host and asker, and limits within what the parent has left."""
+    """Return a copy of `agent` for one call: the parent's trace, host and asker, and limits within
+    what the parent has left.
+    """
     child = copy.copy(agent)
     child.trace_id = context.trace_id
     child.host = agent.host or context.host
@@ -104,19 +127,25 @@ def bounded(agent: Agent, context: ToolContext) -> Agent:
 
 
 def _asker(context: ToolContext) -> Asker | None:
-    """Return the parent's asker; a question's id is prefixed as the child's events are, so that the buttons below the call answer it."""
+    """Return the parent's asker; a question's id is prefixed as the child's events are, so that the
+    buttons below the call answer it.
+    """
     parent = context.ask
     if parent is None:
         return None
 
     async def ask(question: Question) -> Decision | None:
-        return await parent(msgspec.structs.replace(question, call_id=f"{context.call_id}/{question.call_id}"))
+        return await parent(
+            msgspec.structs.replace(question, call_id=f"{context.call_id}/{question.call_id}")
+        )
 
     return ask
 
 
 def tighter(limits: Limits, left: Mapping[str, float]) -> Limits:
-    """Return `limits` with each one at most what is left (names without a bound are absent from `left`)."""
+    """Return `limits` with each one at most what is left (names without a bound are absent from
+    `left`).
+    """
     current = msgspec.structs.asdict(limits)
     changes = {k: type(current[k] or v)(min(current[k] or v, v)) for k, v in left.items()}
     return msgspec.structs.replace(limits, **changes)
@@ -124,7 +153,11 @@ def tighter(limits: Limits, left: Mapping[str, float]) -> Limits:
 
 def below(event: Event, call_id: str) -> Event:
     """Return a child's event as it stands in the parent's log, below the call `call_id`."""
-    changes: dict[str, Any] = {"seq": 0, "run": "", "span": f"{call_id}/{event.span}" if event.span else call_id}
+    changes: dict[str, Any] = {
+        "seq": 0,
+        "run": "",
+        "span": f"{call_id}/{event.span}" if event.span else call_id,
+    }
     changes["parent"] = f"{call_id}/{event.parent}" if event.parent else call_id
     fields = type(event).__struct_fields__
     for name in ("block", "call_id", "batch"):

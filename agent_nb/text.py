@@ -1,16 +1,17 @@
 """Which text blocks are one text, and which text is the answer.
 
-Why one place: cards, exports, frames, codecs, sub-agents and the next request all show or send what the model said; they ask here, so
-that none of them has another text than the others.
+Why one place: cards, exports, frames, codecs, sub-agents and the next request all show or send what
+the model said; they ask here, so that none of them has another text than the others.
 
 Rules
-- The text blocks of a turn are one text as they came: nothing is put between them, white space counts, and a thought in between does
-  not part them.
-- A call, an error, the start of a node, the end of a model request, a block that goes back to its provider (a server's tool) and
-  another message of a foreign protocol part one text from the next.
-- A reply that a foreign protocol gives whole stands instead of the text it repeats; the rest of a reply goes on with that text.
-- The answer is the reply at the end of the run where the protocol has one, else what the last turn that answered said, a blank line
-  between its texts. What a sub-agent says is not part of it.
+- The text blocks of a turn are one text as they came: nothing is put between them, white space
+  counts, and a thought in between does not part them.
+- A call, an error, the start of a node, the end of a model request, a block that goes back to its
+  provider (a server's tool) and another message of a foreign protocol part one text from the next.
+- A reply that a foreign protocol gives whole stands instead of the text it repeats; the rest of a
+  reply goes on with that text.
+- The answer is the reply at the end of the run where the protocol has one, else what the last turn
+  that answered said, a blank line between its texts. What a sub-agent says is not part of it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from .events import RESEND, Approval, Call, Delta, End, Error, Event, Execute, Extension, Node, Respond, Result, Started, User
+from .events import (
+    RESEND,
+    Approval,
+    Call,
+    Delta,
+    End,
+    Error,
+    Event,
+    Execute,
+    Extension,
+    Node,
+    Respond,
+    Result,
+    Started,
+    User,
+)
 
-#: How a block of text stands to those before it: it begins a text, goes on with the last one, stands instead of it, or is a block that
-#: had begun; "" for an event that is not text.
+#: How a block of text stands to those before it: it begins a text, goes on with the last one,
+# stands instead of it, or is a block that : had begun; "" for an event that is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
 _PARTING = (User, Call, Execute, Approval, Started, Result, Error)
@@ -29,7 +45,9 @@ _REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold it
 
 
 class Texts:
-    """Sorts the blocks of one run, or of one span of it, into texts. Deltas may be among the events, or not."""
+    """Sorts the blocks of one run, or of one span of it, into texts. Deltas may be among the
+    events, or not.
+    """
 
     def __init__(self) -> None:
         self._turn = -1
@@ -75,7 +93,9 @@ class Texts:
 
 
 class Answer:
-    """The answer of a run, or of a run inside it (`span`), as its events come; `text` is as it was written, white space around included."""
+    """The answer of a run, or of a run inside it (`span`), as its events come; `text` is as it was
+    written, white space around included.
+    """
 
     def __init__(self, span: str = "") -> None:
         self.last = ""  # the newest block
@@ -88,7 +108,10 @@ class Answer:
 
     def add(self, event: Event) -> None:
         """Take the next event of the run."""
-        if type(event) is Delta or (event.parent if isinstance(event, Node) else event.span) != self._span:
+        if (
+            type(event) is Delta
+            or (event.parent if isinstance(event, Node) else event.span) != self._span
+        ):
             return
         self._told = reply_of(event) or self._told
         step = self._texts.add(event)
@@ -134,8 +157,12 @@ def parts(event: Event) -> bool:
 
 
 def repeats(event: Event) -> Literal["", "go_on", "instead"]:
-    """Return what a block is that only a foreign protocol's reply tells: the rest of the text before it, or the whole of it anew."""
-    if isinstance(event, Respond) and (note := next((n for n in _notes(event) if n.get("derived")), None)):
+    """Return what a block is that only a foreign protocol's reply tells: the rest of the text
+    before it, or the whole of it anew.
+    """
+    if isinstance(event, Respond) and (
+        note := next((n for n in _notes(event) if n.get("derived")), None)
+    ):
         return "go_on" if note.get("rest") else "instead"
     return ""
 
@@ -144,13 +171,20 @@ def reply_of(event: Event) -> str:
     """Return the answer that the end of an imported run gives, "" if it gives none."""
     if not isinstance(event, End):
         return ""
-    found = (fields[key] for fields in _fields(event) for key in _REPLIES if isinstance(fields.get(key), str))
+    found = (
+        fields[key]
+        for fields in _fields(event)
+        for key in _REPLIES
+        if isinstance(fields.get(key), str)
+    )
     return next((text for text in found if text.strip()), "")
 
 
 def message_of(event: Event) -> str:
     """Return the id of the message that a block is of, where its protocol has messages; else ""."""
-    return next((str(fields["messageId"]) for fields in _fields(event) if "messageId" in fields), "")
+    return next(
+        (str(fields["messageId"]) for fields in _fields(event) if "messageId" in fields), ""
+    )
 
 
 def _closes(event: Event) -> bool:
@@ -166,4 +200,8 @@ def _notes(event: Event) -> list[dict[str, Any]]:
 def _fields(event: Event) -> list[dict[str, Any]]:
     """Return the fields of the foreign lines of an event, that which opened its block first."""
     lines = [line for note in _notes(event) for line in (note.get("start"), note)]
-    return [fields for line in lines if isinstance(line, dict) and isinstance(fields := line.get("fields"), dict)]
+    return [
+        fields
+        for line in lines
+        if isinstance(line, dict) and isinstance(fields := line.get("fields"), dict)
+    ]

@@ -1,10 +1,12 @@
-"""Where the time of a run went: a waterfall of model requests, tools and waiting, as static HTML and as text.
+"""Where the time of a run went: a waterfall of model requests, tools and waiting, as static HTML
+and as text.
 
-Why bars of text: an output is read where styles, scripts and pictures are taken away (GitHub, mail, a diff); block characters in a
-table stay readable everywhere, and colour only helps.
+Why bars of text: an output is read where styles, scripts and pictures are taken away (GitHub, mail,
+a diff); block characters in a table stay readable everywhere, and colour only helps.
 
 Rules
-- A pure fold over events; partial logs give what there is, empty ones say so. What is still open ends with the last event.
+- A pure fold over events; partial logs give what there is, empty ones say so. What is still open
+  ends with the last event.
 - Everything a model or tool wrote is escaped and cut; no script, style element, class or picture.
 - Times are seconds since the run's first event. Parallel work is counted once in the sums.
 """
@@ -25,7 +27,8 @@ WIDTH = 48  # characters of a bar
 ROWS = 200
 LABEL = 28  # characters of a label
 
-# kind of a segment: (character, colour, word of the legend); colours are legible on white and on black
+# kind of a segment: (character, colour, word of the legend); colours are legible on white and on
+# black
 LOOK: dict[str, tuple[str, str, str]] = {
     "wait": ("░", "#8a8f98", "waiting"),
     "think": ("▒", "#9a6fd0", "thinking"),
@@ -47,7 +50,9 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One line of the waterfall. `level` is its depth below sub-agents, `note` what is said beside its time."""
+    """One line of the waterfall. `level` is its depth below sub-agents, `note` what is said beside
+    its time.
+    """
 
     label: str
     segments: tuple[Segment, ...]
@@ -85,7 +90,9 @@ def timeline(log: Sequence[Event]) -> str:
         return f"<p>{why}</p>"
     shown = "".join(_html_row(row, total) for row in found[:ROWS])
     more = f"<p>… and {len(found) - ROWS} more</p>" if len(found) > ROWS else ""
-    legend = " ".join(f'<span style="color:{colour}">{char}</span> {word}' for char, colour, word in LOOK.values())
+    legend = " ".join(
+        f'<span style="color:{colour}">{char}</span> {word}' for char, colour, word in LOOK.values()
+    )
     return (
         f"<p><b>{_time(total)}</b> in all{escape(_sums(found))}</p>"
         f'<table style="border-collapse:collapse"><tbody>{shown}</tbody></table>{more}<p><small>{legend}</small></p>'
@@ -165,13 +172,17 @@ class _Fold:
             self._rows.append(Row(f"model, turn {turn}", tuple(segments)))
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
-            self._rows.append(Row(name, (*segments, Segment("tool", start, self._last)), note="running"))
+            self._rows.append(
+                Row(name, (*segments, Segment("tool", start, self._last)), note="running")
+            )
         for name, start, level in self._spans.values():
             self._rows.append(Row(name, (Segment("node", start, self._last),), level, "running"))
         return self._rows
 
     def _span(self, event: e.Node | e.Extension, at: float) -> None:
-        """Take the beginning or end of a sub-agent, of a foreign graph's node, or of a node of a graph of thought."""
+        """Take the beginning or end of a sub-agent, of a foreign graph's node, or of a node of a
+        graph of thought.
+        """
         key, name, phase, result = _phase(event)
         if isinstance(event, e.Node) and "call_id" in (event.data or {}):
             return  # a sub-agent: its call has a line
@@ -179,7 +190,14 @@ class _Fold:
             self._spans[key] = (name, at, event.span.count("/"))
         elif phase == "exit" and key in self._spans:
             name, start, level = self._spans.pop(key)
-            self._rows.append(Row(name, (Segment("node", start, at),), level, "" if result in ("", "ok") else result))
+            self._rows.append(
+                Row(
+                    name,
+                    (Segment("node", start, at),),
+                    level,
+                    "" if result in ("", "ok") else result,
+                )
+            )
 
     def _node(self, event: e.Node, at: float) -> None:
         if event.phase == "enter":
@@ -190,7 +208,9 @@ class _Fold:
             node, segments = self._requests.pop(event.span)
             self._request(event.span, node, segments, at, event.result)
 
-    def _request(self, span: str, node: e.Node, segments: list[Segment], end: float, result: str) -> None:
+    def _request(
+        self, span: str, node: e.Node, segments: list[Segment], end: float, result: str
+    ) -> None:
         reached, blocks = segments[0].start, []
         for block in (*sorted(segments[1:], key=lambda s: s.start), Segment("", end, end)):
             if block.start > reached:
@@ -198,7 +218,9 @@ class _Fold:
             blocks.append(block)
             reached = max(reached, block.end)
         attempt = (node.data or {}).get("attempt", 1)
-        label = f"model, turn {self._turns.get(span, node.turn)}" + (f", attempt {attempt}" if attempt != 1 else "")
+        label = f"model, turn {self._turns.get(span, node.turn)}" + (
+            f", attempt {attempt}" if attempt != 1 else ""
+        )
         kept = tuple(b for b in blocks if b.kind) or (segments[0],)
         self._rows.append(Row(label, kept, span.count("/"), "" if result == "ok" else result))
 
@@ -232,10 +254,15 @@ class _Fold:
         start = self._running.pop(event.call_id, None)
         ended = at if start is None or not event.duration else min(start + event.duration, at)
         if start is not None:
-            segments = [*segments, Segment("tool" if event.status == "ok" else "failed", start, max(ended, start))]
+            segments = [
+                *segments,
+                Segment("tool" if event.status == "ok" else "failed", start, max(ended, start)),
+            ]
         if segments:
             note = "" if event.status == "ok" else event.status
-            self._rows.append(Row(name or event.name, tuple(segments), event.call_id.count("/"), note))
+            self._rows.append(
+                Row(name or event.name, tuple(segments), event.call_id.count("/"), note)
+            )
 
 
 PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
@@ -246,7 +273,10 @@ def _phase(event: e.Node | e.Extension) -> tuple[str, str, str, str]:
     if isinstance(event, e.Node):
         return event.span or event.name, event.name or "node", event.phase, event.result
     fields = event.payload if isinstance(event.payload, dict) else {}
-    name, phase = str(fields.get("id", "")), PHASES.get(event.name, "") if event.namespace == "loom" else ""
+    name, phase = (
+        str(fields.get("id", "")),
+        PHASES.get(event.name, "") if event.namespace == "loom" else "",
+    )
     result = f"error: {fields.get('error', '')}" if event.name == "got_node_failed" else ""
     return f"plan {name}", name or "node", phase, result
 
@@ -274,7 +304,10 @@ def _html_row(row: Row, total: float) -> str:
             pieces[-1] = (kind, pieces[-1][1] + 1)
         else:
             pieces.append((kind, 1))
-    bar = "".join(f'<span style="color:{LOOK[kind][1]}">{LOOK[kind][0] * n}</span>' if kind else "&nbsp;" * n for kind, n in pieces)
+    bar = "".join(
+        f'<span style="color:{LOOK[kind][1]}">{LOOK[kind][0] * n}</span>' if kind else "&nbsp;" * n
+        for kind, n in pieces
+    )
     cell = '<td style="text-align:left;padding:0 8px;white-space:nowrap">'
     label = escape(_label(row)).replace("  ", "&nbsp;&nbsp;")
     return f"<tr>{cell}{label}</td>{cell}<code>{bar}</code></td>{cell}{escape(_seconds(row))}</td></tr>"
@@ -296,7 +329,9 @@ def _time(seconds: float) -> str:
 
 def _sums(found: Iterable[Row]) -> str:
     segments = [s for row in found for s in row.segments]
-    named = {name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()}
+    named = {
+        name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()
+    }
     said = " · ".join(f"{name} {_time(seconds)}" for name, seconds in named.items() if seconds)
     return f": {said}" if said else ""
 

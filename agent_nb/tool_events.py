@@ -1,10 +1,12 @@
-"""What a tool yields, in the words of seed 003: ToolEvents as events of ours, and what the data of their progress means.
+"""What a tool yields, in the words of seed 003: ToolEvents as events of ours, and what the data of
+their progress means.
 
-Why here: a native tool, a stream of another system and the view of a run must take the same data for the same text and the same bar.
+Why here: a native tool, a stream of another system and the view of a run must take the same data
+for the same text and the same bar.
 
 Rules
-- A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B); `percent` is a bar (§ 5 C), and so is `done` of a
-  `total`; what else stands beside them is `rest`.
+- A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B); `percent`
+  is a bar (§ 5 C), and so is `done` of a `total`; what else stands beside them is `rest`.
 - All other data is left as it is: whoever shows it decides how.
 This file imports nothing of ours but values.
 """
@@ -24,7 +26,9 @@ CHUNKS = ("stdout_chunk", "stderr_chunk")
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """What progress data says: output, how far it is (0 to 1), words, and the fields that say more."""
+    """What progress data says: output, how far it is (0 to 1), words, and the fields
+    that say more.
+    """
 
     text: str = ""
     fraction: float | None = None
@@ -33,13 +37,17 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress | Result:
-    """Return a ToolEvent (seed 003 § 3.2) of the call `call_id` as an event of ours: what the agent makes of it (§ 4, § 9).
+    """Return a ToolEvent (seed 003 § 3.2) of the call `call_id` as an event of ours: what the agent
+    makes of it (§ 4, § 9).
 
-    `{"type": "progress", "toolName", "data"}` becomes a Progress, with text and fraction where the data says them, and
-    `{"type": "result", "toolName", "output", "isError"?}` a Result. Raises UsageError for anything else.
+    `{"type": "progress", "toolName", "data"}` becomes a Progress, with text and fraction where the
+    data says them, and `{"type": "result", "toolName", "output", "isError"?}` a Result. Raises
+    UsageError for anything else.
     """
     if not is_tool_event(event):
-        raise UsageError('A ToolEvent is {"type": "progress", "toolName": …, "data": …} or {"type": "result", "toolName": …, "output": …}.')
+        raise UsageError(
+            'A ToolEvent is {"type": "progress", "toolName": …, "data": …} or {"type": "result", "toolName": …, "output": …}.'
+        )
     if event["type"] == "progress":
         return Progress(call_id=call_id, origin="tool", **progress_fields(event))
     return Result(call_id=call_id, name=event["toolName"], origin="tool", **result_fields(event))
@@ -47,7 +55,11 @@ def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress
 
 def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Return whether a value is a ToolEvent."""
-    needed = {"progress": "data", "result": "output"}.get(str(value.get("type"))) if isinstance(value, Mapping) else None
+    needed = (
+        {"progress": "data", "result": "output"}.get(str(value.get("type")))
+        if isinstance(value, Mapping)
+        else None
+    )
     return needed in value and isinstance(value.get("toolName"), str) if needed else False
 
 
@@ -66,7 +78,10 @@ def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
 def result_fields(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return status and content of a Result from a result event of seed 003."""
     failed = event.get("isError") is True or event.get("type") == "tool_error"
-    return {"status": "error" if failed else "ok", "content": event.get("output", event.get("error", ""))}
+    return {
+        "status": "error" if failed else "ok",
+        "content": event.get("output", event.get("error", "")),
+    }
 
 
 def meaning(data: Any) -> Meaning:
@@ -75,7 +90,9 @@ def meaning(data: Any) -> Meaning:
         return Meaning(text=data)
     if not isinstance(data, Mapping):
         return Meaning()
-    text, fraction, known = next((found for read in _SHAPES if (found := read(data)) is not None), ("", None, frozenset()))
+    text, fraction, known = next(
+        (found for read in _SHAPES if (found := read(data)) is not None), ("", None, frozenset())
+    )
     message = data.get("message")
     said = message if isinstance(message, str) else ""
     rest = {k: v for k, v in data.items() if k not in known and not (said and k == "message")}
@@ -95,7 +112,8 @@ def _percent(data: Mapping[str, Any]) -> Found | None:
     percent = data.get("percent")
     if not _number(percent) or not 0 <= percent <= 100:
         return None
-    return "", float(Decimal(repr(percent)) * Decimal("0.01")), frozenset({"subtype", "percent"})  # 7 % is 0.07, not 0.07000000000000001
+    # 7 % is 0.07, not 0.07000000000000001
+    return "", float(Decimal(repr(percent)) * Decimal("0.01")), frozenset({"subtype", "percent"})
 
 
 def _counted(data: Mapping[str, Any]) -> Found | None:

@@ -1,12 +1,15 @@
 """One model turn: parts in, events out.
 
-Why here: this is the only place where parts become events, so ids, the opening and closing of blocks, and what a cut stream leaves
-behind are decided once for all providers and dialects.
+Why here: this is the only place where parts become events, so ids, the opening and closing of
+blocks, and what a cut stream leaves behind are decided once for all providers and dialects.
 
 Rules
-- A block closes before the next opens; parts of another provider block wait, in order of first appearance, until it has closed.
-- Leading white space of a block is held back until something follows; a block of nothing but white space yields no event.
-- White space between two blocks of one text (see `text`) belongs to the text: it begins the block after it.
+- A block closes before the next opens; parts of another provider block wait, in order of first
+  appearance, until it has closed.
+- Leading white space of a block is held back until something follows; a block of nothing but white
+  space yields no event.
+- White space between two blocks of one text (see `text`) belongs to the text: it begins the block
+  after it.
 - A block that is cut off is closed with `incomplete=True`.
 - Every call gets an id that is unique in the run; one that the model did not give is `synthetic`.
 - Lone surrogates become U+FFFD: they can be neither saved nor sent.
@@ -32,7 +35,9 @@ def clean(text: str) -> str:
 
 
 def clean_value(value: Any) -> Any:
-    """Return a JSON value with every string in it cleaned. Deep nesting is safe: beyond 200 levels values become text."""
+    """Return a JSON value with every string in it cleaned. Deep nesting is safe: beyond 200 levels
+    values become text.
+    """
     return _cleaned(value, 200)
 
 
@@ -76,7 +81,8 @@ class _Block:
         self.id = block_id
         self.key = key
         self.held = ""
-        self.text = StringIO()  # not a list: an object for each token would take many times the memory of its letters
+        # not a list: an object for each token would take many times the memory of its letters
+        self.text = StringIO()
         self.attributes: dict[str, Any] | None = None
         self.opaque: Any = None
 
@@ -84,7 +90,9 @@ class _Block:
 class Turn:
     """The events of one model turn, number `number` of its run."""
 
-    def __init__(self, number: int, ids: CallIds | None = None, *, span: str = "", parent: str = "") -> None:
+    def __init__(
+        self, number: int, ids: CallIds | None = None, *, span: str = "", parent: str = ""
+    ) -> None:
         self.number = number
         self.calls: list[events.Call] = []  # of the batch to run, in order
         self.rejected: list[tuple[events.Call, str]] = []  # calls that must not run, and why
@@ -98,7 +106,12 @@ class Turn:
         self.finish = ""
         self.head = parts.Head()
         self._ids = ids or CallIds()
-        self._where: dict[str, Any] = {"turn": number, "span": span, "parent": parent, "origin": "model"}
+        self._where: dict[str, Any] = {
+            "turn": number,
+            "span": span,
+            "parent": parent,
+            "origin": "model",
+        }
         self._open: _Block | None = None
         self._talking = False  # a text has begun that may go on
         self._blank = ""  # white space since its last block
@@ -133,18 +146,27 @@ class Turn:
         return any(e.code not in HARMLESS for e in self.faults)
 
     def spent(self, sent: int, written: int, *, whole: bool = False) -> tuple[events.Counts, bool]:
-        """Return the usage so far, and whether it is estimated: `sent` and `written` (tokens) stand for what the provider does not say.
+        """Return the usage so far, and whether it is estimated: `sent` and `written` (tokens) stand
+        for what the provider does not say.
 
         Until a turn is `whole`, the provider's count of its output may lag behind what has come.
         """
         given = self.usage or parts.Usage(input=sent, output=written, estimated=True)
         behind = not whole and written > given.output
         output = written if behind else given.output
-        counts = events.Counts(input=given.input, output=output, cached=given.cached, reasoning=given.reasoning, cost=given.cost)
+        counts = events.Counts(
+            input=given.input,
+            output=output,
+            cached=given.cached,
+            reasoning=given.reasoning,
+            cost=given.cost,
+        )
         return counts, given.estimated or behind
 
     def batch(self) -> list[Event]:
-        """Return the `execute` event for calls that a provider left without one (native calling), or nothing."""
+        """Return the `execute` event for calls that a provider left without one (native calling),
+        or nothing.
+        """
         out: list[Event] = []
         if self.calls and not self.executed:
             self._execute(parts.Execute(), out)
@@ -178,11 +200,19 @@ class Turn:
         block, self._open = self._open, None
         if block is None:
             return
-        if not (block.text.tell() or (block.kind == "think" and (block.opaque is not None or block.attributes))):
+        if not (
+            block.text.tell()
+            or (block.kind == "think" and (block.opaque is not None or block.attributes))
+        ):
             self._blank = block.held if block.kind == "respond" and self._talking else self._blank
             return
         text = block.text.getvalue()
-        common: dict[str, Any] = {"content": text, "block": block.id, "incomplete": incomplete, **self._where}
+        common: dict[str, Any] = {
+            "content": text,
+            "block": block.id,
+            "incomplete": incomplete,
+            **self._where,
+        }
         if block.kind == "think":
             out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))
         else:
@@ -208,7 +238,11 @@ class Turn:
         if block is None:
             self._settle(out)
             block = self._new_call_block(part.index)
-        out.append(events.Delta(block=block, of="call", name=part.name, text=clean(part.text), **self._where))
+        out.append(
+            events.Delta(
+                block=block, of="call", name=part.name, text=clean(part.text), **self._where
+            )
+        )
 
     def _settle(self, out: list[Event]) -> None:
         """Close text that is open: what comes next, such as a call, parts it from other text."""
@@ -229,9 +263,17 @@ class Turn:
         self._call_blocks.pop(part.index, None)
         call_id, synthetic = self._ids.take(part.call_id, self.number)
         event = events.Call(
-            call_id=call_id, synthetic=synthetic, name=clean(part.name), args=clean_value(part.args), raw_args=clean(part.raw_args),
-            block=block, batch=self._batch, index=len(self.calls), incomplete=part.incomplete, **self._where,
-        )  # fmt: skip
+            call_id=call_id,
+            synthetic=synthetic,
+            name=clean(part.name),
+            args=clean_value(part.args),
+            raw_args=clean(part.raw_args),
+            block=block,
+            batch=self._batch,
+            index=len(self.calls),
+            incomplete=part.incomplete,
+            **self._where,
+        )
         out.append(event)
         if part.fault and part.incomplete:
             self.rejected.append((event, part.fault))
@@ -253,7 +295,12 @@ class Turn:
     def _fault(self, part: parts.Fault, out: list[Event]) -> None:
         self._settle(out)
         event = events.Error(
-            code=part.code, message=part.message, raw=clean(part.raw), position=part.position, retryable=part.retryable, **self._where
+            code=part.code,
+            message=part.message,
+            raw=clean(part.raw),
+            position=part.position,
+            retryable=part.retryable,
+            **self._where,
         )
         out.append(event)
         (self.feedback if part.feedback else self.faults).append(event)
@@ -271,11 +318,25 @@ class Turn:
         self.head = part
 
     def _extra(self, part: parts.Extra, out: list[Event]) -> None:
-        out.append(events.Extension(namespace=part.namespace, name=part.name, payload=clean_value(part.payload), **self._where))
+        out.append(
+            events.Extension(
+                namespace=part.namespace,
+                name=part.name,
+                payload=clean_value(part.payload),
+                **self._where,
+            )
+        )
 
     def _resend(self, part: parts.Resend, out: list[Event]) -> None:
         self._settle(out)
-        out.append(events.Extension(namespace=part.provider, name=RESEND, payload=clean_value(part.payload), **self._where))
+        out.append(
+            events.Extension(
+                namespace=part.provider,
+                name=RESEND,
+                payload=clean_value(part.payload),
+                **self._where,
+            )
+        )
 
     def _ignore(self, part: parts.Part, out: list[Event]) -> None:
         """Parts of a kind that yields no event."""

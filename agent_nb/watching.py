@@ -1,15 +1,19 @@
-"""Follow a run that another system does, as it goes on: a file, an address, a stream of objects, of lines or of bytes.
+"""Follow a run that another system does, as it goes on: a file, an address, a stream of objects, of
+lines or of bytes.
 
-    run = await agent_nb.watch("run.ndjson")                       # in a notebook cell the cards are shown meanwhile
+    run = await agent_nb.watch("run.ndjson")                       # in a notebook cell the cards
+                            are shown meanwhile
     async for event in agent_nb.watch(somebody.stream()): …
 
-Why: the cards, the record and the frame need only events; an agent that runs elsewhere is then as good to look at as one of ours.
+Why: the cards, the record and the frame need only events; an agent that runs elsewhere is then as
+good to look at as one of ours.
 
 Rules
 - The source is read once, however many iterate or await; who comes late gets what there was.
 - A person who stops the cell that awaits it ends that cell with AgentStopped.
-- A source that cannot be opened, or is of no known format, is an AgentError. One that breaks off later is an error in the log of the
-  run, which is closed as interrupted; an exception of the caller's own iterator is raised as well.
+- A source that cannot be opened, or is of no known format, is an AgentError. One that breaks off
+  later is an error in the log of the run, which is closed as interrupted; an exception of the
+  caller's own iterator is raised as well.
 - An address whose events are numbered is asked again where it broke off (`sources`).
 """
 
@@ -34,13 +38,22 @@ TICK = 0.05  # seconds between two looks at what waits for items that do not com
 
 
 class Watch:
-    """A run that is followed: iterate it for events (deltas included), await it for the Run. See `watch`.
+    """A run that is followed: iterate it for events (deltas included), await it for the Run. See
+    `watch`.
 
-    `live` says whether what the source gives is news, so that events without a time get that of their arrival.
+    `live` says whether what the source gives is news, so that events without a time get that of
+    their arrival.
     """
 
     def __init__(
-        self, source: Any, codec: str | None, *, prompt: str, follow: bool, show: bool | None, secrets: Mapping[str, str] | None
+        self,
+        source: Any,
+        codec: str | None,
+        *,
+        prompt: str,
+        follow: bool,
+        show: bool | None,
+        secrets: Mapping[str, str] | None,
     ) -> None:
         self.name = name_of(source)
         self.fault: Exception | None = None
@@ -48,7 +61,9 @@ class Watch:
         self._source, self._follow, self._show = source, follow, show
         self.on_run: Callable[[EventLog], None] = lambda _: None
         self._secrets = keys.secrets() if secrets is None else secrets
-        self._imported = Imported(codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=self._secrets)
+        self._imported = Imported(
+            codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=self._secrets
+        )
         self._seen: list[Event] = []
         self._queues: list[asyncio.Queue[Event | None]] = []
         self._task: asyncio.Task[None] | None = None
@@ -90,7 +105,9 @@ class Watch:
         self.on_run(log)
 
     def start(self) -> Watch:
-        """Begin to read on the running event loop, once; return the watch. Raises UsageError when it goes on in another loop."""
+        """Begin to read on the running event loop, once; return the watch. Raises UsageError when
+        it goes on in another loop.
+        """
         self._here()
         if self._task is None:
             self._loop = asyncio.get_running_loop()
@@ -116,7 +133,9 @@ class Watch:
         return self._wait().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield the events so far, then each as it comes, until the source ends. Raises what `await` raises."""
+        """Yield the events so far, then each as it comes, until the source ends. Raises what
+        `await` raises.
+        """
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self.start()
         for event in list(self._seen):
@@ -143,8 +162,12 @@ class Watch:
         return self.run if quiet is None else Watched(self.run.log, quiet)
 
     def _raise(self) -> None:
-        """Raise what kept the source from being read at all, or what the caller's own iterator raised."""
-        if self.fault is not None and (not self.logs or not isinstance(self.fault, AgentError | OSError)):
+        """Raise what kept the source from being read at all, or what the caller's own iterator
+        raised.
+        """
+        if self.fault is not None and (
+            not self.logs or not isinstance(self.fault, AgentError | OSError)
+        ):
             raise self.fault
 
     async def _drive(self) -> None:
@@ -157,7 +180,9 @@ class Watch:
                 raise
         except Exception as error:
             self.fault = error
-            words = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+            words = (
+                str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+            )
             fault = redact_text(words, self._secrets)
         finally:
             self._finish(fault)
@@ -182,7 +207,9 @@ class Watch:
         try:
             self._tell(self._imported.close(fault, stopped=self._stopped))
             if not self.logs and self.fault is None and not self._stopped:
-                self.fault = UsageError(f"There is no event in {self.name}. Is it the right source, and the right codec?")
+                self.fault = UsageError(
+                    f"There is no event in {self.name}. Is it the right source, and the right codec?"
+                )
         except AgentError as error:
             self.fault = self.fault or error
         finally:
@@ -212,7 +239,11 @@ class Watched(Run):
         self._quiet = quiet
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self)} if self._quiet() else super()._repr_mimebundle_(include, exclude)
+        return (
+            {"text/plain": repr(self)}
+            if self._quiet()
+            else super()._repr_mimebundle_(include, exclude)
+        )
 
 
 def watch(
@@ -226,10 +257,12 @@ def watch(
 ) -> Watch:
     """Follow a run of another system; iterate or await the result.
 
-    `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async or not, of bytes, lines, dicts, objects
-    or events. `codec`: the name of its format (None: detected); `prompt`: what the user asked, for formats that do not tell; `follow`:
-    read on in a file that is being written, until its run has ended; `show`: show the cards when awaited (None: in a notebook);
-    `secrets`: values to hide, by name (None: those that are known here). Raises UsageError on an unknown codec.
+    `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async
+    or not, of bytes, lines, dicts, objects or events. `codec`: the name of its format (None:
+    detected); `prompt`: what the user asked, for formats that do not tell; `follow`: read on in a
+    file that is being written, until its run has ended; `show`: show the cards when awaited (None:
+    in a notebook); `secrets`: values to hide, by name (None: those that are known here). Raises
+    UsageError on an unknown codec.
     """
     return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)
 

@@ -1,4 +1,6 @@
-"""What every test has: no network but loopback, no key of the environment or of another test, its own state and configuration folders."""
+"""What every test has: no network but loopback, no key of the environment or of another test, its
+own state and configuration folders.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-SEARCH = "AGENT_NB_SEARCH" in os.environ  # other examples in each run; without it the same ones, so that a red main has a cause in it
-settings.register_profile("agent_nb", deadline=None, derandomize=not SEARCH, suppress_health_check=[HealthCheck.too_slow])
+# other examples in each run; without it the same ones, so that a red main has a cause in it
+SEARCH = "AGENT_NB_SEARCH" in os.environ
+settings.register_profile(
+    "agent_nb", deadline=None, derandomize=not SEARCH, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("agent_nb")
-os.environ.pop("VIRTUAL_ENV", None)  # a shell in which another environment is active: IPython would warn of it
+# a shell in which another environment is active: IPython would warn of it
+os.environ.pop("VIRTUAL_ENV", None)
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -33,7 +39,9 @@ def _loopback(address: Any) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the extra `lab` or a kernel of another version: CI runs these again with all that installed."""
+    """Mark what needs the extra `lab` or a kernel of another version: CI runs these again with all
+    that installed.
+    """
     for item in items:
         kernel = getattr(item, "callspec", None) and item.callspec.params.get("kernel")  # type: ignore[attr-defined]
         if kernel and kernel != sys.executable:
@@ -56,7 +64,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Hide keys, proxies and settings of the developer, and give each test a home of its own."""
     for name in list(os.environ):
         private = name.startswith(("AGENT_NB_M", "AGENT_NB_C", "OPENAI", "ANTHROPIC"))
@@ -67,7 +77,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 
 @pytest.fixture(scope="session", autouse=True)
 def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What a module's kernel or server keeps is not kept with the user's: it is started before a test has a home."""
+    """What a module's kernel or server keeps is not kept with the user's: it is started before a
+    test has a home.
+    """
     with pytest.MonkeyPatch.context() as patch:
         _moved(patch, tmp_path_factory.mktemp("home"))
         yield

@@ -43,7 +43,11 @@ def run(turns, prompt="go", history=(), **options):
 
 
 def kinds(done, *hidden):
-    return [e.type for e in done.log if e.type not in ("run_start", "node", "metric", "started", *hidden)]
+    return [
+        e.type
+        for e in done.log
+        if e.type not in ("run_start", "node", "metric", "started", *hidden)
+    ]
 
 
 def test_a_plain_answer():
@@ -78,7 +82,10 @@ def test_results_come_in_call_order_whatever_ends_first():
         gate.set()
         return "quick"
 
-    done = run(['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"], tools=[slow, quick])
+    done = run(
+        ['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"],
+        tools=[slow, quick],
+    )
     assert [e.content for e in done.log.of("result")] == ["slow", "quick"]
 
 
@@ -98,7 +105,10 @@ def test_an_early_end_is_announced_live():
 
     async def main():
         seen = []
-        stream = agent(['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"], tools=[slow, quick])("go")
+        stream = agent(
+            ['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"],
+            tools=[slow, quick],
+        )("go")
         async for event in stream:
             if event.type == "delta" and event.of == "result":
                 seen.append(event.text)
@@ -109,8 +119,13 @@ def test_an_early_end_is_announced_live():
 
 
 def test_an_unknown_tool_is_an_error_result_and_the_others_run():
-    done = run(['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"nope","args":{}}]</execute>', "ok"])
-    assert [(e.name, e.status) for e in done.log.of("result")] == [("echo", "ok"), ("nope", "error")]
+    done = run(
+        ['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"nope","args":{}}]</execute>', "ok"]
+    )
+    assert [(e.name, e.status) for e in done.log.of("result")] == [
+        ("echo", "ok"),
+        ("nope", "error"),
+    ]
     assert "echo" in done.log.of("result")[1].content
 
 
@@ -136,7 +151,13 @@ def test_the_model_is_not_read_past_a_complete_batch():
 
 
 def test_end_is_the_last_event_exactly_once():
-    for turns in (["a"], [CALL, "b"], [{"chunks": ["x"], "cut": True}], [{"error": {"status": 401, "message": "no"}}], []):
+    for turns in (
+        ["a"],
+        [CALL, "b"],
+        [{"chunks": ["x"], "cut": True}],
+        [{"error": {"status": 401, "message": "no"}}],
+        [],
+    ):
         done = run(turns)
         assert [e.type for e in done.log].count("end") == 1
         assert done.log[-1].type == "end"
@@ -155,7 +176,9 @@ def test_a_fault_before_the_first_part_is_retried_and_said():
     assert [e.code for e in done.log.of("error")] == ["retry"]
 
 
-BUSY = {"error": {"status": 429, "message": "Rate limit at Lab (429): slow down.", "retry_after": 0}}
+BUSY = {
+    "error": {"status": 429, "message": "Rate limit at Lab (429): slow down.", "retry_after": 0}
+}
 
 
 def test_each_further_request_is_one_event_and_its_wait_is_in_the_node():
@@ -209,7 +232,10 @@ def test_three_tool_failures_in_a_row_stop_the_run():
 
 
 def test_the_limit_of_tool_calls_leaves_every_call_with_a_result():
-    done = run(['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"echo","args":{"x":"2"}}]</execute>'], limits={"tool_calls": 1})
+    done = run(
+        ['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"echo","args":{"x":"2"}}]</execute>'],
+        limits={"tool_calls": 1},
+    )
     assert [e.status for e in done.log.of("result")] == ["cancelled", "cancelled"]
     assert done.status == "limit"
 
@@ -242,8 +268,12 @@ class Endless:
 ENDLESS = {
     "text": lambda n: parts.Text("word " * 8),
     "thoughts": lambda n: parts.Thought("word " * 8, "t"),
-    "arguments": lambda n: parts.CallDelta('{"x": "' if n == 1 else "word " * 8, index=0, call_id="c", name="echo"),
-    "calls": lambda n: parts.CallDelta('{"x": "word word word word word word"}', index=n, call_id=f"c{n}", name="echo"),
+    "arguments": lambda n: parts.CallDelta(
+        '{"x": "' if n == 1 else "word " * 8, index=0, call_id="c", name="echo"
+    ),
+    "calls": lambda n: parts.CallDelta(
+        '{"x": "word word word word word word"}', index=n, call_id=f"c{n}", name="echo"
+    ),
     "white space": lambda n: parts.Text(" " * 40),
 }
 
@@ -270,7 +300,9 @@ def test_an_endless_answer_ends_at_the_limit_of_tokens(kind):
 
 def test_what_came_before_the_limit_of_tokens_is_kept_and_its_calls_do_not_run():
     call = parts.Call("echo", {"x": "1"}, '{"x": "1"}', "c1", 0)
-    done = until_its_limit(Endless(ENDLESS["text"], parts.Text("Kept. "), parts.Close(), call), tokens=2000)
+    done = until_its_limit(
+        Endless(ENDLESS["text"], parts.Text("Kept. "), parts.Close(), call), tokens=2000
+    )
     assert done.answer.startswith("Kept.")
     assert [e.status for e in done.log.of("result")] == ["cancelled"]
     assert [e.type for e in done.log][-2:] == ["interrupt", "end"]
@@ -393,7 +425,9 @@ def test_a_run_whose_event_loop_is_shut_down_has_an_end():
     assert [e.type for e in done.log][-2:] == ["interrupt", "end"]
 
 
-@pytest.mark.parametrize("wait", [lambda stream: stream, lambda stream: anext(aiter(stream))], ids=["await", "iterate"])
+@pytest.mark.parametrize(
+    "wait", [lambda stream: stream, lambda stream: anext(aiter(stream))], ids=["await", "iterate"]
+)
 def test_a_stream_awaited_in_another_event_loop_is_an_error_that_says_what_to_do(wait):
     async def here():
         await wait(stream)
@@ -401,10 +435,14 @@ def test_a_stream_awaited_in_another_event_loop_is_an_error_that_says_what_to_do
     with asyncio.Runner() as first:
         stream = agent([{"text": "late", "delay": 60}])("go")
         first.run(_started(stream))
-        with pytest.raises(UsageError, match=r"another event loop and can be awaited only there.* call the agent again"):
+        with pytest.raises(
+            UsageError,
+            match=r"another event loop and can be awaited only there.* call the agent again",
+        ):
             asyncio.run(here())
         first.run(stream.aclose())
-    assert asyncio.run(_awaited(stream)).status == "interrupted"  # what is over can be had everywhere
+    # what is over can be had everywhere
+    assert asyncio.run(_awaited(stream)).status == "interrupted"
 
 
 def test_a_stream_whose_event_loop_is_closed_cannot_go_on(monkeypatch):
@@ -453,7 +491,9 @@ def test_a_run_executes_once_however_many_iterate():
         return "x"
 
     async def main():
-        stream = agent(['<execute>[{"name":"count","args":{}}]</execute>', "done"], tools=[count])("go")
+        stream = agent(['<execute>[{"name":"count","args":{}}]</execute>', "done"], tools=[count])(
+            "go"
+        )
         seen = [[], []]
 
         async def follow(i):
@@ -501,7 +541,12 @@ async def _await(stream):
 
 
 def test_usage_is_added_up_and_estimates_are_marked():
-    done = run([{"text": CALL, "usage": {"input": 10, "output": 5}}, {"text": "ok", "usage": {"input": 20, "output": 1}}])
+    done = run(
+        [
+            {"text": CALL, "usage": {"input": 10, "output": 5}},
+            {"text": "ok", "usage": {"input": 20, "output": 1}},
+        ]
+    )
     assert (done.usage.input, done.usage.output) == (30, 6)
     assert run(["hello there"]).log.of("metric")[0].estimated
 
@@ -516,11 +561,19 @@ def test_a_secret_never_reaches_the_log():
 
     done = run(
         [
-            {"chunks": ["<think>it is sk-very", "secretvalue-1234567890abcdef</think>", '<execute>[{"name":"leak","args":{}}]</execute>']},
+            {
+                "chunks": [
+                    "<think>it is sk-very",
+                    "secretvalue-1234567890abcdef</think>",
+                    '<execute>[{"name":"leak","args":{}}]</execute>',
+                ]
+            },
             f"Done {key[:9]}",
         ],
-        prompt=f"use {key}", tools=[leak], secrets={"MY_KEY": key},
-    )  # fmt: skip
+        prompt=f"use {key}",
+        tools=[leak],
+        secrets={"MY_KEY": key},
+    )
     text = done.log.to_ndjson()
     assert key not in text
     assert "verysecret" not in text.replace(f"Done {key[:9]}", "")
@@ -673,7 +726,9 @@ def test_an_empty_batch_goes_back_to_the_model():
 
 
 def test_a_server_that_refuses_tools_is_asked_again_in_text_and_it_is_said_once():
-    refuse = {"error": {"status": 400, "code": "no_tools", "message": "This server takes no tools."}}
+    refuse = {
+        "error": {"status": 400, "code": "no_tools", "message": "This server takes no tools."}
+    }
     done = run([refuse, CALL, "done"], dialect="native")
     assert [e.code for e in done.log.of("error")] == ["no_tools"]
     assert "xml" in done.log.of("error")[0].message
@@ -692,7 +747,11 @@ def test_near_its_last_turn_the_model_is_asked_to_finish():
             sent.append(request.messages[-1].text)
             return super().stream(request)
 
-    anyio.run(lambda: _await(Agent(Spy([CALL, CALL, "done"]), [echo], secrets={}, limits={"turns": 3})("go")))
+    anyio.run(
+        lambda: _await(
+            Agent(Spy([CALL, CALL, "done"]), [echo], secrets={}, limits={"turns": 3})("go")
+        )
+    )
     assert ["last turn" in text for text in sent] == [False, False, True]
 
 
@@ -703,15 +762,24 @@ def test_further_thought_tags_are_a_matter_of_configuration():
     assert ([e.content for e in done.log.of("think")], done.answer) == (["hm"], "yes")
 
 
-@pytest.mark.parametrize(("notes", "status"), [([], "ok"), ([e.State(kind="foreign_turns", payload={"turns": 1})], "denied")])
-def test_what_is_allowed_until_the_kernel_restarts_is_not_used_after_turns_of_others(notes, status, monkeypatch):
+@pytest.mark.parametrize(
+    ("notes", "status"),
+    [([], "ok"), ([e.State(kind="foreign_turns", payload={"turns": 1})], "denied")],
+)
+def test_what_is_allowed_until_the_kernel_restarts_is_not_used_after_turns_of_others(
+    notes, status, monkeypatch
+):
     monkeypatch.setattr("agent_nb.tools.standing.STANDING", standing := Standing())
 
     @tool(effect="outside")
     def post(text: str):
         return "posted"
 
-    agent = Agent(Scripted(['<execute>[{"name":"post","args":{"text":"x"}}]</execute>', "done"]), [post], secrets={})
+    agent = Agent(
+        Scripted(['<execute>[{"name":"post","args":{"text":"x"}}]</execute>', "done"]),
+        [post],
+        secrets={},
+    )
     standing.allow(agent.tools["post"])
     run = agent.run_sync("go", notes=notes)
     assert [r.status for r in run.log.of("result")] == [status]

@@ -19,7 +19,10 @@ def test_token_sized_pieces_take_three_characters():
 
 
 def test_known_value():
-    assert encode_chunks([(1, 0), (31, 32), (40, 1000)]) == "BAfgBoBofB"[:4] + encode_chunks([(31, 32), (40, 1000)])[2:]
+    assert (
+        encode_chunks([(1, 0), (31, 32), (40, 1000)])
+        == "BAfgBoBofB"[:4] + encode_chunks([(31, 32), (40, 1000)])[2:]
+    )
 
 
 @pytest.mark.parametrize("text", ["B", "g", "!!", "AAA"])

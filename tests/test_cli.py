@@ -15,7 +15,12 @@ from agent_nb.record import MIME, run_record
 
 def record(answer="Hello."):
     log = EventLog("run1")
-    for event in (RunStart(model="scripted/x"), User(content="hi"), Respond(content=answer, turn=1), End()):
+    for event in (
+        RunStart(model="scripted/x"),
+        User(content="hi"),
+        Respond(content=answer, turn=1),
+        End(),
+    ):
         log.append(event)
     return run_record(log, cell="a")
 
@@ -23,9 +28,19 @@ def record(answer="Hello."):
 @pytest.fixture
 def notebook(tmp_path):
     """A notebook file with one agent cell whose record is still in its output."""
-    shown = {"data": {"text/plain": "Hello.", MIME: record()}, "metadata": {"agent_nb": {"run": "run1"}}}
+    shown = {
+        "data": {"text/plain": "Hello.", MIME: record()},
+        "metadata": {"agent_nb": {"run": "run1"}},
+    }
     output = {"output_type": "display_data", **shown}
-    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": "%%agent\nhi", "outputs": [output]}
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "execution_count": 1,
+        "metadata": {},
+        "source": "%%agent\nhi",
+        "outputs": [output],
+    }
     nb = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     path = tmp_path / "n.ipynb"
     path.write_text(json.dumps(nb, indent=1))
@@ -37,9 +52,13 @@ def read(path):
 
 
 WRONG = [
-    [], ["frobnicate"], ["run"], ["run", "x.ipynb", "--timeout", "-1"], ["run", "--inplace", "-o", "x", "y"],
+    [],
+    ["frobnicate"],
+    ["run"],
+    ["run", "x.ipynb", "--timeout", "-1"],
+    ["run", "--inplace", "-o", "x", "y"],
     ["run", "--live", "--rerun", "replay", "x"],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("command", WRONG)
@@ -127,15 +146,25 @@ def test_events_as_a_table(notebook, capsys):
     assert main(["events", str(notebook)]) == 0
     out = capsys.readouterr().out
     assert "run run1" in out
-    assert out.splitlines()[1].split()[:4] == ["turn", "type", "text", "seconds"]  # what is empty in every row is left out
+    # what is empty in every row is left out
+    assert out.splitlines()[1].split()[:4] == ["turn", "type", "text", "seconds"]
     assert "respond" in out
 
 
 def test_a_table_of_runs_has_times_to_the_second_and_whole_counts(tmp_path, capsys):
     counts = {"input": 10, "output": 5}
-    events = [{"type": "user", "content": "go"}, {"type": "metric", "step": counts, "total": counts}, {"type": "end", "status": "ok"}]
+    events = [
+        {"type": "user", "content": "go"},
+        {"type": "metric", "step": counts, "total": counts},
+        {"type": "end", "status": "ok"},
+    ]
     path = tmp_path / "run.ndjson"
-    path.write_text("".join(json.dumps({"run": "r", "seq": n, "ts": 1.5e9 + n / 8, **e}) + "\n" for n, e in enumerate(events)))
+    path.write_text(
+        "".join(
+            json.dumps({"run": "r", "seq": n, "ts": 1.5e9 + n / 8, **e}) + "\n"
+            for n, e in enumerate(events)
+        )
+    )
     assert main(["events", str(path), "--columns", "runs"]) == 0
     row = capsys.readouterr().out.splitlines()[1]
     assert re.search(r"2017-07-14 02:40:00\+00:00 +0\.250 .* 10 +5", row)
@@ -144,11 +173,18 @@ def test_a_table_of_runs_has_times_to_the_second_and_whole_counts(tmp_path, caps
 def test_an_event_is_one_line_of_the_table_and_no_code_for_the_terminal(tmp_path, capsys):
     events = [{"type": "user", "content": "a\nb\x1b[31m red\x07"}, {"type": "end", "status": "ok"}]
     path = tmp_path / "run.ndjson"
-    path.write_text("".join(json.dumps({"run": "r", "seq": n, "ts": 1.0, **e}) + "\n" for n, e in enumerate(events, 1)))
+    path.write_text(
+        "".join(
+            json.dumps({"run": "r", "seq": n, "ts": 1.0, **e}) + "\n"
+            for n, e in enumerate(events, 1)
+        )
+    )
     assert main(["events", str(path)]) == 0
     out = capsys.readouterr().out
     assert not {"\x1b", "\x07"} & set(out)
-    assert [line.split()[1:] for line in out.splitlines() if " user " in line] == [["user", "a", "b", "red⟨U+0007⟩", "0.000", "1"]]
+    assert [line.split()[1:] for line in out.splitlines() if " user " in line] == [
+        ["user", "a", "b", "red⟨U+0007⟩", "0.000", "1"]
+    ]
 
 
 def test_several_notebooks_cannot_go_into_one_file(notebook, tmp_path, capsys):

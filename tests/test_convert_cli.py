@@ -1,4 +1,6 @@
-"""`jupyter agent-nb convert`: files and pipes, detection, the report of what is lost, exit codes, constant memory."""
+"""`jupyter agent-nb convert`: files and pipes, detection, the report of what is lost, exit codes,
+constant memory.
+"""
 
 import io
 import json
@@ -39,7 +41,14 @@ def loom(tmp_path):
 def canonical(tmp_path):
     """A file of canonical events with something that no other format carries."""
     log = EventLog("r1")
-    events = (RunStart(), User(content="q"), Think(content="t"), Extension(namespace="x", name="y"), Respond(content="a", turn=1), End())
+    events = (
+        RunStart(),
+        User(content="q"),
+        Think(content="t"),
+        Extension(namespace="x", name="y"),
+        Respond(content="a", turn=1),
+        End(),
+    )
     for event in events:
         log.append(event)
     path = tmp_path / "run.canonical.ndjson"
@@ -51,13 +60,22 @@ def test_a_file_into_a_file(loom, tmp_path):
     out = tmp_path / "out.ndjson"
     assert main(["convert", "--from", "loom", "--to", "cogency", str(loom), "-o", str(out)]) == 0
     said = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(o["type"], o.get("content")) for o in said] == [("user", "hi"), ("respond", "Hello."), ("end", None)]
+    assert [(o["type"], o.get("content")) for o in said] == [
+        ("user", "hi"),
+        ("respond", "Hello."),
+        ("end", None),
+    ]
 
 
 def test_without_from_the_format_is_told_by_the_first_lines(loom, capsys):
     assert main(["convert", "--to", "canonical", str(loom)]) == 0
     said = capsys.readouterr()
-    assert [json.loads(line)["type"] for line in said.out.splitlines()] == ["run_start", "user", "respond", "end"]
+    assert [json.loads(line)["type"] for line in said.out.splitlines()] == [
+        "run_start",
+        "user",
+        "respond",
+        "end",
+    ]
     assert "loom -> canonical: " in said.err
 
 
@@ -133,8 +151,13 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
 def test_a_pipe_is_translated_while_it_is_open():
-    with subprocess.Popen([*COMMAND, "--from", "loom", "--to", "canonical"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, env=ENVIRONMENT) as process:  # fmt: skip
+    with subprocess.Popen(
+        [*COMMAND, "--from", "loom", "--to", "canonical"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+    ) as process:
         process.stdin.write(lines(LOOM[:1]).encode())
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["type"] == "run_start"
@@ -145,9 +168,16 @@ def test_a_pipe_is_translated_while_it_is_open():
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     big = tmp_path / "big.ndjson"
-    big.write_text(lines(LOOM[:1]) + lines({"session_id": "s", "type": "custom", "value": i} for i in range(20_000)))
-    with subprocess.Popen([*COMMAND, "--from", "loom", "--to", "canonical", str(big)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env=ENVIRONMENT) as process:  # fmt: skip
+    big.write_text(
+        lines(LOOM[:1])
+        + lines({"session_id": "s", "type": "custom", "value": i} for i in range(20_000))
+    )
+    with subprocess.Popen(
+        [*COMMAND, "--from", "loom", "--to", "canonical", str(big)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
         process.stdout.readline()
         process.stdout.close()
         said = process.stderr.read()
@@ -165,9 +195,27 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 def peak(tmp_path, count):
     """Return the peak memory (KB) of converting a run with `count` answers."""
     path = tmp_path / f"{count}.ndjson"
-    path.write_text(lines(LOOM[:1]) + lines({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count)))
-    arguments = ["convert", "--from", "loom", "--to", "canonical", str(path), "-o", str(tmp_path / "out")]
-    done = subprocess.run([sys.executable, "-c", MEASURE, *arguments], env=ENVIRONMENT, capture_output=True, check=True, text=True)
+    path.write_text(
+        lines(LOOM[:1])
+        + lines({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count))
+    )
+    arguments = [
+        "convert",
+        "--from",
+        "loom",
+        "--to",
+        "canonical",
+        str(path),
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, *arguments],
+        env=ENVIRONMENT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
     return int(done.stderr.split()[-1])
 
 

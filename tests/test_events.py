@@ -11,10 +11,23 @@ from agent_nb import events
 from agent_nb.event_json import decode_event, encode_event, event_from, to_builtins
 from agent_nb.events import TYPES, Event, Unknown
 
-SEED_TYPES = {"user", "think", "call", "execute", "result", "respond", "end", "metric", "error", "interrupt"}
+SEED_TYPES = {
+    "user",
+    "think",
+    "call",
+    "execute",
+    "result",
+    "respond",
+    "end",
+    "metric",
+    "error",
+    "interrupt",
+}
 WORDS = st.text(st.characters(exclude_categories=["Cs"]))
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | WORDS
-JSON = st.recursive(SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(WORDS, v, max_size=3), max_leaves=8)
+JSON = st.recursive(
+    SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(WORDS, v, max_size=3), max_leaves=8
+)
 
 
 def test_the_ten_names_of_the_seed_taxonomy_are_there():
@@ -27,7 +40,17 @@ def test_the_union_has_eighteen_types():
 
 @pytest.mark.parametrize("cls", TYPES.values(), ids=TYPES)
 def test_every_type_survives_a_round_trip(cls):
-    event = cls(seq=3, ts=1.5, run="r", turn=2, span="s", parent="p", path="a/b", origin="model", extra={"x": [1]})
+    event = cls(
+        seq=3,
+        ts=1.5,
+        run="r",
+        turn=2,
+        span="s",
+        parent="p",
+        path="a/b",
+        origin="model",
+        extra={"x": [1]},
+    )
     assert decode_event(encode_event(event)) == event
 
 
@@ -73,13 +96,24 @@ def test_events_are_frozen():
         events.Respond(content="a").content = "b"
 
 
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), JSON, max_size=5), st.sampled_from([*TYPES, "nova"]))
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=6), JSON, max_size=5
+    ),
+    st.sampled_from([*TYPES, "nova"]),
+)
 def test_any_object_comes_out_as_it_came_in(fields, kind):
-    """Fields that equal their default may be left out; every other field and value is there again."""
+    """Fields that equal their default may be left out; every other field and value is
+    there again.
+    """
     obj = {**fields, "type": kind}
     event = event_from(obj)
     back = to_builtins(event)
     assert isinstance(event, Event)
     assert event_from(back) == event
     defaults = to_builtins(TYPES[kind]()) if kind in TYPES else {}
-    assert all(back.get(k, defaults.get(k)) == v for k, v in obj.items() if k not in getattr(type(event), "__struct_fields__", ()))
+    assert all(
+        back.get(k, defaults.get(k)) == v
+        for k, v in obj.items()
+        if k not in getattr(type(event), "__struct_fields__", ())
+    )

@@ -1,4 +1,6 @@
-"""The example notebooks: each replays from its record, without a model, and says nothing about the machine it was made on."""
+"""The example notebooks: each replays from its record, without a model, and says nothing about the
+machine it was made on.
+"""
 
 import json
 import re
@@ -26,14 +28,22 @@ def test_an_example_replays_from_its_record(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_every_agent_cell_of_an_example_has_a_static_output(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    shown = [o for c in cells if "".join(c["source"]).startswith("%%agent") for o in c["outputs"] if "data" in o]
+    shown = [
+        o
+        for c in cells
+        if "".join(c["source"]).startswith("%%agent")
+        for o in c["outputs"]
+        if "data" in o
+    ]
     assert all(o["data"].keys() >= READABLE for o in shown)
     assert not any("application/vnd.jupyter.widget-view+json" in o["data"] for o in shown)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_an_example_holds_no_path_of_the_machine(path):
-    assert not re.findall(r"(?<![\w.])/(?:root|home|work|Users|tmp)/[\w./-]+", path.read_text(encoding="utf-8"))
+    assert not re.findall(
+        r"(?<![\w.])/(?:root|home|work|Users|tmp)/[\w./-]+", path.read_text(encoding="utf-8")
+    )
 
 
 def test_the_quickstart_was_made_by_the_embedded_model_and_has_every_kind_of_event():

@@ -18,16 +18,43 @@ from agent_nb.rows import Place
 
 TEXT = str(to_frame([])["text"].dtype)
 SHORT = {
-    "turn": "int64", "type": "category", "name": "category", "text": TEXT, "seconds": "float64", "status": "category",
-    "duration_s": "float64", "fraction": "float64", "tokens_in": "float64", "tokens_out": "float64", "seq": "int64", "call_id": TEXT,
-    "span": "category", "cell": "category", "notebook": "category", "run": "category",
-}  # fmt: skip
+    "turn": "int64",
+    "type": "category",
+    "name": "category",
+    "text": TEXT,
+    "seconds": "float64",
+    "status": "category",
+    "duration_s": "float64",
+    "fraction": "float64",
+    "tokens_in": "float64",
+    "tokens_out": "float64",
+    "seq": "int64",
+    "call_id": TEXT,
+    "span": "category",
+    "cell": "category",
+    "notebook": "category",
+    "run": "category",
+}
 LONG = {
-    "ts": "datetime64[ms, UTC]", "dt": "timedelta64[ms]", "duration": "timedelta64[ms]", "cost": "float64", "origin": "category",
-    "args": "object", "payload": "object", "parent": "category", "path": "category", "block": TEXT, "batch": TEXT, "incomplete": "bool",
-    "tokens_cached": "float64", "tokens_reasoning": "float64", "ttft": "timedelta64[ms]", "ttft_s": "float64", "model": "category",
+    "ts": "datetime64[ms, UTC]",
+    "dt": "timedelta64[ms]",
+    "duration": "timedelta64[ms]",
+    "cost": "float64",
+    "origin": "category",
+    "args": "object",
+    "payload": "object",
+    "parent": "category",
+    "path": "category",
+    "block": TEXT,
+    "batch": TEXT,
+    "incomplete": "bool",
+    "tokens_cached": "float64",
+    "tokens_reasoning": "float64",
+    "ttft": "timedelta64[ms]",
+    "ttft_s": "float64",
+    "model": "category",
     "extra": "object",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -39,15 +66,23 @@ def log():
         e.RunStart(model="m/x", dialect="xml", tools=("python",), settings={"hash": "h"}),
         e.User(content="add up", origin="user"),
         e.Think(content="hm", block="1.1", turn=1, origin="model"),
-        e.Call(args={"code": "1+1"}, raw_args='{"code": "1+1"}', block="1.2", origin="model", **call),
+        e.Call(
+            args={"code": "1+1"}, raw_args='{"code": "1+1"}', block="1.2", origin="model", **call
+        ),
         e.Approval(call_id="c1", stage="decided", decision="allow", by="click", turn=1),
         e.Started(origin="tool", **call),
         e.Progress(call_id="c1", text="running", turn=1, origin="tool"),
         e.Progress(call_id="c1", fraction=0.5, turn=1, origin="tool"),
         e.Result(content={"value": 2}, duration=0.25, origin="tool", **call),
-        e.Metric(step=e.Counts(input=10, output=5, ttft=0.5), total=e.Counts(input=10, output=5), turn=1),
+        e.Metric(
+            step=e.Counts(input=10, output=5, ttft=0.5), total=e.Counts(input=10, output=5), turn=1
+        ),
         e.Respond(content="Two.", block="2.1", turn=2, origin="model"),
-        e.Metric(step=e.Counts(input=30, output=6, cost=0.01), total=e.Counts(input=40, output=11, cost=0.01), turn=2),
+        e.Metric(
+            step=e.Counts(input=30, output=6, cost=0.01),
+            total=e.Counts(input=40, output=11, cost=0.01),
+            turn=2,
+        ),
         e.End(status="ok"),
     ):
         log.append(event)
@@ -72,11 +107,17 @@ def test_a_short_list_begins_with_what_is_read_first_and_ends_with_ids(preset):
     assert names[0] in ("turn", "prompt")
     assert names[-3:] == ["cell", "notebook", "run"]
     assert [c.name for c in EVENTS[:5]] == ["turn", "type", "name", "text", "seconds"]
-    assert [c.name for c in PRESETS["all" if preset == "events" else f"all {preset}"]][: len(names)] == names
+    assert [c.name for c in PRESETS["all" if preset == "events" else f"all {preset}"]][
+        : len(names)
+    ] == names
 
 
 def test_every_column_says_what_it_is():
-    assert all(len(c.doc) > 5 and c.doc.endswith((".", "…")) for columns in PRESETS.values() for c in columns)
+    assert all(
+        len(c.doc) > 5 and c.doc.endswith((".", "…"))
+        for columns in PRESETS.values()
+        for c in columns
+    )
 
 
 def test_a_name_is_of_one_kind_in_every_list():
@@ -86,8 +127,24 @@ def test_a_name_is_of_one_kind_in_every_list():
 
 def test_columns_that_frames_once_had_are_still_in_all(log):
     frame = to_frame(log, "all")
-    assert {"run", "cell", "turn", "seq", "ts", "dt", "type", "duration", "fraction", "cost", "origin", "args", "payload"} <= {*frame}
-    assert {"ts", "waited", "duration", "args", "content", "display"} <= {*to_frame(log, "all calls")}
+    assert {
+        "run",
+        "cell",
+        "turn",
+        "seq",
+        "ts",
+        "dt",
+        "type",
+        "duration",
+        "fraction",
+        "cost",
+        "origin",
+        "args",
+        "payload",
+    } <= {*frame}
+    assert {"ts", "waited", "duration", "args", "content", "display"} <= {
+        *to_frame(log, "all calls")
+    }
 
 
 def test_the_short_lists_have_one_kind_of_missing_value(log):
@@ -100,7 +157,11 @@ def test_the_short_lists_have_one_kind_of_missing_value(log):
 def test_seconds_stand_beside_the_timedeltas(log):
     frame = to_frame(log, "all")
     assert list(frame["seconds"]) == list(frame["dt"].dt.total_seconds()) == list(range(13))
-    assert list(frame["duration_s"].dropna()) == list(frame["duration"].dropna().dt.total_seconds()) == [0.25, 0.0, 0.0]
+    assert (
+        list(frame["duration_s"].dropna())
+        == list(frame["duration"].dropna().dt.total_seconds())
+        == [0.25, 0.0, 0.0]
+    )
     (call,) = to_frame(log, "all calls").itertuples()
     assert (call.seconds, call.duration_s, call.waited_s) == (3.0, 0.25, 2.0)
     assert list(to_frame(log, "turns")["seconds"]) == [2.0, 10.0]
@@ -111,7 +172,11 @@ def test_seconds_stand_beside_the_timedeltas(log):
 def test_a_time_that_nobody_knows_is_missing():
     frame = to_frame([e.User(run="r", ts=0.0), e.Call(run="r", ts=5.0)])
     assert list(frame["seconds"].isna()) == [True, False]
-    assert to_frame([e.User(run="r", ts=0.0), e.Call(run="r", ts=5.0)], "calls")["seconds"].isna().all()
+    assert (
+        to_frame([e.User(run="r", ts=0.0), e.Call(run="r", ts=5.0)], "calls")["seconds"]
+        .isna()
+        .all()
+    )
 
 
 def test_times_are_utc_and_count_from_the_runs_start(log):
@@ -121,15 +186,22 @@ def test_times_are_utc_and_count_from_the_runs_start(log):
 
 
 def test_each_run_counts_from_its_own_start(log):
-    other = EventLog.of_events(event_from({"type": "user", "run": "r2", "ts": 5000 + n, "seq": n}) for n in (1, 2))
+    other = EventLog.of_events(
+        event_from({"type": "user", "run": "r2", "ts": 5000 + n, "seq": n}) for n in (1, 2)
+    )
     assert list(to_frame([*log[:1], *other])["seconds"]) == [0, 0, 1]
 
 
 def test_values_stand_where_their_type_has_them_and_are_missing_elsewhere(log):
     frame = to_frame(log)
     assert list(frame["text"].dropna()) == [
-        "add up", "hm", '{"code": "1+1"}', "running", '{"value": 2}', "Two.",
-    ]  # fmt: skip
+        "add up",
+        "hm",
+        '{"code": "1+1"}',
+        "running",
+        '{"value": 2}',
+        "Two.",
+    ]
     assert list(frame["tokens_in"].dropna()) == [10, 30]
     assert frame["duration_s"][8] == 0.25
     assert frame["name"].isna().sum() == 10
@@ -143,12 +215,16 @@ def test_nested_values_stay_objects(log):
 
 
 def test_lists_of_lists_stay_single_values():
-    frame = to_frame([e.Result(content=[[1, 2], [3, 4]]), e.Result(content=[[5, 6], [7, 8]])], "all")
+    frame = to_frame(
+        [e.Result(content=[[1, 2], [3, 4]]), e.Result(content=[[5, 6], [7, 8]])], "all"
+    )
     assert frame["payload"][1] == [[5, 6], [7, 8]]
 
 
 def test_an_unknown_type_has_its_own_name():
-    assert list(to_frame([event_from({"type": "novel"}), e.User(), event_from({"type": "later"})])["type"]) == ["novel", "user", "later"]
+    assert list(
+        to_frame([event_from({"type": "novel"}), e.User(), event_from({"type": "later"})])["type"]
+    ) == ["novel", "user", "later"]
 
 
 def test_columns_are_chosen_by_name(log):
@@ -177,7 +253,13 @@ def test_calls_have_one_row_each(log):
     frame = to_frame(log, [*CALLS, "waited", "duration", "args", "content"])
     assert len(frame) == 1
     row = frame.iloc[0]
-    assert (row["name"], row["status"], row["decision"], row["by"], row["progress"]) == ("python", "ok", "allow", "click", 2)
+    assert (row["name"], row["status"], row["decision"], row["by"], row["progress"]) == (
+        "python",
+        "ok",
+        "allow",
+        "click",
+        2,
+    )
     assert (row["waited"], row["duration"]) == (pd.Timedelta(seconds=2), pd.Timedelta(seconds=0.25))
     assert (row["args"], row["content"]) == ({"code": "1+1"}, {"value": 2})
     assert (row["arguments"], row["text"]) == ('{"code":"1+1"}', '{"value": 2}')
@@ -228,13 +310,23 @@ def test_every_list_says_cell_notebook_and_run(log, columns):
 @pytest.mark.parametrize("columns", PRESETS)
 def test_parquet_holds_the_whole_frame_nested_values_as_json(log, columns, tmp_path):
     pytest.importorskip("pyarrow")
-    frame = to_frame([*log, e.Result(content=[1, "x"], seq=14), e.Call(args={"code": 5}, seq=15), e.Call(args={}, seq=16)], columns)
+    frame = to_frame(
+        [
+            *log,
+            e.Result(content=[1, "x"], seq=14),
+            e.Call(args={"code": 5}, seq=15),
+            e.Call(args={}, seq=16),
+        ],
+        columns,
+    )
     frame.to_parquet(tmp_path / "x.parquet")
     back = pd.read_parquet(tmp_path / "x.parquet")
     assert list(back.columns) == list(frame.columns)
     assert len(back) == len(frame)
     if "args" in back:
-        assert [json.loads(a) for a in back["args"].dropna()] == [a for a in frame["args"] if a is not None]
+        assert [json.loads(a) for a in back["args"].dropna()] == [
+            a for a in frame["args"] if a is not None
+        ]
 
 
 def test_a_filtered_frame_still_goes_to_parquet(log, tmp_path):
@@ -255,8 +347,16 @@ def test_arrow_takes_a_frame_as_it_is(log):
     assert pa.table(to_frame(log)).num_rows == len(log)
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda v: st.lists(v, max_size=3))
-FIELDS = st.dictionaries(st.sampled_from(["content", "args", "ts", "turn", "seq", "run", "duration", "step", "name", "call_id"]), JSON)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda v: st.lists(v, max_size=3),
+)
+FIELDS = st.dictionaries(
+    st.sampled_from(
+        ["content", "args", "ts", "turn", "seq", "run", "duration", "step", "name", "call_id"]
+    ),
+    JSON,
+)
 
 
 @settings(max_examples=40)
@@ -289,18 +389,39 @@ def test_a_notebook_shows_empty_cells_whole_counts_and_lines_that_do_not_wrap(lo
     assert ".agent-nb-left-2-3-4-6-12-13-14-15-16 td:nth-of-type(4), " in html  # the text
     shown = cells(html)
     assert dict(zip(to_frame(log), shown[9], strict=True)) | {"run": ""} == {
-        "turn": "1", "type": "metric", "name": "", "text": "", "seconds": "9.0", "status": "", "duration_s": "0.00", "fraction": "",
-        "tokens_in": "10", "tokens_out": "5", "seq": "10", "call_id": "", "span": "", "cell": "", "notebook": "", "run": "",
-    }  # fmt: skip
+        "turn": "1",
+        "type": "metric",
+        "name": "",
+        "text": "",
+        "seconds": "9.0",
+        "status": "",
+        "duration_s": "0.00",
+        "fraction": "",
+        "tokens_in": "10",
+        "tokens_out": "5",
+        "seq": "10",
+        "call_id": "",
+        "span": "",
+        "cell": "",
+        "notebook": "",
+        "run": "",
+    }
 
 
 @pytest.mark.parametrize("columns", PRESETS)
 def test_no_cell_of_a_notebook_spells_out_what_is_missing(log, columns):
-    assert not {text for row in cells(to_frame(log[:5], columns)._repr_html_()) for text in row} & {"NaN", "NaT", "None", "&lt;NA&gt;"}
+    assert not {text for row in cells(to_frame(log[:5], columns)._repr_html_()) for text in row} & {
+        "NaN",
+        "NaT",
+        "None",
+        "&lt;NA&gt;",
+    }
 
 
 def test_a_notebook_shows_the_time_of_a_run_to_the_second(log):
-    row = dict(zip(to_frame(log, "runs"), cells(to_frame(log, "runs")._repr_html_())[0], strict=True))
+    row = dict(
+        zip(to_frame(log, "runs"), cells(to_frame(log, "runs")._repr_html_())[0], strict=True)
+    )
     assert row["ts"] == "2025-11-21 21:20:00+00:00"
 
 
@@ -320,7 +441,9 @@ def test_what_pandas_makes_of_a_frame_is_shown_too(log):
     assert "<td>10.5</td>" in (means + 0.5)._repr_html_()
     assert frame.T._repr_html_()
     assert pd.concat([frame, frame], axis=1)._repr_html_()
-    assert frame.pivot_table(index="turn", columns="type", values="seconds", observed=True)._repr_html_()
+    assert frame.pivot_table(
+        index="turn", columns="type", values="seconds", observed=True
+    )._repr_html_()
     assert frame.iloc[:0]._repr_html_()
 
 
@@ -330,7 +453,9 @@ def test_csv_holds_whole_counts_and_nested_values_as_json(log, columns, tmp_path
     back = pd.read_csv(tmp_path / "x.csv", dtype=str, keep_default_na=False)
     assert "10.0" not in set(back.get("tokens_in", ()))
     assert "10" in set(back.get("tokens_in", ("10",))) or columns.endswith("runs")
-    assert [json.loads(v) for v in back.get("args", ()) if v] == [{"code": "1+1"}] * ("args" in back)
+    assert [json.loads(v) for v in back.get("args", ()) if v] == [{"code": "1+1"}] * (
+        "args" in back
+    )
 
 
 def test_a_mean_of_counts_goes_to_files(log, tmp_path):

@@ -55,7 +55,11 @@ def test_deltas_are_regenerated_exactly_with_their_times():
     assert list(log.deltas()) == [e for e in seen if isinstance(e, Delta)]
 
 
-@given(st.lists(st.tuples(st.text(min_size=1, max_size=8), st.integers(0, 5000)), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1, max_size=8), st.integers(0, 5000)), min_size=1, max_size=20
+    )
+)
 def test_any_deltas_are_regenerated(pieces):
     now = [1_700_000_000.0]
     log, seen = EventLog("r", clock=lambda: now[0]), []

@@ -30,12 +30,18 @@ class Small(Scripted):
 
 
 def old(n):
-    return [e.User(content=f"question {n} " + "x" * 2000), e.Respond(content=f"answer {n}"), e.End()]
+    return [
+        e.User(content=f"question {n} " + "x" * 2000),
+        e.Respond(content=f"answer {n}"),
+        e.End(),
+    ]
 
 
 def run(model, memory="window", tools=()):
     async def main():
-        return await Agent(model, tools, secrets={}, memory=memory)("and now?", history=[old(n) for n in range(6)])
+        return await Agent(model, tools, secrets={}, memory=memory)(
+            "and now?", history=[old(n) for n in range(6)]
+        )
 
     return anyio.run(main)
 
@@ -70,7 +76,9 @@ def test_a_summary_that_fails_is_said_and_the_run_goes_on():
 
 
 class Strict(Small):
-    """A model that takes so many tokens, by our estimate, and says so (or not) when it refuses a request."""
+    """A model that takes so many tokens, by our estimate, and says so (or not) when it refuses a
+    request.
+    """
 
     def __init__(self, turns, most, *, context=0, told=0):
         super().__init__(turns)
@@ -80,7 +88,9 @@ class Strict(Small):
     async def stream(self, request):
         if estimate_tokens(request.messages) > self.most:
             self.refused += 1
-            raise ModelError("The prompt is too long.", status=400, code="context", context=self.told)
+            raise ModelError(
+                "The prompt is too long.", status=400, code="context", context=self.told
+            )
         async for batch in super().stream(request):
             yield batch
 
@@ -135,7 +145,13 @@ def test_an_unknown_strategy_is_refused():
 
 
 def test_old_results_of_the_run_are_shortened_and_the_newest_is_not():
-    pair = [(e.Call(call_id=str(n), name="f", args={}), e.Result(call_id=str(n), name="f", content="y" * 4000)) for n in range(3)]
+    pair = [
+        (
+            e.Call(call_id=str(n), name="f", args={}),
+            e.Result(call_id=str(n), name="f", content="y" * 4000),
+        )
+        for n in range(3)
+    ]
     calls = [x for both in pair for x in both]
     kept = shortened(XML, [e.User(content="q"), *calls], 1500)
     lengths = [len(x.content) for x in kept if x.type == "result"]
@@ -145,7 +161,11 @@ def test_old_results_of_the_run_are_shortened_and_the_newest_is_not():
 
 
 def test_a_run_that_fits_is_not_touched():
-    events = [e.User(content="q"), e.Result(name="f", content="y" * 4000), e.Result(name="f", content="z")]
+    events = [
+        e.User(content="q"),
+        e.Result(name="f", content="y" * 4000),
+        e.Result(name="f", content="z"),
+    ]
     assert shortened(XML, events, 0) == events
     assert shortened(XML, events, 100_000) == events
 

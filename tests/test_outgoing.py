@@ -1,4 +1,6 @@
-"""The last look at a request: every text without keys, what must come back exact as it was, and what cannot be filtered refused."""
+"""The last look at a request: every text without keys, what must come back exact as it was, and
+what cannot be filtered refused.
+"""
 
 import base64
 import json
@@ -38,7 +40,12 @@ def sent(*blocks, **fields):
 
 
 def schema(**parameters):
-    return tool(ToolSpec("look", "Look.", {"type": "object", "properties": parameters, "required": [*parameters]}), REDACTION).parameters
+    return tool(
+        ToolSpec(
+            "look", "Look.", {"type": "object", "properties": parameters, "required": [*parameters]}
+        ),
+        REDACTION,
+    ).parameters
 
 
 @pytest.mark.parametrize(
@@ -64,23 +71,41 @@ def test_every_text_of_a_message_is_filtered(block):
         ThoughtBlock("hm", {"provider": "anthropic", "signature": SIGNED}),
         OpaqueBlock("anthropic", {"type": "redacted_thinking", "data": SIGNED}),
         OpaqueBlock("openai-responses", {"type": "reasoning", "encrypted_content": SIGNED}),
-        OpaqueBlock("openai", {"tool_calls": {"c1": {"extra_content": {"google": {"thought_signature": SIGNED}}}}}),
+        OpaqueBlock(
+            "openai",
+            {"tool_calls": {"c1": {"extra_content": {"google": {"thought_signature": SIGNED}}}}},
+        ),
         OpaqueBlock("openai-responses", {"type": "image_generation_call", "result": PIXELS}),
         ImageBlock("image/jpeg", base64.b64encode(KEY.encode()).decode()),
     ],
-    ids=["signature", "redacted thinking", "encrypted reasoning", "thought signature", "generated picture", "picture"],
+    ids=[
+        "signature",
+        "redacted thinking",
+        "encrypted reasoning",
+        "thought signature",
+        "generated picture",
+        "picture",
+    ],
 )
 def test_what_is_signed_or_encrypted_or_media_stays_to_the_byte(block):
     assert sent(block).messages[0].blocks == (block,)
 
 
-@pytest.mark.parametrize("encode", [anthropic_request.encode, chat_request.encode, responses_request.encode])
+@pytest.mark.parametrize(
+    "encode", [anthropic_request.encode, chat_request.encode, responses_request.encode]
+)
 def test_no_body_of_a_provider_holds_a_key(encode):
     blocks = (TextBlock(KEY), CallBlock("1", "look", {"at": KEY}, json.dumps({"at": KEY})))
-    messages = (Message("system", (TextBlock(KEY),)), Message("user", (TextBlock(KEY),)), Message("assistant", blocks))
+    messages = (
+        Message("system", (TextBlock(KEY),)),
+        Message("user", (TextBlock(KEY),)),
+        Message("assistant", blocks),
+    )
     result = Message("tool", (ResultBlock("1", "look", KEY),))
     spec = ToolSpec("look", KEY, {"properties": {"at": {"default": KEY, "description": KEY}}})
-    made = outgoing(Request(messages=(*messages, result), tools=(spec,), native_tools=True), REDACTION)
+    made = outgoing(
+        Request(messages=(*messages, result), tools=(spec,), native_tools=True), REDACTION
+    )
     assert KEY not in json.dumps(encode(made, "m"))
 
 
@@ -91,14 +116,31 @@ def test_a_default_that_holds_a_key_is_left_out_and_the_others_stay():
         at={"type": "integer", "default": 3},
         none={"default": None},
     )
-    kept = {"key": {"type": "string"}, "headers": {}, "at": {"type": "integer", "default": 3}, "none": {"default": None}}
+    kept = {
+        "key": {"type": "string"},
+        "headers": {},
+        "at": {"type": "integer", "default": 3},
+        "none": {"default": None},
+    }
     assert made["properties"] == kept
     assert MARK not in json.dumps(made)
 
 
 def test_values_that_hold_a_key_are_left_out_of_enumerations_and_examples():
-    made = schema(a={"enum": [KEY, "x"]}, b={"enum": [KEY]}, c={"examples": ["y", {"k": KEY}]}, d={"const": KEY}, e={"pattern": KEY})
-    assert made["properties"] == {"a": {"enum": ["x"]}, "b": {}, "c": {"examples": ["y"]}, "d": {}, "e": {}}
+    made = schema(
+        a={"enum": [KEY, "x"]},
+        b={"enum": [KEY]},
+        c={"examples": ["y", {"k": KEY}]},
+        d={"const": KEY},
+        e={"pattern": KEY},
+    )
+    assert made["properties"] == {
+        "a": {"enum": ["x"]},
+        "b": {},
+        "c": {"examples": ["y"]},
+        "d": {},
+        "e": {},
+    }
 
 
 def test_words_of_a_schema_keep_the_mark():
@@ -107,15 +149,24 @@ def test_words_of_a_schema_keep_the_mark():
 
 
 def test_parameters_may_be_named_as_the_words_of_a_schema():
-    names = {name: {"type": "string"} for name in ("default", "enum", "const", "pattern", "examples", "properties")}
+    names = {
+        name: {"type": "string"}
+        for name in ("default", "enum", "const", "pattern", "examples", "properties")
+    }
     assert schema(**names)["properties"] == names
 
 
 def test_a_schema_without_keys_is_the_same():
     given = {
-        "type": "object", "properties": {"a": {"$ref": "#/$defs/K"}, "b": {"items": {"enum": [1, None]}, "default": []}}, "required": ["a"],
-        "$defs": {"K": {"enum": ["x"], "title": "K"}}, "additionalProperties": False,
-    }  # fmt: skip
+        "type": "object",
+        "properties": {
+            "a": {"$ref": "#/$defs/K"},
+            "b": {"items": {"enum": [1, None]}, "default": []},
+        },
+        "required": ["a"],
+        "$defs": {"K": {"enum": ["x"], "title": "K"}},
+        "additionalProperties": False,
+    }
     assert tool(ToolSpec("look", "Look.", given), REDACTION).parameters == given
 
 
@@ -140,7 +191,9 @@ def test_a_key_in_extra_body_is_an_error_that_names_the_field_and_not_the_key(ex
     assert KEY not in str(failure.value)
 
 
-@pytest.mark.parametrize(("model", "name", "place"), [(f"openai/{KEY}", "look", "model"), ("m", KEY, "tool")])
+@pytest.mark.parametrize(
+    ("model", "name", "place"), [(f"openai/{KEY}", "look", "model"), ("m", KEY, "tool")]
+)
 def test_a_key_in_a_name_that_must_be_exact_is_an_error(model, name, place):
     with pytest.raises(UsageError, match=place):
         check(model, [ToolSpec(name, "", {})], {}, REDACTION)
@@ -186,9 +239,20 @@ def test_a_key_that_becomes_known_later_is_filtered_from_the_next_run_on(monkeyp
 def test_every_request_is_made_where_it_is_filtered():
     """A tripwire: whoever makes or sends a request elsewhere has to think of the filter."""
     root = Path(agent_nb.__file__).parent
-    files = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
-    makes = {name for name, text in files.items() if re.search(r"(?<!class )\bRequest\(\n?\s*messages", text)}
-    sends = {name for name, text in files.items() if re.search(r"model\.stream\(", text) and not name.startswith("models/")}
+    files = {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for path in root.rglob("*.py")
+    }
+    makes = {
+        name
+        for name, text in files.items()
+        if re.search(r"(?<!class )\bRequest\(\n?\s*messages", text)
+    }
+    sends = {
+        name
+        for name, text in files.items()
+        if re.search(r"model\.stream\(", text) and not name.startswith("models/")
+    }
     assert makes == {"prompt.py", "memory.py"}
     assert sends == {"loop.py", "memory.py"}
     assert files["prompt.py"].count("outgoing(") == 2

@@ -13,16 +13,22 @@ KEY = "value-of-a-secret-key"
 
 
 def pipe(dialect="native", filtered=False):
-    return Pipeline(plugins.load("dialects", dialect), Turn(1), Redaction({"MY_KEY": KEY}) if filtered else None)
+    return Pipeline(
+        plugins.load("dialects", dialect), Turn(1), Redaction({"MY_KEY": KEY}) if filtered else None
+    )
 
 
 def stored(pipeline, *batches, **close):
-    events = [e for b in batches for e in pipeline.feed(b if isinstance(b, list) else [b])] + pipeline.close(**close)
+    events = [
+        e for b in batches for e in pipeline.feed(b if isinstance(b, list) else [b])
+    ] + pipeline.close(**close)
     return [e for e in events if e.type != "delta"]
 
 
 def test_call_fragments_become_one_call_and_a_batch():
-    got = stored(pipe(), p.CallDelta('{"a"', 0, "c1", "f"), p.CallDelta(": 1}"), p.Finish("tool_calls"))
+    got = stored(
+        pipe(), p.CallDelta('{"a"', 0, "c1", "f"), p.CallDelta(": 1}"), p.Finish("tool_calls")
+    )
     assert [e.type for e in got] == ["call", "execute"]
     assert got[0].args == {"a": 1}
 
@@ -45,7 +51,9 @@ def test_a_key_split_over_two_parts_is_filtered(make, at):
 @pytest.mark.parametrize(
     "part",
     [
-        p.Call(KEY, {"signature": KEY, KEY: 1}, f'{{"signature": "{KEY}"}}', call_id=KEY, fault=KEY),
+        p.Call(
+            KEY, {"signature": KEY, KEY: 1}, f'{{"signature": "{KEY}"}}', call_id=KEY, fault=KEY
+        ),
         p.CallDelta("{}", 0, KEY, KEY),
         p.Fault("provider", KEY, raw=KEY),
         p.Extra("openai", KEY, {"data": [KEY]}),
@@ -61,13 +69,18 @@ def test_a_key_in_whatever_a_provider_says_is_filtered(part):
 def test_the_names_that_a_provider_gives_are_filtered():
     pipeline = pipe(filtered=True)
     stored(pipeline, p.Head(200, KEY, KEY), p.Usage(raw={KEY: KEY}), p.Finish(KEY))
-    assert (pipeline.turn.head.model, pipeline.turn.finish) == ("[redacted MY_KEY]", "[redacted MY_KEY]")
+    assert (pipeline.turn.head.model, pipeline.turn.finish) == (
+        "[redacted MY_KEY]",
+        "[redacted MY_KEY]",
+    )
     assert KEY not in str(pipeline.turn.usage)
 
 
 def test_what_a_provider_wants_back_keeps_its_signatures():
     payload = {"encrypted_content": KEY, "nested": [{"signature": KEY}]}
-    resent, thought = stored(pipe(filtered=True), p.Resend("x", payload), p.Thought("hm", opaque={"signature": KEY}))
+    resent, thought = stored(
+        pipe(filtered=True), p.Resend("x", payload), p.Thought("hm", opaque={"signature": KEY})
+    )
     assert (resent.payload, thought.opaque) == (payload, {"signature": KEY})
 
 
@@ -78,14 +91,22 @@ def test_what_the_filter_holds_back_keeps_its_place():
 
 def test_after_a_complete_batch_only_usage_passes():
     pipeline = pipe("xml")
-    got = stored(pipeline, p.Text('<execute>[{"name":"f","args":{}}]</execute>'), p.Text("late"), p.Usage(input=3), p.Extra("x", "y"))
+    got = stored(
+        pipeline,
+        p.Text('<execute>[{"name":"f","args":{}}]</execute>'),
+        p.Text("late"),
+        p.Usage(input=3),
+        p.Extra("x", "y"),
+    )
     assert [e.type for e in got] == ["call", "execute"]
     assert pipeline.stopped
     assert pipeline.turn.usage.input == 3
 
 
 def test_reasoning_of_the_provider_is_not_read_as_markup():
-    got = stored(pipe("xml"), p.Thought('<execute>[{"name":"f","args":{}}]</execute>'), p.Text("ok"))
+    got = stored(
+        pipe("xml"), p.Thought('<execute>[{"name":"f","args":{}}]</execute>'), p.Text("ok")
+    )
     assert [e.type for e in got] == ["think", "respond"]
 
 

@@ -1,4 +1,6 @@
-"""What tools print: progress in the log, a bar where it is one, beside the result for the model, and nothing that a replay compares."""
+"""What tools print: progress in the log, a bar where it is one, beside the result for the model,
+and nothing that a replay compares.
+"""
 
 import json
 from pathlib import Path
@@ -41,7 +43,11 @@ def rows(table: str):
 
 
 def batch(*calls):
-    return "<execute>" + json.dumps([{"name": name, "args": args} for name, args in calls]) + "</execute>"
+    return (
+        "<execute>"
+        + json.dumps([{"name": name, "args": args} for name, args in calls])
+        + "</execute>"
+    )
 
 
 def wait(stream):
@@ -55,7 +61,9 @@ def wait(stream):
 def run(*tools, name="", args=None, **options):
     """Run one call and return the log."""
     turns = [batch((name or tools[0].__name__, args or {})), "ok"]
-    return wait(lambda: Agent(Scripted(turns), tools, secrets={}, approve="auto", **options)("go")).log
+    return wait(
+        lambda: Agent(Scripted(turns), tools, secrets={}, approve="auto", **options)("go")
+    ).log
 
 
 def read(log, dialect):
@@ -82,7 +90,12 @@ def test_a_model_with_tool_calling_reads_it_after_the_content():
 def test_a_text_dialect_writes_it_beside_the_content(dialect):
     text = read(run(look), dialect).text
     said = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    assert said == {"tool": "look", "status": "success", "content": {"rows": 3}, "printed": "looking at 3\n"}
+    assert said == {
+        "tool": "look",
+        "status": "success",
+        "content": {"rows": 3},
+        "printed": "looking at 3\n",
+    }
 
 
 def test_what_is_printed_can_forge_no_marker():
@@ -96,7 +109,11 @@ def test_what_is_printed_can_forge_no_marker():
 
 def test_the_request_after_the_call_has_it(monkeypatch):
     seen, stream = [], Scripted.stream
-    monkeypatch.setattr(Scripted, "stream", lambda self, request: (seen.append(request.messages[-1].text), stream(self, request))[1])
+    monkeypatch.setattr(
+        Scripted,
+        "stream",
+        lambda self, request: (seen.append(request.messages[-1].text), stream(self, request))[1],
+    )
     run(look)
     assert "looking at 3" in seen[-1]
 
@@ -189,10 +206,14 @@ def test_a_key_in_two_chunks_with_other_fields_is_nowhere():
 def test_printed_text_survives_the_record():
     log = run(look)
     stored = json.loads(json.dumps(run_record(log)))
-    assert printed_by(EventLog.of_events(Tape.of(stored).events).of("result")[0]) == "looking at 3\n"
+    assert (
+        printed_by(EventLog.of_events(Tape.of(stored).events).of("result")[0]) == "looking at 3\n"
+    )
 
 
-@pytest.mark.parametrize("name", ["loom", "agent-event", "looopy", "ag-ui", "ui-message", "cogency"])
+@pytest.mark.parametrize(
+    "name", ["loom", "agent-event", "looopy", "ag-ui", "ui-message", "cogency"]
+)
 def test_what_is_printed_is_lost_in_another_format_only_where_progress_is(name):
     codec = plugins.load("codecs", name)
     encoder = codec.encoder()
@@ -284,7 +305,10 @@ def test_a_record_from_before_that_says_something_else_drifts():
 @pytest.mark.parametrize(
     ("recorded", "fresh"),
     [
-        ("\r 50%|##| 1/2 [00:01<00:01, 1.1it/s]\r100%|####| 2/2 [00:02<00:00, 1.1it/s]\nend", "end"),
+        (
+            "\r 50%|##| 1/2 [00:01<00:01, 1.1it/s]\r100%|####| 2/2 [00:02<00:00, 1.1it/s]\nend",
+            "end",
+        ),
         ("working\rdone   \n", "done\n"),
         ("a\r\nb", "a\nb"),
     ],

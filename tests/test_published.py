@@ -1,4 +1,6 @@
-"""Runs of this process for whoever follows them: announced, found later, answered from elsewhere, never kept alive."""
+"""Runs of this process for whoever follows them: announced, found later, answered from elsewhere,
+never kept alive.
+"""
 
 import asyncio
 import gc
@@ -93,7 +95,9 @@ def test_a_follower_that_raises_is_dropped_and_the_run_does_not_notice():
 def test_the_run_of_a_sub_agent_is_part_of_its_parents_and_not_announced(seen):
     child = Agent(Scripted(["Done."]), name="helper")
     call = '<execute>[{"name": "helper", "args": {"prompt": "x"}}]</execute>'
-    asyncio.run(Agent(Scripted([call, "Fine."]), tools=[child.as_tool()], approve="auto")("go")._wait())
+    asyncio.run(
+        Agent(Scripted([call, "Fine."]), tools=[child.as_tool()], approve="auto")("go")._wait()
+    )
     assert len(seen) == 1
 
 
@@ -145,7 +149,10 @@ def test_a_question_of_a_sub_agent_is_answered_under_the_id_that_the_parents_log
     call = '<execute>[{"name": "helper", "args": {"prompt": "x"}}]</execute>'
     policy = Agent(Scripted([call, "Fine."]), tools=[child.as_tool()])
     run = asking(policy, act)
-    assert [(e.status, bool(e.span)) for e in run.log.of("result")] == [("denied", True), ("ok", False)]
+    assert [(e.status, bool(e.span)) for e in run.log.of("result")] == [
+        ("denied", True),
+        ("ok", False),
+    ]
 
 
 def test_nobody_near_and_nobody_elsewhere_is_no_answer():

@@ -1,4 +1,6 @@
-"""The secret filter: nothing of a key passes, however it is cut; everything else passes as it is, at once."""
+"""The secret filter: nothing of a key passes, however it is cut; everything else passes as it is,
+at once.
+"""
 
 import base64
 import html
@@ -53,7 +55,9 @@ def leaks(text, key, size=6):
 
 
 @pytest.mark.parametrize("key", ALL)
-@pytest.mark.parametrize("around", ["{}", "key: {} ok", '"{}"', "a={};", "({}).", "\n{}\n", "密钥{}是"])
+@pytest.mark.parametrize(
+    "around", ["{}", "key: {} ok", '"{}"', "a={};", "({}).", "\n{}\n", "密钥{}是"]
+)
 def test_a_key_is_replaced_whatever_stands_around_it(key, around):
     assert not leaks(redact_text(around.format(key), ENV), key)
 
@@ -113,7 +117,9 @@ def test_ordinary_text_passes_unchanged(text):
     assert feed(text, range(len(text))) == text
 
 
-@pytest.mark.parametrize("text", [" the", "quick ", "ing", ".", "\n", "disk", "wish", " 12", "é", "<think>", '{"a": 1}'])
+@pytest.mark.parametrize(
+    "text", [" the", "quick ", "ing", ".", "\n", "disk", "wish", " 12", "é", "<think>", '{"a": 1}']
+)
 def test_ordinary_text_is_not_held_back(text):
     assert Redactor().feed(text) == text
 
@@ -142,7 +148,10 @@ def test_an_endless_key_is_redacted_and_not_kept():
 
 def test_two_keys_that_begin_alike_are_both_found():
     secrets = {"A_KEY": "abcdefghijkl", "B_KEY": "abcdefghijklmnop"}
-    assert feed("abcdefghijklmnop abcdefghijkl", range(40), secrets) == "[redacted B_KEY] [redacted A_KEY]"
+    assert (
+        feed("abcdefghijklmnop abcdefghijkl", range(40), secrets)
+        == "[redacted B_KEY] [redacted A_KEY]"
+    )
 
 
 def test_a_redacted_key_is_followed_by_the_next():
@@ -182,13 +191,17 @@ def test_a_value_is_found_as_other_languages_write_it(key, write):
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256))).decode()
 
 
-@pytest.mark.parametrize("text", [PICTURE, f"data:image/png;base64,{PICTURE}", "\n".join(textwrap.wrap(PICTURE, 76))])
+@pytest.mark.parametrize(
+    "text", [PICTURE, f"data:image/png;base64,{PICTURE}", "\n".join(textwrap.wrap(PICTURE, 76))]
+)
 def test_media_stay_as_they_are(text):
     secrets = {"A_KEY": PICTURE[40:60]}
     assert redact_value({"image/png": text}, secrets) == {"image/png": text}
 
 
-@pytest.mark.parametrize("text", [f"{PICTURE} {KEYS[0]}", f"data:text/plain;base64,{KEYS[11]}", f"/9j/{KEYS[0]}"])
+@pytest.mark.parametrize(
+    "text", [f"{PICTURE} {KEYS[0]}", f"data:text/plain;base64,{KEYS[11]}", f"/9j/{KEYS[0]}"]
+)
 def test_a_key_beside_media_is_found(text):
     assert "[redacted" in redact_value([text])[0]
 
@@ -229,7 +242,14 @@ def test_variables_are_known_by_the_last_word_of_their_name():
     )
     env["GOOGLE_APPLICATION_CREDENTIALS"] = "/home/user/key.json"
     env["SHORT_KEY"] = "tiny"
-    assert set(environment_secrets(env)) == {"OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "MY_SECRET", "X_API_KEY_2", "apikey"}
+    assert set(environment_secrets(env)) == {
+        "OPENAI_API_KEY",
+        "HF_TOKEN",
+        "DB_PASSWORD",
+        "MY_SECRET",
+        "X_API_KEY_2",
+        "apikey",
+    }
 
 
 def test_short_values_are_never_secret():
@@ -237,9 +257,31 @@ def test_short_values_are_never_secret():
 
 
 WORDS = st.sampled_from(
-    [" ", "the ", "sk", "-", "key=", "\n", "\\n", "\\", '"', "Bearer ", "s", "g", "é", "答", "a", "correct ", "1", "horse ", "_"]
+    [
+        " ",
+        "the ",
+        "sk",
+        "-",
+        "key=",
+        "\n",
+        "\\n",
+        "\\",
+        '"',
+        "Bearer ",
+        "s",
+        "g",
+        "é",
+        "答",
+        "a",
+        "correct ",
+        "1",
+        "horse ",
+        "_",
+    ]
 )
-TEXT = st.lists(st.one_of(WORDS, st.sampled_from(ALL), st.text(string.printable, max_size=5)), max_size=12).map("".join)
+TEXT = st.lists(
+    st.one_of(WORDS, st.sampled_from(ALL), st.text(string.printable, max_size=5)), max_size=12
+).map("".join)
 
 
 @given(TEXT, st.lists(st.integers(0, 300), max_size=12))

@@ -47,7 +47,11 @@ def test_the_childs_events_are_a_node_below_the_call():
     done = run(parent([ASK, "ok"], child(["<think>hm</think>found"])))
     call = done.log.of("call")[0].call_id
     inside = [e for e in done.log if e.span == call or e.span.startswith(call + "/")]
-    assert [e.type for e in inside if e.type in ("think", "respond", "end")] == ["think", "respond", "end"]
+    assert [e.type for e in inside if e.type in ("think", "respond", "end")] == [
+        "think",
+        "respond",
+        "end",
+    ]
     outer = [e for e in inside if e.type == "node" and e.name == "helper"]
     assert [e.phase for e in outer] == ["enter", "exit"]
     assert outer[1].result == "ok"
@@ -62,13 +66,28 @@ def test_the_trace_id_is_constant():
         seen.append(context.trace_id)
         return "x"
 
-    run(Agent(Scripted([CALL, ASK, "ok"]), [child([CALL, "found"], [trace]).as_tool(), trace], secrets={}, trace_id="T1"))
+    run(
+        Agent(
+            Scripted([CALL, ASK, "ok"]),
+            [child([CALL, "found"], [trace]).as_tool(), trace],
+            secrets={},
+            trace_id="T1",
+        )
+    )
     assert seen == ["T1", "T1"]
 
 
 def test_the_childs_usage_counts_in_the_parents():
     helper = child([{"text": "found", "usage": {"input": 100, "output": 10}}])
-    done = run(parent([{"text": ASK, "usage": {"input": 5, "output": 1}}, {"text": "ok", "usage": {"input": 7, "output": 2}}], helper))
+    done = run(
+        parent(
+            [
+                {"text": ASK, "usage": {"input": 5, "output": 1}},
+                {"text": "ok", "usage": {"input": 7, "output": 2}},
+            ],
+            helper,
+        )
+    )
     assert (done.usage.input, done.usage.output) == (112, 13)
 
 

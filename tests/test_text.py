@@ -1,4 +1,6 @@
-"""One definition of the answer: which blocks are one text, and that everything which shows or sends a text has the same one."""
+"""One definition of the answer: which blocks are one text, and that everything which shows or sends
+a text has the same one.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,35 @@ def lines(*objects: dict) -> str:
 
 
 def frame(number: int, kind: str, **fields: object) -> dict:
-    return {"session_id": "sess-001", "node_id": "run-think-1", "event_id": number, "type": kind, **fields}
+    return {
+        "session_id": "sess-001",
+        "node_id": "run-think-1",
+        "event_id": number,
+        "type": kind,
+        **fields,
+    }
 
 
 LOOM = lines(  # seed 002 § 4.3, then the reply of § 5
-    {"session_id": "sess-001", "event_id": 0, "type": "run_start", "run_id": "run-1", "message": "Hello", "agent": "react"},
+    {
+        "session_id": "sess-001",
+        "event_id": 0,
+        "type": "run_start",
+        "run_id": "run-1",
+        "message": "Hello",
+        "agent": "react",
+    },
     frame(1, "node_enter", id="think"),
     frame(2, "message_chunk", content="I", id="think"),
     frame(3, "message_chunk", content=" don't", id="think"),
     frame(4, "usage", prompt_tokens=100, completion_tokens=62, total_tokens=162),
     frame(5, "node_exit", id="think", result="Ok"),
-    {"session_id": "sess-001", "node_id": "run-think-1", "event_id": 8, "reply": "I don't have access to your device's clock ..."},
+    {
+        "session_id": "sess-001",
+        "node_id": "run-think-1",
+        "event_id": 8,
+        "reply": "I don't have access to your device's clock ...",
+    },
 )
 DIFFERS = lines(
     {"type": "run_start", "message": "And?"},
@@ -57,35 +77,88 @@ DIFFERS = lines(
 LOOOPY = lines(  # seed 004 § 7
     {"kind": "task-status", "taskId": "t", "contextId": "c", "status": {"state": "submitted"}},
     {"kind": "task-status", "taskId": "t", "contextId": "c", "status": {"state": "working"}},
-    *({"kind": "content-delta", "taskId": "t", "contextId": "c", "delta": d, "index": i} for i, d in enumerate(("Let me ", "analyze "))),
+    *(
+        {"kind": "content-delta", "taskId": "t", "contextId": "c", "delta": d, "index": i}
+        for i, d in enumerate(("Let me ", "analyze "))
+    ),
     {"kind": "thought-stream", "taskId": "t", "contextId": "c", "content": "I should verify first"},
-    *({"kind": "content-delta", "taskId": "t", "contextId": "c", "delta": d} for d in ("The ", "answer ", "is 4")),
-    {"kind": "content-complete", "taskId": "t", "contextId": "c", "content": "Let me analyze The answer is 4"},
+    *(
+        {"kind": "content-delta", "taskId": "t", "contextId": "c", "delta": d}
+        for d in ("The ", "answer ", "is 4")
+    ),
+    {
+        "kind": "content-complete",
+        "taskId": "t",
+        "contextId": "c",
+        "content": "Let me analyze The answer is 4",
+    },
     {"kind": "task-complete", "taskId": "t", "contextId": "c", "finishReason": "stop"},
 )
 SEARCHED = "Two rivers meet in Berlin:\n\n- the Spree (400 km)\n- the Havel."
 
 
 def searched(*before: str) -> bytes:
-    """Return an answer of Anthropic's with a search of the server's and a block for each cited piece."""
-    said = ("Two rivers meet in Berlin:\n\n- ", "the Spree", " ", "(400 km)", "\n- ", "the Havel", ".")
+    """Return an answer of Anthropic's with a search of the server's and a block for each cited
+    piece.
+    """
+    said = (
+        "Two rivers meet in Berlin:\n\n- ",
+        "the Spree",
+        " ",
+        "(400 km)",
+        "\n- ",
+        "the Havel",
+        ".",
+    )
     blocks = [
         *({"type": "text", "text": text} for text in before),
-        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "rivers of Berlin"}},
+        {
+            "type": "server_tool_use",
+            "id": "s1",
+            "name": "web_search",
+            "input": {"query": "rivers of Berlin"},
+        },
         {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
         *({"type": "text", "text": text} for text in said),
     ]
-    out: list[dict] = [{"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 9}}}]
+    out: list[dict] = [
+        {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 9}}}
+    ]
     for index, block in enumerate(blocks):
         text = block.get("text", "")
-        out.append({"type": "content_block_start", "index": index, "content_block": {**block, "text": ""} if text else block})
+        out.append(
+            {
+                "type": "content_block_start",
+                "index": index,
+                "content_block": {**block, "text": ""} if text else block,
+            }
+        )
         if text.startswith("the"):
-            citation = {"type": "web_search_result_location", "url": "https://example.com", "cited_text": text}
-            out.append({"type": "content_block_delta", "index": index, "delta": {"type": "citations_delta", "citation": citation}})
+            citation = {
+                "type": "web_search_result_location",
+                "url": "https://example.com",
+                "cited_text": text,
+            }
+            out.append(
+                {
+                    "type": "content_block_delta",
+                    "index": index,
+                    "delta": {"type": "citations_delta", "citation": citation},
+                }
+            )
         if text:
-            out.append({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}})
+            out.append(
+                {
+                    "type": "content_block_delta",
+                    "index": index,
+                    "delta": {"type": "text_delta", "text": text},
+                }
+            )
         out.append({"type": "content_block_stop", "index": index})
-    out += [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+    out += [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
     return "".join(f"event: {o['type']}\ndata: {json.dumps(o)}\n\n" for o in out).encode()
 
 
@@ -94,7 +167,14 @@ def turn(data: bytes) -> list[e.Event]:
     decoder, pipeline = AnthropicDecoder(), Pipeline(NATIVE, Turn(1))
     came = pipeline.feed([*decoder.feed(data), *decoder.close()]) + pipeline.close()
     node = {"name": "llm", "span": "llm-1", "turn": 1}
-    return [e.RunStart(), e.User(content="Which?"), e.Node(phase="enter", **node), *came, e.Node(phase="exit", **node), e.End()]
+    return [
+        e.RunStart(),
+        e.User(content="Which?"),
+        e.Node(phase="enter", **node),
+        *came,
+        e.Node(phase="exit", **node),
+        e.End(),
+    ]
 
 
 def read(text: str, codec: str) -> list[e.Event]:
@@ -105,12 +185,19 @@ def read(text: str, codec: str) -> list[e.Event]:
 
 
 def mid_sentence() -> list[e.Event]:
-    say = [e.Respond(content="1. one\n2. ", block="a", turn=1), e.Think(content="hm", block="t", turn=1), e.Respond(content="two", turn=1)]
+    say = [
+        e.Respond(content="1. one\n2. ", block="a", turn=1),
+        e.Think(content="hm", block="t", turn=1),
+        e.Respond(content="two", turn=1),
+    ]
     return [e.RunStart(), e.User(content="Count."), *say, e.End()]
 
 
 TEXTS = {
-    "loom, half of it streamed": (lambda: read(LOOM, "loom"), "I don't have access to your device's clock ..."),
+    "loom, half of it streamed": (
+        lambda: read(LOOM, "loom"),
+        "I don't have access to your device's clock ...",
+    ),
     "loom, streamed otherwise": (lambda: read(DIFFERS, "loom"), "I don't know"),
     "looopy, a thought within": (lambda: read(LOOOPY, "looopy"), "Let me analyze The answer is 4"),
     "anthropic, cited blocks": (lambda: turn(searched()), SEARCHED),
@@ -133,7 +220,11 @@ def stored(name: str) -> list[e.Event]:
 
 
 def cards(events: Sequence[e.Event]) -> str:
-    return "\n\n".join(str(c.text) for c in RunView().extend(events).cards if isinstance(c, RespondCard) and len(c.text))
+    return "\n\n".join(
+        str(c.text)
+        for c in RunView().extend(events).cards
+        if isinstance(c, RespondCard) and len(c.text)
+    )
 
 
 def flat(page: str) -> str:
@@ -187,7 +278,9 @@ CONSUMERS = {
     "looopy's end": end_of("looopy", "content"),
 }
 TOLD_ANEW = "loom, streamed otherwise"
-LOSSY = {f"{name} (format)": again(name) for name in ("ag-ui", "agent-event", "cogency", "ui-message")}
+LOSSY = {
+    f"{name} (format)": again(name) for name in ("ag-ui", "agent-event", "cogency", "ui-message")
+}
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
@@ -237,9 +330,16 @@ def answer(*events: e.Event) -> str:
 
 
 def test_a_call_parts_the_texts_of_a_turn():
-    said = (e.Respond(content="I look.", turn=1), e.Call(call_id="c", name="a", turn=1), e.Respond(content="Found.", turn=1))
+    said = (
+        e.Respond(content="I look.", turn=1),
+        e.Call(call_id="c", name="a", turn=1),
+        e.Respond(content="Found.", turn=1),
+    )
     assert answer(*said) == "I look.\n\nFound."
-    assert [str(c.text) for c in RunView().extend(said).cards if isinstance(c, RespondCard)] == ["I look.", "Found."]
+    assert [str(c.text) for c in RunView().extend(said).cards if isinstance(c, RespondCard)] == [
+        "I look.",
+        "Found.",
+    ]
 
 
 def test_a_search_of_the_server_parts_texts():
@@ -251,20 +351,47 @@ def test_a_search_of_the_server_parts_texts():
 
 def test_only_the_last_turn_that_answered_is_the_answer():
     found = e.Result(call_id="c", turn=1)
-    assert answer(e.Respond(content="I look.", turn=1), e.Call(call_id="c", turn=1), found, e.Respond(content="Found.", turn=2)) == "Found."
-    assert answer(e.Respond(content="I look.", turn=1), e.Call(call_id="c", turn=1), found, e.Respond(content=" \n", turn=2)) == "I look."
+    assert (
+        answer(
+            e.Respond(content="I look.", turn=1),
+            e.Call(call_id="c", turn=1),
+            found,
+            e.Respond(content="Found.", turn=2),
+        )
+        == "Found."
+    )
+    assert (
+        answer(
+            e.Respond(content="I look.", turn=1),
+            e.Call(call_id="c", turn=1),
+            found,
+            e.Respond(content=" \n", turn=2),
+        )
+        == "I look."
+    )
 
 
 def test_a_sub_agents_words_are_not_the_answer():
-    assert answer(e.Respond(content="Yes.", turn=1), e.Respond(content="inside", turn=1, span="c1")) == "Yes."
+    assert (
+        answer(e.Respond(content="Yes.", turn=1), e.Respond(content="inside", turn=1, span="c1"))
+        == "Yes."
+    )
 
 
 def test_nodes_and_messages_of_a_foreign_run_part_texts():
     node = {"type": "node_enter", "id": "b"}
-    loom = lines({"type": "message_chunk", "content": "plan", "id": "a"}, node, {"type": "message_chunk", "content": "done", "id": "b"})
+    loom = lines(
+        {"type": "message_chunk", "content": "plan", "id": "a"},
+        node,
+        {"type": "message_chunk", "content": "done", "id": "b"},
+    )
     assert answer_text(decode(loom, "loom")) == "plan\n\ndone"
     said = [
-        {"type": f"TEXT_MESSAGE_{what}", "messageId": number, **({"delta": text} if what == "CONTENT" else {})}
+        {
+            "type": f"TEXT_MESSAGE_{what}",
+            "messageId": number,
+            **({"delta": text} if what == "CONTENT" else {}),
+        }
         for number, text in (("m1", "Hello."), ("m2", "How are you?"))
         for what in ("START", "CONTENT", "END")
     ]
@@ -281,18 +408,29 @@ def test_a_reply_with_the_words_of_all_turns_is_the_answer():
     )
     events = decode(frames, "loom")
     assert answer_text(events) == "I look. It is 1."
-    assert [str(c.text) for c in RunView().extend(events).cards if isinstance(c, RespondCard)] == ["I look. ", "It is 1."]
+    assert [str(c.text) for c in RunView().extend(events).cards if isinstance(c, RespondCard)] == [
+        "I look. ",
+        "It is 1.",
+    ]
 
 
 def test_the_content_of_a_finished_task_is_the_answer():
     delta = {"kind": "content-delta", "taskId": "t", "delta": "I know"}
-    events = decode(lines(delta, {"kind": "task-complete", "taskId": "t", "content": "I don't know"}), "looopy")
+    events = decode(
+        lines(delta, {"kind": "task-complete", "taskId": "t", "content": "I don't know"}), "looopy"
+    )
     assert answer_text(events) == cards(events) == "I don't know"
 
 
 def test_content_that_is_complete_with_other_words_takes_the_place_of_what_was_streamed():
-    delta, end = {"kind": "content-delta", "taskId": "t", "delta": "I know"}, {"kind": "task-complete", "taskId": "t"}
-    events = decode(lines(delta, {"kind": "content-complete", "taskId": "t", "content": "I don't know"}, end), "looopy")
+    delta, end = (
+        {"kind": "content-delta", "taskId": "t", "delta": "I know"},
+        {"kind": "task-complete", "taskId": "t"},
+    )
+    events = decode(
+        lines(delta, {"kind": "content-complete", "taskId": "t", "content": "I don't know"}, end),
+        "looopy",
+    )
     assert answer_text(events) == cards(events) == "I don't know"
     kinds = [json.loads(text)["kind"] for text in encode(events, "looopy", framing="ndjson")]
     assert kinds == ["content-delta", "content-complete", "task-complete"]
@@ -308,10 +446,14 @@ def test_blocks_that_begin_with_a_delta_count_once():
     steps = [
         texts.add(event)
         for event in (
-            e.Delta(of="respond", block="a", text="x"), e.Delta(of="respond", block="a", text="y"), e.Respond(block="a", content="xy"),
-            e.Delta(of="think", block="t"), e.Think(block="t"), e.Respond(block="b", content="z"),
+            e.Delta(of="respond", block="a", text="x"),
+            e.Delta(of="respond", block="a", text="y"),
+            e.Respond(block="a", content="xy"),
+            e.Delta(of="think", block="t"),
+            e.Think(block="t"),
+            e.Respond(block="b", content="z"),
         )
-    ]  # fmt: skip
+    ]
     assert steps == ["begin", "same", "same", "", "", "go_on"]
 
 
@@ -324,14 +466,24 @@ def test_white_space_between_two_blocks_is_text_and_none_before_a_call():
 
 
 def test_a_thought_between_two_paragraphs_stays_between_them():
-    said = (e.Respond(content="First.\n\n", turn=1), e.Think(content="hm", turn=1), e.Respond(content="Second.", turn=1), e.End())
+    said = (
+        e.Respond(content="First.\n\n", turn=1),
+        e.Think(content="hm", turn=1),
+        e.Respond(content="Second.", turn=1),
+        e.End(),
+    )
     assert [c.kind for c in RunView().extend(said).cards] == ["respond", "think", "respond"]
     assert answer_text(said) == "First.\n\nSecond."
 
 
 @pytest.mark.parametrize("before", ["- ", "1. one\n", "A sen", "```\ncode\n\n"])
 def test_a_thought_within_a_paragraph_does_not_part_it(before):
-    said = (e.Respond(content=before, turn=1), e.Think(content="hm", turn=1), e.Respond(content="rest", turn=1), e.End())
+    said = (
+        e.Respond(content=before, turn=1),
+        e.Think(content="hm", turn=1),
+        e.Respond(content="rest", turn=1),
+        e.End(),
+    )
     view = RunView().extend(said)
     assert [c.kind for c in view.cards] == ["respond", "think"]
     assert str(view.cards[0].text) == before + "rest"
@@ -339,7 +491,11 @@ def test_a_thought_within_a_paragraph_does_not_part_it(before):
 
 
 def test_a_text_that_is_cut_off_says_so_and_one_that_might_have_gone_on_does_not():
-    open_block = (e.Respond(content="a", turn=1), e.Delta(of="respond", block="b", text="b", turn=1), e.End())
+    open_block = (
+        e.Respond(content="a", turn=1),
+        e.Delta(of="respond", block="b", text="b", turn=1),
+        e.End(),
+    )
     assert [(c.incomplete, c.done) for c in RunView().extend(open_block).cards] == [(True, True)]
     whole = (e.Respond(content="a", turn=1), e.End())
     assert [(c.incomplete, c.done) for c in RunView().extend(whole).cards] == [(False, True)]
@@ -347,4 +503,8 @@ def test_a_text_that_is_cut_off_says_so_and_one_that_might_have_gone_on_does_not
 
 def test_a_thought_within_a_text_stands_before_it_in_the_messages_of_a_text_dialect():
     assert messages(XML, [mid_sentence()])[-1].text == "<think>hm</think>\n\n1. one\n2. two"
-    assert [b.text for b in messages(NATIVE, [mid_sentence()])[-1].blocks] == ["1. one\n2. ", "hm", "two"]
+    assert [b.text for b in messages(NATIVE, [mid_sentence()])[-1].blocks] == [
+        "1. one\n2. ",
+        "hm",
+        "two",
+    ]

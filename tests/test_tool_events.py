@@ -61,22 +61,36 @@ def test_is_error_is_the_status(is_error, status):
 
 @pytest.mark.parametrize(
     "event",
-    [{}, {"type": "progress"}, {"type": "progress", "data": 1}, {"type": "result", "toolName": "x"}, {"type": "final", "toolName": "x"},
-     {"type": ["progress"], "toolName": "x", "data": 1}, {"type": "result", "toolName": 3, "output": "x"}, None, "progress"],
-)  # fmt: skip
+    [
+        {},
+        {"type": "progress"},
+        {"type": "progress", "data": 1},
+        {"type": "result", "toolName": "x"},
+        {"type": "final", "toolName": "x"},
+        {"type": ["progress"], "toolName": "x", "data": 1},
+        {"type": "result", "toolName": 3, "output": "x"},
+        None,
+        "progress",
+    ],
+)
 def test_anything_else_is_refused_with_what_a_tool_event_is(event):
     with pytest.raises(UsageError, match='"toolName"'):
         adapt_tool_event(event)
 
 
-# § 3.2: "progress: Reports intermediate, non-final output from a tool. result: Signals that the tool has finished execution."
+# § 3.2: "progress: Reports intermediate, non-final output from a tool. result: Signals that the
+# tool has finished execution."
 
 
 @pytest.mark.parametrize("form", ["generator", "async"])
 def test_a_tool_that_yields_tool_events_is_run_as_one(form):
     @tool(name="sh")
     def plain():
-        yield {"type": "progress", "toolName": "sh", "data": {"subtype": "stdout_chunk", "content": "a\n"}}
+        yield {
+            "type": "progress",
+            "toolName": "sh",
+            "data": {"subtype": "stdout_chunk", "content": "a\n"},
+        }
         yield {"type": "progress", "toolName": "sh", "data": {"percent": 40}}
         yield {"type": "result", "toolName": "sh", "output": "gone", "isError": True}
 
@@ -122,10 +136,20 @@ def test_what_a_native_tool_reports(given, made):
     assert update(given) == made
 
 
-@pytest.mark.parametrize(("given", "made"), [pair for name, pair in SHAPES.items() if "more is data" not in name])
+@pytest.mark.parametrize(
+    ("given", "made"), [pair for name, pair in SHAPES.items() if "more is data" not in name]
+)
 def test_the_codec_reads_the_same(given, made, events_of_codec):
     progress = events_of_codec({"type": "tool_progress", "toolName": "sh", "data": given})
-    assert Update(text=progress.text, fraction=progress.fraction, data=progress.data, message=progress.message) == made
+    assert (
+        Update(
+            text=progress.text,
+            fraction=progress.fraction,
+            data=progress.data,
+            message=progress.message,
+        )
+        == made
+    )
 
 
 @pytest.fixture
@@ -144,8 +168,17 @@ def test_what_a_native_tool_reports_is_written_as_it_came():
         yield {"page": 1}
 
     progress = run(reports).of("progress")
-    written = [line["data"] for line in as_agent_events(*(Progress(call_id="c", text=e.text, fraction=e.fraction, data=e.data,
-                                                                   message=e.message) for e in progress))]  # fmt: skip
+    written = [
+        line["data"]
+        for line in as_agent_events(
+            *(
+                Progress(
+                    call_id="c", text=e.text, fraction=e.fraction, data=e.data, message=e.message
+                )
+                for e in progress
+            )
+        )
+    ]
     assert written == [A["content"], {"percent": 65, "message": "a.bin"}, {"page": 1}]
 
 
@@ -158,8 +191,20 @@ def test_the_last_thing_a_generator_yields_is_its_result_whatever_shape_it_has()
     assert run(last).of("result")[0].content == {"percent": 100}
 
 
-@pytest.mark.parametrize("data", [None, 3, [], {}, {"percent": True}, {"percent": "5"}, {"subtype": "stdout_chunk", "content": 5},
-                                  {"done": 1, "total": 0}, {"message": 7}])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        3,
+        [],
+        {},
+        {"percent": True},
+        {"percent": "5"},
+        {"subtype": "stdout_chunk", "content": 5},
+        {"done": 1, "total": 0},
+        {"message": 7},
+    ],
+)
 def test_what_has_no_meaning_has_none(data):
     found = meaning(data)
     assert (found.text, found.fraction, found.message) == ("", None, "")

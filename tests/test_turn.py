@@ -65,7 +65,10 @@ def test_interleaved_blocks_that_never_close_are_flushed_at_the_end():
 
 
 def test_thought_attributes_and_opaque_values_are_kept():
-    (event,) = events_of(p.Thought("x", attributes={"thought_type": "plan"}), p.Thought("", attributes={"confidence": 0.9}, opaque="sig"))
+    (event,) = events_of(
+        p.Thought("x", attributes={"thought_type": "plan"}),
+        p.Thought("", attributes={"confidence": 0.9}, opaque="sig"),
+    )
     assert event.attributes == {"thought_type": "plan", "confidence": 0.9}
     assert event.opaque == "sig"
 
@@ -94,12 +97,21 @@ def test_call_ids_are_unique_in_the_run():
 
 
 def test_call_deltas_become_the_chunks_of_their_call():
-    log = events_of([p.CallDelta('{"a"', 0, "c1", "f"), p.CallDelta(":1}", 0), p.Call("f", {"a": 1}, '{"a":1}', "c1")])
+    log = events_of(
+        [
+            p.CallDelta('{"a"', 0, "c1", "f"),
+            p.CallDelta(":1}", 0),
+            p.Call("f", {"a": 1}, '{"a":1}', "c1"),
+        ]
+    )
     assert [d.text for d in log.deltas()] == ['{"a"', ":1}"]
 
 
 def test_text_before_a_call_is_closed_first():
-    assert [e.type for e in events_of(p.Text("Let me look."), p.Call("f", {}))] == ["respond", "call"]
+    assert [e.type for e in events_of(p.Text("Let me look."), p.Call("f", {}))] == [
+        "respond",
+        "call",
+    ]
 
 
 def test_lone_surrogates_are_replaced_everywhere():
@@ -118,7 +130,12 @@ def test_values_nested_too_deeply_to_write_become_text():
 
 def test_feedback_and_other_faults_are_kept_apart():
     turn = Turn(1)
-    turn.feed([p.Fault("malformed_execute", "no", "[", 3, feedback=True), p.Fault("provider", "overloaded")])
+    turn.feed(
+        [
+            p.Fault("malformed_execute", "no", "[", 3, feedback=True),
+            p.Fault("provider", "overloaded"),
+        ]
+    )
     assert [e.code for e in turn.feedback] == ["malformed_execute"]
     assert turn.broken
 
@@ -129,7 +146,9 @@ def test_usage_finish_and_head_are_remembered_not_logged():
     assert (turn.usage.input, turn.finish, turn.head.model) == (3, "stop", "m")
 
 
-@pytest.mark.parametrize("part", [p.Extra("openai", "logprobs", [1]), p.Resend("anthropic", {"type": "redacted"})])
+@pytest.mark.parametrize(
+    "part", [p.Extra("openai", "logprobs", [1]), p.Resend("anthropic", {"type": "redacted"})]
+)
 def test_what_has_no_word_becomes_an_extension(part):
     (event,) = events_of(part)
     assert event.type == "extension"

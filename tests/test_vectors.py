@@ -1,6 +1,8 @@
-"""The loop cases of the wire vectors, through `Agent`, in any chunking; and the single-turn vectors through the public `parse`.
+"""The loop cases of the wire vectors, through `Agent`, in any chunking; and the single-turn vectors
+through the public `parse`.
 
-A batch's results are one event in the vectors and one per call here (every call has its own result); they are compared merged.
+A batch's results are one event in the vectors and one per call here (every call has its own
+result); they are compared merged.
 """
 
 import json
@@ -13,7 +15,12 @@ import pytest
 
 from agent_nb import Agent, Scripted, parse, tool
 
-ROWS = [json.loads(line) for line in (Path(__file__).parent / "data" / "wire.jsonl").read_text(encoding="utf-8").splitlines()]
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "data" / "wire.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
 LOOPS = [r for r in ROWS if r["system"] == "cogency_loop"]
 SINGLE = [r for r in ROWS if r["system"] in ("cogency_xml", "cogency_sect")]
 DIALECT = {"cogency_xml": "xml", "cogency_sect": "section"}
@@ -47,12 +54,20 @@ CUTS = [list, whole, by_character, at_random]
 
 
 def read(event):
-    kept = {"respond": ("content",), "think": ("content",), "call": ("name", "args"), "error": ("code",), "user": ()}
+    kept = {
+        "respond": ("content",),
+        "think": ("content",),
+        "call": ("name", "args"),
+        "error": ("code",),
+        "user": (),
+    }
     return {"type": event.type} | {k: getattr(event, k) for k in kept.get(event.type, ())}
 
 
 def merged(events):
-    """Merge neighbouring texts of a kind, strip them, drop blanks; results of a batch count as one."""
+    """Merge neighbouring texts of a kind, strip them, drop blanks; results of a batch
+    count as one.
+    """
     out = []
     for kind, group in groupby(events, key=lambda e: e["type"]):
         items = list(group)
@@ -67,7 +82,14 @@ def merged(events):
 
 
 def expected(row):
-    wanted = [{k: v for k, v in e.items() if k != "incomplete" and (k, e["type"]) != ("content", "result")} for e in row["expected_events"]]
+    wanted = [
+        {
+            k: v
+            for k, v in e.items()
+            if k != "incomplete" and (k, e["type"]) != ("content", "result")
+        }
+        for e in row["expected_events"]
+    ]
     return merged(wanted)
 
 
@@ -80,11 +102,17 @@ def incomplete(row):
 @pytest.mark.parametrize("row", LOOPS, ids=lambda r: r["name"])
 def test_loop_vector(row, cut):
     async def main():
-        agent = Agent(Scripted([{"chunks": cut(t)} for t in row["turns"]]), [echo], dialect="xml", secrets={})
+        agent = Agent(
+            Scripted([{"chunks": cut(t)} for t in row["turns"]]), [echo], dialect="xml", secrets={}
+        )
         return await agent("go")
 
     done = anyio.run(main)
-    shown = [read(e) for e in done.log if e.type in ("user", "think", "call", "execute", "result", "respond", "error", "end")]
+    shown = [
+        read(e)
+        for e in done.log
+        if e.type in ("user", "think", "call", "execute", "result", "respond", "error", "end")
+    ]
     assert merged(shown) == expected(row)
     assert len(done.log.of("result")) == len(done.log.of("call"))
 
@@ -94,5 +122,7 @@ def test_loop_vector(row, cut):
 def test_single_turn_vector_through_parse(row, cut):
     found = parse(cut(row["chunks"]), DIALECT[row["system"]])
     assert merged([read(e) for e in found]) == expected(row)
-    assert [bool(getattr(e, "incomplete", False)) for e in found if e.type in TEXTS][-1:] == incomplete(row)
+    assert [bool(getattr(e, "incomplete", False)) for e in found if e.type in TEXTS][
+        -1:
+    ] == incomplete(row)
     assert not {e.type for e in found} & set(row.get("must_not", ()))

@@ -26,10 +26,37 @@ from agent_nb.log import EventLog
 
 LOOM = [
     {"session_id": "s", "event_id": 1, "type": "run_start", "message": "hi", "agent": "a"},
-    {"session_id": "s", "node_id": "run-think-0", "event_id": 2, "type": "node_enter", "id": "think"},
-    {"session_id": "s", "node_id": "run-think-0", "event_id": 3, "type": "message_chunk", "content": "Hel", "id": "think"},
-    {"session_id": "s", "node_id": "run-think-0", "event_id": 4, "type": "message_chunk", "content": "lo.", "id": "think"},
-    {"session_id": "s", "node_id": "run-think-0", "event_id": 5, "type": "node_exit", "id": "think", "result": "Ok"},
+    {
+        "session_id": "s",
+        "node_id": "run-think-0",
+        "event_id": 2,
+        "type": "node_enter",
+        "id": "think",
+    },
+    {
+        "session_id": "s",
+        "node_id": "run-think-0",
+        "event_id": 3,
+        "type": "message_chunk",
+        "content": "Hel",
+        "id": "think",
+    },
+    {
+        "session_id": "s",
+        "node_id": "run-think-0",
+        "event_id": 4,
+        "type": "message_chunk",
+        "content": "lo.",
+        "id": "think",
+    },
+    {
+        "session_id": "s",
+        "node_id": "run-think-0",
+        "event_id": 5,
+        "type": "node_exit",
+        "id": "think",
+        "result": "Ok",
+    },
     {"session_id": "s", "event_id": 6, "reply": "Hello."},
 ]
 AGENT = [
@@ -142,7 +169,10 @@ def test_an_iterator_of_bytes_in_any_chunking(size):
 @pytest.mark.parametrize("size", [1, 4, 9, 60])
 def test_sse_in_any_chunking(size):
     data = sse(AGENT)
-    assert follow(stream([data[i : i + size] for i in range(0, len(data), size)])).run.answer == "One file."
+    assert (
+        follow(stream([data[i : i + size] for i in range(0, len(data), size)])).run.answer
+        == "One file."
+    )
 
 
 def test_sse_lines_without_their_ends():
@@ -155,14 +185,21 @@ def test_sse_lines_that_begin_with_an_event_name():
 
 
 def test_events_of_an_sse_client():
-    events = [ServerSentEvent(json.dumps({"contextId": "c", "taskId": "t", "delta": "Hi"}), "content-delta", "c-1")]
+    events = [
+        ServerSentEvent(
+            json.dumps({"contextId": "c", "taskId": "t", "delta": "Hi"}), "content-delta", "c-1"
+        )
+    ]
     found = follow(stream(events))
     assert (found.codec, found.run.answer) == ("looopy", "Hi")
 
 
 @pytest.mark.parametrize("kind", [Chunk, Plain, Struct], ids=["pydantic", "dataclass", "msgspec"])
 def test_objects(kind):
-    assert follow(stream([kind(**o) for o in AGENT if o["type"] in ("thought", "stream")])).run.answer == "One file."
+    assert (
+        follow(stream([kind(**o) for o in AGENT if o["type"] in ("thought", "stream")])).run.answer
+        == "One file."
+    )
 
 
 def test_names_of_pydantic_fields_are_those_of_the_wire():
@@ -188,8 +225,15 @@ class Message(pydantic.BaseModel):
 
 def test_defaults_of_pydantic_objects_that_say_something_are_kept():
     said = plain(Message(message_id="m", usage=[Usage()]))
-    assert said == {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "usage": [{"inputTokens": 0}]}
-    assert plain(Message(message_id="m", name=None))["name"] is None, "what was set is kept, null too"
+    assert said == {
+        "type": "TEXT_MESSAGE_START",
+        "messageId": "m",
+        "role": "assistant",
+        "usage": [{"inputTokens": 0}],
+    }
+    assert plain(Message(message_id="m", name=None))["name"] is None, (
+        "what was set is kept, null too"
+    )
 
 
 def test_pydantic_objects_whose_type_is_a_default_are_watched():
@@ -234,7 +278,12 @@ def test_events_are_imported_and_numbered_and_foreign_ids_are_kept():
 
 def test_an_origin_that_somebody_claims_does_not_count():
     log = EventLog("r")
-    for event in (RunStart(), User(content="q", origin="user"), Respond(content="a", turn=1, origin="model"), End()):
+    for event in (
+        RunStart(),
+        User(content="q", origin="user"),
+        Respond(content="a", turn=1, origin="model"),
+        End(),
+    ):
         log.append(event)
     assert {e.origin for e in follow(log.to_ndjson()).run.log} == {"imported"}
 
@@ -250,8 +299,12 @@ def test_times_of_a_live_stream_that_tells_none_are_those_of_arrival():
 
 
 def test_times_that_a_stream_tells_are_kept_and_never_go_back():
-    events = [{"type": "user", "content": "q", "timestamp": 100.5}, {"type": "think", "content": "t"},
-              {"type": "respond", "content": "a", "timestamp": 99.0}, {"type": "end", "timestamp": 103.0}]  # fmt: skip
+    events = [
+        {"type": "user", "content": "q", "timestamp": 100.5},
+        {"type": "think", "content": "t"},
+        {"type": "respond", "content": "a", "timestamp": 99.0},
+        {"type": "end", "timestamp": 103.0},
+    ]
     assert [e.ts for e in follow(stream(events)).run.log] == [100.5, 100.5, 100.5, 103.0]
 
 
@@ -304,7 +357,12 @@ def test_a_source_is_read_once_however_many_look():
 def test_a_source_that_ends_too_early_is_closed_as_interrupted():
     log = follow(AGENT[:2]).run.log
     assert [e.type for e in log] == ["think", "call", "result", "error", "end"]
-    assert (log[2].status, log[3].code, log[3].message, log[4].status) == ("cancelled", "truncated", CUT, "interrupted")
+    assert (log[2].status, log[3].code, log[3].message, log[4].status) == (
+        "cancelled",
+        "truncated",
+        CUT,
+        "interrupted",
+    )
 
 
 def test_an_open_answer_is_cut_off():
@@ -386,7 +444,10 @@ def test_a_source_followed_in_another_event_loop_is_an_error_that_says_what_to_d
     with asyncio.Runner() as first:
         watch = agent_nb.watch(source(), secrets={})
         first.run(begun(watch))
-        with pytest.raises(UsageError, match=r"another event loop and can be awaited only there.* watch the source again"):
+        with pytest.raises(
+            UsageError,
+            match=r"another event loop and can be awaited only there.* watch the source again",
+        ):
             asyncio.run(awaited(watch))
         first.run(watch.aclose())
 
@@ -416,7 +477,9 @@ def test_a_source_that_cannot_be_read_is_said(source, words):
 @pytest.mark.parametrize("count", [1, 24, 30])
 def test_an_unknown_format_is_said_however_much_of_it_comes(count):
     async def main():
-        watch = agent_nb.watch([{"nothing": "known", "number": n} for n in range(count)], secrets={})
+        watch = agent_nb.watch(
+            [{"nothing": "known", "number": n} for n in range(count)], secrets={}
+        )
         with pytest.raises(UsageError, match="Name it: ag-ui"):
             await watch
         await watch._task  # nothing else has failed in it
@@ -436,9 +499,19 @@ def test_an_unknown_format_is_said_however_much_of_it_comes(count):
     ],
 )
 @pytest.mark.parametrize("readable", [True, False])
-def test_objects_of_a_known_package_are_refused_with_what_to_watch_instead(package, words, readable):
-    kind = type("Chunk", (), {"__module__": package, "to_dict": lambda self: {"strange": 1}} if readable else {"__module__": package})
-    with pytest.raises(UsageError, match=words if readable or package != "somebody.else" else "Known: bytes"):
+def test_objects_of_a_known_package_are_refused_with_what_to_watch_instead(
+    package, words, readable
+):
+    kind = type(
+        "Chunk",
+        (),
+        {"__module__": package, "to_dict": lambda self: {"strange": 1}}
+        if readable
+        else {"__module__": package},
+    )
+    with pytest.raises(
+        UsageError, match=words if readable or package != "somebody.else" else "Known: bytes"
+    ):
         follow(stream([kind()]))
 
 
@@ -559,7 +632,11 @@ KEY = "sk-ant-abcdefghijklmnop1234"
 
 
 def test_secrets_are_taken_out_of_events_and_their_pieces():
-    found = [{"type": "stream", "content": f"The key is {KEY[:9]}"}, {"type": "stream", "content": f"{KEY[9:]}."}, {"type": "final"}]
+    found = [
+        {"type": "stream", "content": f"The key is {KEY[:9]}"},
+        {"type": "stream", "content": f"{KEY[9:]}."},
+        {"type": "final"},
+    ]
     log = follow(stream(found)).run.log
     assert KEY[9:] not in log.to_ndjson()
     assert log.of("respond")[0].content == "The key is [redacted API key]."
@@ -588,7 +665,9 @@ def test_deltas_of_a_file_are_left_out_of_its_log_but_not_lost():
     assert [d.text for d in found.logs[0].deltas()] == ["Hel", "lo."]
 
 
-@pytest.mark.parametrize("name", ["loom.ndjson", "loom-export.ndjson", "looopy.sse", "cogency.ndjson", "agent-event.sse"])
+@pytest.mark.parametrize(
+    "name", ["loom.ndjson", "loom-export.ndjson", "looopy.sse", "cogency.ndjson", "agent-event.sse"]
+)
 def test_the_corpora_of_every_format_are_valid_runs(name):
     found = follow(Path(__file__).parent / "data/corpora" / name)
     for log in found.logs:
@@ -606,7 +685,13 @@ def test_frames_are_shown_as_they_come_though_ids_are_skipped():
 
         async def source():
             for number in (5, 7, 6, 20):
-                yield {"session_id": "s", "event_id": number, "type": "message_chunk", "content": f"{number} ", "id": "a"}
+                yield {
+                    "session_id": "s",
+                    "event_id": number,
+                    "type": "message_chunk",
+                    "content": f"{number} ",
+                    "id": "a",
+                }
             await going.wait()
 
         found = agent_nb.watch(source(), "loom", secrets={})

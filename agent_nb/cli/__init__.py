@@ -3,8 +3,8 @@
 Rules
 - Exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong.
 - Results go to stdout (`--json`: one JSON value), progress and complaints to stderr.
-- A command is two functions, what it does (its docstring is its help) and what options it takes, and a row of the table at the end;
-  what takes time to import is imported in it.
+- A command is two functions, what it does (its docstring is its help) and what options it takes,
+  and a row of the table at the end; what takes time to import is imported in it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a locale that lacks a character is no reason to fail
+            # a locale that lacks a character is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(argv)
     try:
         code: int = arguments.command(arguments)
@@ -45,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(fault))
         return FAILED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone: Python's own complaint about it would be the only output
+        # the reader has gone: Python's own complaint about it would be the only output
+        sys.stderr.close()
         return OK
     except KeyboardInterrupt:
         complain("interrupted")
@@ -55,9 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = argparse.ArgumentParser(
-        prog="jupyter agent-nb", description="Run and inspect notebooks with %%agent cells.", epilog=EPILOG,
+        prog="jupyter agent-nb",
+        description="Run and inspect notebooks with %%agent cells.",
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for name, (function, describe) in COMMANDS.items():

@@ -14,18 +14,54 @@ def convert(arguments: Arguments) -> int:
     from ..convert import command
 
     source, target = arguments.source, arguments.output
-    if target != "-" and Path(target).exists() and source != "-" and Path(source).exists() and Path(source).samefile(target):
-        raise UsageError(f"{source} would be written over while it is read. Choose another file with -o.")
-    report = command(source, target, arguments.from_ or None, arguments.to, strict=arguments.strict, framing=arguments.framing)
+    if (
+        target != "-"
+        and Path(target).exists()
+        and source != "-"
+        and Path(source).exists()
+        and Path(source).samefile(target)
+    ):
+        raise UsageError(
+            f"{source} would be written over while it is read. Choose another file with -o."
+        )
+    report = command(
+        source,
+        target,
+        arguments.from_ or None,
+        arguments.to,
+        strict=arguments.strict,
+        framing=arguments.framing,
+    )
     complain(str(report))
     return OK
 
 
 def convert_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `convert`."""
-    sub.add_argument("source", nargs="?", default="-", metavar="IN", help="the file to read (default: stdin)")
-    sub.add_argument("--from", dest="from_", default="", metavar="CODEC", help="the format of IN (default: recognised by its first lines)")
-    sub.add_argument("--to", required=True, metavar="CODEC", help="the format to write, or one of its forms, as loom:export")
-    sub.add_argument("-o", "--output", default="-", metavar="OUT", help="the file to write (default: stdout)")
-    sub.add_argument("--framing", choices=("ndjson", "sse"), help="how objects are parted (default: as the format does)")
-    sub.add_argument("--strict", action="store_true", help="stop at the first thing that cannot be carried")
+    sub.add_argument(
+        "source", nargs="?", default="-", metavar="IN", help="the file to read (default: stdin)"
+    )
+    sub.add_argument(
+        "--from",
+        dest="from_",
+        default="",
+        metavar="CODEC",
+        help="the format of IN (default: recognised by its first lines)",
+    )
+    sub.add_argument(
+        "--to",
+        required=True,
+        metavar="CODEC",
+        help="the format to write, or one of its forms, as loom:export",
+    )
+    sub.add_argument(
+        "-o", "--output", default="-", metavar="OUT", help="the file to write (default: stdout)"
+    )
+    sub.add_argument(
+        "--framing",
+        choices=("ndjson", "sse"),
+        help="how objects are parted (default: as the format does)",
+    )
+    sub.add_argument(
+        "--strict", action="store_true", help="stop at the first thing that cannot be carried"
+    )

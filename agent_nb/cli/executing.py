@@ -26,7 +26,7 @@ from .shared import (
     print_json,
     trust_option,
     written,
-)  # fmt: skip
+)
 
 
 def run(arguments: Arguments) -> int:
@@ -39,7 +39,9 @@ def run(arguments: Arguments) -> int:
     streaming = _streaming(arguments)
 
     def wants(path: Path) -> Wanted:
-        return wanted(path, load(path), arguments.kernel, trust_folder=arguments.trust_folder, rerun=rerun)
+        return wanted(
+            path, load(path), arguments.kernel, trust_folder=arguments.trust_folder, rerun=rerun
+        )
 
     def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
         path, target = pair
@@ -49,19 +51,35 @@ def run(arguments: Arguments) -> int:
             if len(targets) == 1:
                 raise
             complain(f"{path}: {fault}")
-            return {"notebook": str(path), "output": "", "ok": False, "failure": str(fault), "runs": []}
+            return {
+                "notebook": str(path),
+                "output": "",
+                "ok": False,
+                "failure": str(fault),
+                "runs": [],
+            }
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
-        from ..notebook.execute import execute, write  # nbclient takes its time; meanwhile the kernel starts
+        # nbclient takes its time; meanwhile the kernel starts
+        from ..notebook.execute import execute, write
 
         with streaming() as relay:
             outcome = execute(
-                path, model=arguments.model, rerun=rerun, trust=arguments.trust_record,
-                trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel, on_cell=on_cell,
-                prepare=lambda nb: inject(nb, values), stream=relay.path if relay else "",
+                path,
+                model=arguments.model,
+                rerun=rerun,
+                trust=arguments.trust_record,
+                trust_folder=arguments.trust_folder,
+                timeout=arguments.timeout,
+                kernel=arguments.kernel,
+                on_cell=on_cell,
+                prepare=lambda nb: inject(nb, values),
+                stream=relay.path if relay else "",
                 ahead=ahead,
-            )  # fmt: skip
-        written(lambda: write(outcome.notebook, target, over=path.resolve() == target.resolve()), target)
+            )
+        written(
+            lambda: write(outcome.notebook, target, over=path.resolve() == target.resolve()), target
+        )
         report = _report(path, target, outcome)
         if relay and relay.losses:
             complain(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
@@ -80,23 +98,43 @@ def run(arguments: Arguments) -> int:
 def run_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="notebook files")
-    sub.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="set a variable before the notebook runs")
+    sub.add_argument(
+        "-p",
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a variable before the notebook runs",
+    )
     how = sub.add_mutually_exclusive_group()
-    how.add_argument("--live", action="store_true", help="call the models, whatever is recorded (the same as --rerun live)")
+    how.add_argument(
+        "--live",
+        action="store_true",
+        help="call the models, whatever is recorded (the same as --rerun live)",
+    )
     modes = "auto plays what has not changed (the default), replay plays or fails"
     how.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help=modes)
     trust_option(sub)
     sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
     kernel_options(sub)
-    sub.add_argument("--stream", default="", metavar="CODEC", help="write the events of the runs to stdout as they happen, in this format")
+    sub.add_argument(
+        "--stream",
+        default="",
+        metavar="CODEC",
+        help="write the events of the runs to stdout as they happen, in this format",
+    )
     place = sub.add_mutually_exclusive_group()
-    place.add_argument("-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)")
+    place.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)"
+    )
     place.add_argument("--inplace", action="store_true", help="write over the notebook itself")
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def test(arguments: Arguments) -> int:
-    """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no model is called"""
+    """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
+    model is called
+    """
     from ..notebook.kernels import Ahead
     from ..notebook.report import Report, builtins, junit, summary
     from ..notebook.testing import Options, check_notebook, wants
@@ -107,21 +145,32 @@ def test(arguments: Arguments) -> int:
         if signer.problem:
             complain(f"the signer {signer.name} does not count: {signer.problem}")
     options = Options(
-        trust=arguments.trust_record, trust_folder=arguments.trust_folder, timeout=arguments.timeout, kernel=arguments.kernel,
-        keep_going=arguments.keep_going, strict_tools=arguments.strict_tools, signers=signers,
-    )  # fmt: skip
+        trust=arguments.trust_record,
+        trust_folder=arguments.trust_folder,
+        timeout=arguments.timeout,
+        kernel=arguments.kernel,
+        keep_going=arguments.keep_going,
+        strict_tools=arguments.strict_tools,
+        signers=signers,
+    )
 
     def one(path: Path, on_cell: Any) -> Report:
         try:
             report = check_notebook(path, options, on_cell, ahead)
         except Exception as fault:  # whatever is wrong with one, the others are tested
-            said = str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
+            said = (
+                str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
+            )
             report = Report(notebook=str(path), problems=(said,))
         if not arguments.json:
             print(report.text(verbose=arguments.verbose), flush=True)
         return report
 
-    paths = [path for path in notebooks(arguments.notebooks) if arguments.shard is None or shard(path, arguments.shard)]
+    paths = [
+        path
+        for path in notebooks(arguments.notebooks)
+        if arguments.shard is None or shard(path, arguments.shard)
+    ]
     with Ahead(paths, lambda path: wants(path, options)) as ahead:
         reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
@@ -140,19 +189,40 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     trusted = "trust what these people have signed, too (an OpenSSH allowed_signers file; see `trust` and `sign`)"
     sub.add_argument("--signers", default="", metavar="FILE", help=trusted)
     kernel_options(sub)
-    sub.add_argument("--keep-going", action="store_true", help="go on after a failed cell of Python code, too")
-    sub.add_argument("--strict-tools", action="store_true", help="fail where a tool changed whose result came from the record")
-    sub.add_argument("--shard", type=_shard, metavar="I/N", help="test part I of N; a notebook's path says which part it is in")
-    sub.add_argument("-v", "--verbose", action="store_true", help="list what was masked, and what could not be compared")
+    sub.add_argument(
+        "--keep-going", action="store_true", help="go on after a failed cell of Python code, too"
+    )
+    sub.add_argument(
+        "--strict-tools",
+        action="store_true",
+        help="fail where a tool changed whose result came from the record",
+    )
+    sub.add_argument(
+        "--shard",
+        type=_shard,
+        metavar="I/N",
+        help="test part I of N; a notebook's path says which part it is in",
+    )
+    sub.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="list what was masked, and what could not be compared",
+    )
     sub.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML, too")
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def shard(path: Path, part: tuple[int, int]) -> bool:
-    """Return whether a notebook is in a part, (number from 1, number of parts). It stays there whatever notebooks come and go."""
+    """Return whether a notebook is in a part, (number from 1, number of parts). It stays there
+    whatever notebooks come and go.
+    """
     number, parts = part
     name = Path(os.path.relpath(path)).as_posix()
-    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()[:8]) % parts == number - 1
+    return (
+        int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()[:8]) % parts
+        == number - 1
+    )
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -180,7 +250,9 @@ def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
 
 
 def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
-    """Return what makes the relay of one notebook, or nothing when no stream is asked for. Raises UsageError."""
+    """Return what makes the relay of one notebook, or nothing when no stream is asked for. Raises
+    UsageError.
+    """
     if not arguments.stream:
         return nullcontext
     from ..notebook.relay import Relay, overlapping
@@ -188,14 +260,17 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")
     if arguments.jobs > 1 and not overlapping(arguments.stream):
-        raise UsageError(f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs.")
+        raise UsageError(
+            f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs."
+        )
     lock = threading.Lock()
 
     def write(text: str) -> None:
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
-        except BrokenPipeError:  # the reader has gone; what is left in the buffer must not fail when we end
+        except BrokenPipeError:
+            # the reader has gone; what is left in the buffer must not fail when we end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise
 
@@ -203,7 +278,10 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
 
 
 def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
-    runs = [{"cell": number, **{k: v for k, v in numbers.items() if k != "version"}} for number, numbers in outcome.runs]
+    runs = [
+        {"cell": number, **{k: v for k, v in numbers.items() if k != "version"}}
+        for number, numbers in outcome.runs
+    ]
     return {
         "notebook": str(path),
         "output": str(target),

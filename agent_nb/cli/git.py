@@ -11,7 +11,9 @@ from .shared import FAILED, OK, Arguments, complain, files
 
 
 def git_setup(arguments: Arguments) -> int:
-    """let git show and merge notebooks with records in this repository (if it uses nbstripout: with --keep-id)"""
+    """let git show and merge notebooks with records in this repository (if it uses nbstripout: with
+    --keep-id)
+    """
     from ..notebook.git import setup
 
     print("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))
@@ -20,8 +22,16 @@ def git_setup(arguments: Arguments) -> int:
 
 def git_setup_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `git-setup`."""
-    sub.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="a folder of the repository (default: this one)")
-    sub.add_argument("--strip", action="store_true", help="also keep records out of what is committed")
+    sub.add_argument(
+        "folder",
+        nargs="?",
+        default=".",
+        metavar="FOLDER",
+        help="a folder of the repository (default: this one)",
+    )
+    sub.add_argument(
+        "--strip", action="store_true", help="also keep records out of what is committed"
+    )
 
 
 def git_text(arguments: Arguments) -> int:
@@ -48,10 +58,16 @@ def git_merge(arguments: Arguments) -> int:
     """merge three versions of a notebook into the second (what git-setup installs)"""
     from ..notebook.git import merge
 
-    return OK if merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs)) else FAILED
+    return (
+        OK if merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs)) else FAILED
+    )
 
 
 def git_merge_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `git-merge`."""
-    for name, which in (("base", "the common ancestor"), ("ours", "our version, written over"), ("theirs", "the other version")):
+    for name, which in (
+        ("base", "the common ancestor"),
+        ("ours", "our version, written over"),
+        ("theirs", "the other version"),
+    ):
         sub.add_argument(name, metavar=name.upper(), help=which)

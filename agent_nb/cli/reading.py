@@ -1,4 +1,6 @@
-"""The commands that read what is recorded and run nothing: `events`, `export`, `diff` and `verify`."""
+"""The commands that read what is recorded and run nothing: `events`, `export`, `diff`
+and `verify`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import argparse
 from ..errors import UsageError
 from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, print_json, target
 
-TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"  # what fits a terminal
+# what fits a terminal
+TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -34,11 +37,26 @@ def events(arguments: Arguments) -> int:
 def events_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `events`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
-    sub.add_argument("--all", action="store_true", help="every recorded run, not only the newest of each cell")
-    sub.add_argument("--columns", default="", metavar="COLUMNS", help="events, calls, turns, runs, all, 'all calls' … or names with commas")
-    sub.add_argument("--format", choices=("table", "csv", "json", "parquet"), help="how to write (default: by the ending of -o)")
-    sub.add_argument("-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)")
-    sub.add_argument("--json", action="store_true", help="the events as they are, one JSON object a line")
+    sub.add_argument(
+        "--all", action="store_true", help="every recorded run, not only the newest of each cell"
+    )
+    sub.add_argument(
+        "--columns",
+        default="",
+        metavar="COLUMNS",
+        help="events, calls, turns, runs, all, 'all calls' … or names with commas",
+    )
+    sub.add_argument(
+        "--format",
+        choices=("table", "csv", "json", "parquet"),
+        help="how to write (default: by the ending of -o)",
+    )
+    sub.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)"
+    )
+    sub.add_argument(
+        "--json", action="store_true", help="the events as they are, one JSON object a line"
+    )
 
 
 def export(arguments: Arguments) -> int:
@@ -46,9 +64,16 @@ def export(arguments: Arguments) -> int:
     from ..codecs.base import Losses
     from ..notebook import reading
 
-    runs = [r for r in reading.read_runs(notebooks(arguments.notebooks), every=bool(arguments.run)) if r.id.startswith(arguments.run)]
+    runs = [
+        r
+        for r in reading.read_runs(notebooks(arguments.notebooks), every=bool(arguments.run))
+        if r.id.startswith(arguments.run)
+    ]
     if not runs:
-        raise UsageError("There is no recorded run to export" + (f" whose id begins with {arguments.run!r}." if arguments.run else "."))
+        raise UsageError(
+            "There is no recorded run to export"
+            + (f" whose id begins with {arguments.run!r}." if arguments.run else ".")
+        )
     output = target(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
@@ -62,12 +87,21 @@ def export_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
     sub.add_argument("--run", default="", metavar="ID", help="one run, by the beginning of its id")
-    sub.add_argument("--to", default="", metavar="FORM", help="markdown, html, text or a codec (default: by the ending of -o)")
-    sub.add_argument("-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)")
+    sub.add_argument(
+        "--to",
+        default="",
+        metavar="FORM",
+        help="markdown, html, text or a codec (default: by the ending of -o)",
+    )
+    sub.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)"
+    )
 
 
 def diff(arguments: Arguments) -> int:
-    """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest run with the one before"""
+    """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest
+    run with the one before
+    """
     from ..notebook import reading
 
     paths = files(arguments.notebooks)
@@ -84,7 +118,9 @@ def diff(arguments: Arguments) -> int:
 
 def diff_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `diff`."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="one or two notebooks, or files of events")
+    sub.add_argument(
+        "notebooks", nargs="+", metavar="NOTEBOOK", help="one or two notebooks, or files of events"
+    )
 
 
 def verify(arguments: Arguments) -> int:
@@ -107,5 +143,7 @@ def verify(arguments: Arguments) -> int:
 def verify_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `verify`."""
     sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
-    sub.add_argument("--signed", action="store_true", help="a record that you have not signed is a problem")
+    sub.add_argument(
+        "--signed", action="store_true", help="a record that you have not signed is a problem"
+    )
     sub.add_argument("--json", action="store_true", help="print the results as JSON")

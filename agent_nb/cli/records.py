@@ -43,7 +43,9 @@ def strip(arguments: Arguments) -> int:
 
 def strip_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `strip`."""
-    sub.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="notebook files (default: stdin)")
+    sub.add_argument(
+        "notebooks", nargs="*", metavar="NOTEBOOK", help="notebook files (default: stdin)"
+    )
 
 
 def _strip_filter() -> int:

@@ -1,7 +1,8 @@
 """The command `serve`: an agent, and recorded runs, over HTTP.
 
 Rules
-- The token comes from --token-file, AGENT_NB_TOKEN or --token, else one is made; it is never printed, only where it lies.
+- The token comes from --token-file, AGENT_NB_TOKEN or --token, else one is made; it is never
+  printed, only where it lies.
 - With --notebook alone it only shows; else it also runs the agent.
 - With --keep FOLDER every run is written down as it happens and is there again after a restart.
 - SIGINT and SIGTERM end the runs, then the streams, then the server.
@@ -22,7 +23,9 @@ TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
 
 
 def serve(arguments: Arguments) -> int:
-    """serve an agent and recorded runs over HTTP: POST /runs, and their events as SSE or JSON lines in any format"""
+    """serve an agent and recorded runs over HTTP: POST /runs, and their events as SSE or JSON lines
+    in any format
+    """
     from ..models import keys
     from ..server import tokens
     from ..server.app import Server, Settings
@@ -34,7 +37,14 @@ def serve(arguments: Arguments) -> int:
     agents = _agents(arguments, hub)
     options: dict[str, Any] = {"closing": agents.stop} if agents is not None else {}
     server = Server(
-        hub, agents, host=arguments.host, port=arguments.port, token=token, origins=tuple(arguments.cors), settings=settings, **options
+        hub,
+        agents,
+        host=arguments.host,
+        port=arguments.port,
+        token=token,
+        origins=tuple(arguments.cors),
+        settings=settings,
+        **options,
     )
     keys.hide(server.token)
     _publish(arguments, hub)
@@ -44,8 +54,15 @@ def serve(arguments: Arguments) -> int:
         nonlocal left
         left = tokens.leave(server.url, server.token)
         print(f"agent-nb serves at {server.url}", flush=True)
-        where = place or (f"in {tilde(left.path)}" if left else "lost: no file for it can be written; set AGENT_NB_TOKEN")
-        print(f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C", flush=True)
+        where = place or (
+            f"in {tilde(left.path)}"
+            if left
+            else "lost: no file for it can be written; set AGENT_NB_TOKEN"
+        )
+        print(
+            f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C",
+            flush=True,
+        )
 
     try:
         server.run(ready)
@@ -58,23 +75,90 @@ def serve(arguments: Arguments) -> int:
 
 def serve_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `serve`."""
-    sub.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1, this machine only)")
-    sub.add_argument("--port", type=int, default=8765, help="the port (default: 8765; 0: a free one)")
+    sub.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen at (default: 127.0.0.1, this machine only)",
+    )
+    sub.add_argument(
+        "--port", type=int, default=8765, help="the port (default: 8765; 0: a free one)"
+    )
     token = sub.add_mutually_exclusive_group()
-    token.add_argument("--token", default="", help="the token; others on this machine see it, better AGENT_NB_TOKEN or --token-file")
-    token.add_argument("--token-file", default="", metavar="FILE", help="a file with the token; made if it is not there")
-    sub.add_argument("--model", default="", metavar="MODEL", help="the model of the agent (default: as in a notebook)")
-    sub.add_argument("--tools", action="append", default=[], metavar="TOOLS", help="tools by name, with commas, or a FILE.py that has them")
+    token.add_argument(
+        "--token",
+        default="",
+        help="the token; others on this machine see it, better AGENT_NB_TOKEN or --token-file",
+    )
+    token.add_argument(
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="a file with the token; made if it is not there",
+    )
+    sub.add_argument(
+        "--model",
+        default="",
+        metavar="MODEL",
+        help="the model of the agent (default: as in a notebook)",
+    )
+    sub.add_argument(
+        "--tools",
+        action="append",
+        default=[],
+        metavar="TOOLS",
+        help="tools by name, with commas, or a FILE.py that has them",
+    )
     sub.add_argument("--system", default="", metavar="TEXT", help="instructions for the model")
-    sub.add_argument("--dialect", default="", metavar="NAME", help="how the model writes its turns: native, xml, section")
-    sub.add_argument("--approve", default="ask", metavar="HOW", help="ask (who follows the run), auto, deny, or a policy file")
+    sub.add_argument(
+        "--dialect",
+        default="",
+        metavar="NAME",
+        help="how the model writes its turns: native, xml, section",
+    )
+    sub.add_argument(
+        "--approve",
+        default="ask",
+        metavar="HOW",
+        help="ask (who follows the run), auto, deny, or a policy file",
+    )
     folder_option(sub)
-    sub.add_argument("--notebook", action="append", default=[], metavar="FILE", help="publish the recorded runs of a notebook")
-    sub.add_argument("--keep", default="", metavar="FOLDER", help="write every run down there; after a restart it is published again")
-    sub.add_argument("--cors", action="append", default=[], metavar="ORIGIN", help="a page of this origin may use the server")
-    sub.add_argument("--keep-alive", type=float, default=30.0, metavar="S", help="seconds between comments on quiet streams (0: none)")
-    sub.add_argument("--max-runs", type=int, default=16, metavar="N", help="how many runs may go on at once")
-    sub.add_argument("--buffer", type=int, default=20_000, metavar="N", help="how many events of a run are kept for those who come back")
+    sub.add_argument(
+        "--notebook",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="publish the recorded runs of a notebook",
+    )
+    sub.add_argument(
+        "--keep",
+        default="",
+        metavar="FOLDER",
+        help="write every run down there; after a restart it is published again",
+    )
+    sub.add_argument(
+        "--cors",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="a page of this origin may use the server",
+    )
+    sub.add_argument(
+        "--keep-alive",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="seconds between comments on quiet streams (0: none)",
+    )
+    sub.add_argument(
+        "--max-runs", type=int, default=16, metavar="N", help="how many runs may go on at once"
+    )
+    sub.add_argument(
+        "--buffer",
+        type=int,
+        default=20_000,
+        metavar="N",
+        help="how many events of a run are kept for those who come back",
+    )
 
 
 def _token(arguments: Arguments) -> tuple[str | None, str]:
@@ -91,7 +175,9 @@ def _token(arguments: Arguments) -> tuple[str | None, str]:
 
 
 def _agents(arguments: Arguments, hub: Any) -> Any:
-    """Return what answers `POST /runs`, None when there are only recorded runs to show. Raises UsageError."""
+    """Return what answers `POST /runs`, None when there are only recorded runs to show. Raises
+    UsageError.
+    """
     from ..agent import Agent
     from ..folder.trust import OPTION, VARIABLE, named
     from ..server.agents import Agents
@@ -110,15 +196,20 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     if arguments.notebook and not arguments.model:
         return None
     agent = Agent(
-        arguments.model or None, tools_of(arguments.tools), system=arguments.system, dialect=arguments.dialect or None,
+        arguments.model or None,
+        tools_of(arguments.tools),
+        system=arguments.system,
+        dialect=arguments.dialect or None,
         approve=arguments.approve,
-    )  # fmt: skip
+    )
     agent.policy()  # what is wrong with it is said now, not to who starts the first run
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 
 def _publish(arguments: Arguments, hub: Any) -> None:
-    """Publish the recorded runs of the notebooks that are named; one that stands in several is published once."""
+    """Publish the recorded runs of the notebooks that are named; one that stands in several is
+    published once.
+    """
     if not arguments.notebook:
         return
     from ..notebook.reading import read_runs

@@ -1,4 +1,5 @@
-"""What the commands share: exit codes, complaints, the files that are named, and options that mean the same everywhere.
+"""What the commands share: exit codes, complaints, the files that are named, and options that mean
+the same everywhere.
 
 Rules: files are checked before anything is done; what is wrong with them is a UsageError.
 """
@@ -38,20 +39,28 @@ def files(given: Sequence[str]) -> list[Path]:
 
 
 def notebooks(given: Sequence[str]) -> list[Path]:
-    """Return the files that are named, those of folders and globs included. Raises UsageError for what is not there."""
+    """Return the files that are named, those of folders and globs included. Raises UsageError for
+    what is not there.
+    """
     from ..collect import notebooks as meant
 
     paths: list[Path] = []
     for name in given:
-        found = meant(name) if Path(name).is_dir() or any(c in name for c in "*?[") else files([name])
+        found = (
+            meant(name) if Path(name).is_dir() or any(c in name for c in "*?[") else files([name])
+        )
         if not found:
             raise UsageError(f"There is no notebook in {name}.")
         paths += [p for p in found if p not in paths]
     return paths
 
 
-def in_parallel(work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]], jobs: int) -> list[Any]:
-    """Do `work` for each (name, item), `jobs` at a time, with a progress display; return what it gave, in order."""
+def in_parallel(
+    work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]], jobs: int
+) -> list[Any]:
+    """Do `work` for each (name, item), `jobs` at a time, with a progress display; return what it
+    gave, in order.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     from ..notebook.progress import Progress
@@ -94,20 +103,39 @@ def written(write: Callable[[], Any], path: Path) -> None:
 
 def kernel_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that execute notebooks."""
-    sub.add_argument("--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)")
-    sub.add_argument("--kernel", default="", metavar="NAME", help="the kernel to use (default: the notebook's)")
-    sub.add_argument("-j", "--jobs", type=_jobs, default=1, metavar="N", help="how many notebooks run at the same time")
+    sub.add_argument(
+        "--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)"
+    )
+    sub.add_argument(
+        "--kernel", default="", metavar="NAME", help="the kernel to use (default: the notebook's)"
+    )
+    sub.add_argument(
+        "-j",
+        "--jobs",
+        type=_jobs,
+        default=1,
+        metavar="N",
+        help="how many notebooks run at the same time",
+    )
 
 
 def trust_option(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that replay."""
-    sub.add_argument("--trust-record", action="store_true", help="let code of records run again that you have not signed")
+    sub.add_argument(
+        "--trust-record",
+        action="store_true",
+        help="let code of records run again that you have not signed",
+    )
     folder_option(sub)
 
 
 def folder_option(sub: argparse.ArgumentParser) -> None:
     """Add the option of commands that run agents in a folder."""
-    sub.add_argument("--trust-folder", action="store_true", help="let the folder give keys (.env) and be obeyed in its policies")
+    sub.add_argument(
+        "--trust-folder",
+        action="store_true",
+        help="let the folder give keys (.env) and be obeyed in its policies",
+    )
 
 
 def file_options(sub: argparse.ArgumentParser) -> None:

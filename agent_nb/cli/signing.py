@@ -1,4 +1,6 @@
-"""The commands of those who stand for a recording: `sign`, and `trust`, which says whose signatures count."""
+"""The commands of those who stand for a recording: `sign`, and `trust`, which says whose signatures
+count.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ if TYPE_CHECKING:
 KEY = "~/.ssh/id_ed25519"
 YES, NO = ("y", "yes"), ("n", "no")
 ATTEMPTS = 3
-NOBODY = "There is nobody to ask: run sign in a terminal, or say --yes when you have read the calls."
+NOBODY = (
+    "There is nobody to ask: run sign in a terminal, or say --yes when you have read the calls."
+)
 
 
 def sign(arguments: Arguments) -> int:
-    """sign the records of notebooks with your Ed25519 key, after you have read the calls that may run again where you are trusted"""
+    """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
+    run again where you are trusted
+    """
     from ..notebook.ipynb import load, save
     from ..notebook.metadata import lift
     from ..notebook.review import listing, review, sign_all
@@ -44,10 +50,14 @@ def sign(arguments: Arguments) -> int:
             worst = FAILED
         if not good:
             print(f"{path}: no record to sign")
-        elif arguments.yes or _said_yes(len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)):
+        elif arguments.yes or _said_yes(
+            len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)
+        ):
             count = sign_all(nb["metadata"][OURS], good, key)
             written(lambda: save(nb, path), path)  # noqa: B023  (called at once)
-            print(f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint(key.public)}")
+            print(
+                f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint(key.public)}"
+            )
         else:
             complain(f"{path}: not signed")
             worst = FAILED
@@ -57,12 +67,19 @@ def sign(arguments: Arguments) -> int:
 def sign_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `sign`."""
     file_options(sub)
-    sub.add_argument("--key", default=KEY, metavar="FILE", help=f"an OpenSSH private key of the kind Ed25519 (default: {KEY})")
+    sub.add_argument(
+        "--key",
+        default=KEY,
+        metavar="FILE",
+        help=f"an OpenSSH private key of the kind Ed25519 (default: {KEY})",
+    )
     sub.add_argument("--yes", action="store_true", help="do not ask: you have read the calls")
 
 
 def trust(arguments: Arguments) -> int:
-    """list, add or remove the people whose signed records `test` trusts as yours; their list stands in your configuration folder"""
+    """list, add or remove the people whose signed records `test` trusts as yours; their list stands
+    in your configuration folder
+    """
     print(arguments.work(arguments))
     return OK
 
@@ -73,9 +90,16 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
     what.add_parser("list", help="list the signers").set_defaults(work=_list)
     adding = what.add_parser("add", help="add a signer")
     adding.add_argument("name", metavar="NAME", help="a name for the signer")
-    adding.add_argument("key", nargs="+", metavar="KEY", help="a public key file, its line, or a line of an allowed_signers file")
+    adding.add_argument(
+        "key",
+        nargs="+",
+        metavar="KEY",
+        help="a public key file, its line, or a line of an allowed_signers file",
+    )
     adding.set_defaults(work=_add)
-    removing = what.add_parser("remove", help="remove a signer: nothing they signed is trusted any more")
+    removing = what.add_parser(
+        "remove", help="remove a signer: nothing they signed is trusted any more"
+    )
     removing.add_argument("name", metavar="NAME", help="the signer's name or fingerprint")
     removing.set_defaults(work=_remove)
 
@@ -83,7 +107,10 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
 def _list(_: Arguments) -> str:
     from ..signers import known
 
-    return "\n".join(map(str, known())) or "no signers: test trusts what you have recorded yourself (jupyter agent-nb trust add NAME KEY)"
+    return (
+        "\n".join(map(str, known()))
+        or "no signers: test trusts what you have recorded yourself (jupyter agent-nb trust add NAME KEY)"
+    )
 
 
 def _add(arguments: Arguments) -> str:
@@ -111,7 +138,9 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
         return PrivateKey.of(file.read_bytes(), passphrase)
     except OSError as fault:
         todo = "Name one with --key FILE, or make one with: ssh-keygen -t ed25519"
-        raise UsageError(f"The key {file} cannot be read ({fault.strerror or fault}). {todo}") from None
+        raise UsageError(
+            f"The key {file} cannot be read ({fault.strerror or fault}). {todo}"
+        ) from None
     except MissingExtra:
         raise
     except UsageError as fault:
@@ -120,7 +149,11 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
 
 def _said_yes(runs: int, calls: int, clipped: int) -> bool:
     """Ask whether to sign; whatever is not clearly a yes is a no."""
-    hidden = f" {clipped} argument{'s are' if clipped > 1 else ' is'} not shown in full." if clipped else ""
+    hidden = (
+        f" {clipped} argument{'s are' if clipped > 1 else ' is'} not shown in full."
+        if clipped
+        else ""
+    )
     text = f"Sign {runs} run{'' if runs == 1 else 's'} with {calls} call{'' if calls == 1 else 's'}?{hidden} [y]es, [n]o: "
     for _ in range(ATTEMPTS):
         try:

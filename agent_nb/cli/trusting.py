@@ -11,14 +11,25 @@ def trust_folder(arguments: Arguments) -> int:
     """let a folder give keys (.env) and be obeyed in its policies, as they are now"""
     from ..notebook.trusting import trust_folder as work
 
-    flags = [flag for flag, given in (("--list", arguments.list), ("--revoke", arguments.revoke)) if given]
+    flags = [
+        flag
+        for flag, given in (("--list", arguments.list), ("--revoke", arguments.revoke))
+        if given
+    ]
     print(work([*arguments.places, *flags]))
     return OK
 
 
 def trust_folder_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `trust-folder`."""
-    sub.add_argument("places", nargs="*", metavar="FOLDER|FILE", help="folders, or single policy files (default: this folder)")
+    sub.add_argument(
+        "places",
+        nargs="*",
+        metavar="FOLDER|FILE",
+        help="folders, or single policy files (default: this folder)",
+    )
     what = sub.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="list what is allowed")
-    what.add_argument("--revoke", action="store_true", help="allow nothing any more to the folders that are named")
+    what.add_argument(
+        "--revoke", action="store_true", help="allow nothing any more to the folders that are named"
+    )

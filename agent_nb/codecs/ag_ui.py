@@ -1,13 +1,19 @@
-"""The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com): what CopilotKit and others show.
+"""The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com): what CopilotKit
+and others show.
 
 Rules
-- A run is a run (`threadId` the conversation); messages, reasoning and tool calls are blocks with start, content and end, and may
-  interleave; the `…_CHUNK` forms open and close by themselves. A message of role `user` is the user's.
-- Steps and sub-agents are nodes; what carries a `subagentRunId` is a run inside the run. Snapshots and patches are states.
-- A run in which no text came has its answer, and one that tells no prompt its prompt, from the newest snapshot of the messages.
+- A run is a run (`threadId` the conversation); messages, reasoning and tool calls are blocks with
+  start, content and end, and may interleave; the `…_CHUNK` forms open and close by themselves. A
+  message of role `user` is the user's.
+- Steps and sub-agents are nodes; what carries a `subagentRunId` is a run inside the run. Snapshots
+  and patches are states.
+- A run in which no text came has its answer, and one that tells no prompt its prompt, from the
+  newest snapshot of the messages.
 - Names in snake case, as Python objects of AG-UI have them, are read like those of the wire.
-- How a run finished tells its end: success, interrupt (awaiting), cancelled (interrupted); its `usage` is the total of a metric.
-- Everything else (activities, raw and custom events, encrypted reasoning) is an extension, as it came.
+- How a run finished tells its end: success, interrupt (awaiting), cancelled (interrupted); its
+  `usage` is the total of a metric.
+- Everything else (activities, raw and custom events, encrypted reasoning) is an extension, as it
+  came.
 """
 
 from __future__ import annotations
@@ -18,7 +24,22 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import Call, Counts, End, Error, Event, Extension, Interrupt, Metric, Node, Respond, Result, RunStart, State, User
+from ..events import (
+    Call,
+    Counts,
+    End,
+    Error,
+    Event,
+    Extension,
+    Interrupt,
+    Metric,
+    Node,
+    Respond,
+    Result,
+    RunStart,
+    State,
+    User,
+)
 from . import keyed
 from .ag_ui_lines import camel, said
 from .ag_ui_write import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL, AgUiWriter
@@ -34,8 +55,12 @@ from .usage import added, counts_of
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
 _KINDS = {kind: state for state, kind in STATES.items()}
 _USAGE = {
-    "input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens", "reasoning": "reasoningTokens", "total": "totalTokens",
-}  # fmt: skip
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cached": "cachedInputTokens",
+    "reasoning": "reasoningTokens",
+    "total": "totalTokens",
+}
 _SNAPSHOTS = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta", "MESSAGES_SNAPSHOT": "messages"}
 
 
@@ -62,10 +87,16 @@ class AgUiReader:
         self._begun = True
         if not isinstance(kind, str) or kind not in _CHUNKS:
             out += self._source.close()
-        handler = self.HANDLERS.get(kind, AgUiReader._unknown) if isinstance(kind, str) else AgUiReader._unknown
+        handler = (
+            self.HANDLERS.get(kind, AgUiReader._unknown)
+            if isinstance(kind, str)
+            else AgUiReader._unknown
+        )
         out += handler(self, obj)
         self._asked = self._asked or any(isinstance(event, User) for event in out)
-        self._spoken = self._spoken or any(isinstance(event, Respond) and event.content.strip() for event in out)
+        self._spoken = self._spoken or any(
+            isinstance(event, Respond) and event.content.strip() for event in out
+        )
         return out
 
     def close(self) -> list[Event]:
@@ -83,11 +114,17 @@ class AgUiReader:
         cut = self._source.close(incomplete=True)
         for block in self._source.open_calls():
             self._source.take_call(block.key)
-            cut.append(self._call_of(block, {}, incomplete=True) if block.of == "call" else keyed.ended_as_cut(self._source, block))
+            cut.append(
+                self._call_of(block, {}, incomplete=True)
+                if block.of == "call"
+                else keyed.ended_as_cut(self._source, block)
+            )
         return cut
 
     def _make(self, cls: type[Any], obj: Obj, **fields: Any) -> Any:
-        event = self._source.make(cls, ts=epoch(obj.get("timestamp")), **{**self._where(obj), **fields})
+        event = self._source.make(
+            cls, ts=epoch(obj.get("timestamp")), **{**self._where(obj), **fields}
+        )
         return msgspec.structs.replace(event, extra={NAME: diff(obj, DRAW[cls](event))})
 
     def _where(self, obj: Obj) -> Obj:
@@ -112,7 +149,11 @@ class AgUiReader:
     def _unspoken(self, out: list[Event]) -> list[Event]:
         """Return the answer that only a snapshot tells."""
         spoken = self._spoken or any(isinstance(event, Respond) for event in out)
-        return [self._source.derived(Respond, content=self._answer)] if self._answer and not spoken else []
+        return (
+            [self._source.derived(Respond, content=self._answer)]
+            if self._answer and not spoken
+            else []
+        )
 
     def _failed(self, obj: Obj) -> list[Event]:
         out = [*self._close_open(), *self._usage(obj)]
@@ -145,21 +186,35 @@ class AgUiReader:
         return self._open(TOOL, obj, "call", name=text_of(obj, "toolCallName"))
 
     def _open(self, form: keyed.Form, obj: Obj, of: str, name: str = "") -> list[Event]:
-        return keyed.opened(self._source, form, obj, of=of, name=name, ts=epoch(obj.get("timestamp")), where=self._where(obj))
+        return keyed.opened(
+            self._source,
+            form,
+            obj,
+            of=of,
+            name=name,
+            ts=epoch(obj.get("timestamp")),
+            where=self._where(obj),
+        )
 
     def _content(self, obj: Obj) -> list[Event]:
         form = FORMS[obj["type"]]
         known = self._source.block(f"{form.start}:{text_of(obj, form.id)}") is not None
         if not isinstance(obj.get(form.text), str) or (form is TOOL and not known):
             return self._unknown(obj)
-        return keyed.continued(self._source, form, obj, ts=epoch(obj.get("timestamp")), where=self._where(obj))
+        return keyed.continued(
+            self._source, form, obj, ts=epoch(obj.get("timestamp")), where=self._where(obj)
+        )
 
     def _end(self, obj: Obj) -> list[Event]:
         form = FORMS[obj["type"]]
         block, note = keyed.taken(self._source, form, obj)
         if block is None:
             return self._unknown(obj)
-        return [self._call_of(block, note) if block.of == "call" else keyed.completed(self._source, block, note)]
+        return [
+            self._call_of(block, note)
+            if block.of == "call"
+            else keyed.completed(self._source, block, note)
+        ]
 
     def _call_of(self, block: Any, note: Obj, *, incomplete: bool = False) -> Event:
         call_id = self._calls.own(block.key.partition(":")[2])
@@ -172,7 +227,9 @@ class AgUiReader:
             return [*self._source.close(), *self._unknown(obj)]
         drawn = {"type": form.delta, form.text: text}
         key, ts = text_of(obj, "messageId"), epoch(obj.get("timestamp"))
-        return self._source.delta(of, text, obj, drawn, key=key or self._last_key(of), ts=ts, where=self._where(obj))
+        return self._source.delta(
+            of, text, obj, drawn, key=key or self._last_key(of), ts=ts, where=self._where(obj)
+        )
 
     def _last_key(self, of: str) -> str:
         block = self._source.open_text
@@ -190,42 +247,88 @@ class AgUiReader:
             out += [self._call_of(block, {})] if block is not None else []
         match = self._calls.result(name, given)
         if match.implicit:
-            out.append(self._source.derived(Call, call_id=match.call_id, synthetic=not given, **self._where(obj)))
-        return [*out, self._make(Result, obj, call_id=match.call_id, name=name, content=obj.get("content", ""))]
+            out.append(
+                self._source.derived(
+                    Call, call_id=match.call_id, synthetic=not given, **self._where(obj)
+                )
+            )
+        return [
+            *out,
+            self._make(
+                Result, obj, call_id=match.call_id, name=name, content=obj.get("content", "")
+            ),
+        ]
 
     def _step(self, obj: Obj) -> list[Event]:
-        phase, name = ("enter" if obj["type"] == "STEP_STARTED" else "exit"), text_of(obj, "stepName")
-        fields: Obj = {"name": name, "phase": phase, "span": f"step-{name}", "result": "" if phase == "enter" else "ok"}
+        phase, name = (
+            ("enter" if obj["type"] == "STEP_STARTED" else "exit"),
+            text_of(obj, "stepName"),
+        )
+        fields: Obj = {
+            "name": name,
+            "phase": phase,
+            "span": f"step-{name}",
+            "result": "" if phase == "enter" else "ok",
+        }
         return [self._make(Node, obj, **fields)]
 
     def _subagent(self, obj: Obj) -> list[Event]:
         enter = obj["type"] == "SUBAGENT_STARTED"
         words = text_of(obj, "message")
         result = "" if enter else f"error: {words}" if obj["type"] == "SUBAGENT_ERROR" else "ok"
-        fields: Obj = {"name": text_of(obj, "name"), "phase": "enter" if enter else "exit", "result": result, "data": {"subagent": True}}
+        fields: Obj = {
+            "name": text_of(obj, "name"),
+            "phase": "enter" if enter else "exit",
+            "result": result,
+            "data": {"subagent": True},
+        }
         return [self._make(Node, obj, **fields)]
 
     def _state(self, obj: Obj) -> list[Event]:
         kind = _SNAPSHOTS[obj["type"]]
-        state = self._make(State, obj, kind=kind, payload=obj.get(_KINDS[kind]) if kind in _KINDS else None)
+        state = self._make(
+            State, obj, kind=kind, payload=obj.get(_KINDS[kind]) if kind in _KINDS else None
+        )
         if kind != "messages" or state.span:
             return [state]
         prompt, self._answer = said(obj.get("messages"))
-        return [state, self._source.derived(User, content=prompt)] if prompt and not self._asked else [state]
+        return (
+            [state, self._source.derived(User, content=prompt)]
+            if prompt and not self._asked
+            else [state]
+        )
 
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k != "type"}
-        return [self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)]
+        return [
+            self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)
+        ]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
-        "RUN_STARTED": _started, "RUN_FINISHED": _finished, "RUN_ERROR": _failed,
-        "TEXT_MESSAGE_START": _text_start, "TEXT_MESSAGE_CONTENT": _content, "TEXT_MESSAGE_END": _end, "TEXT_MESSAGE_CHUNK": _chunk,
-        "REASONING_MESSAGE_START": _reasoning_start, "REASONING_MESSAGE_CONTENT": _content, "REASONING_MESSAGE_END": _end,
-        "REASONING_MESSAGE_CHUNK": _chunk, "TOOL_CALL_START": _call_start, "TOOL_CALL_ARGS": _content, "TOOL_CALL_END": _end,
-        "TOOL_CALL_RESULT": _result, "STEP_STARTED": _step, "STEP_FINISHED": _step, "SUBAGENT_STARTED": _subagent,
-        "SUBAGENT_FINISHED": _subagent, "SUBAGENT_ERROR": _subagent,
-        "STATE_SNAPSHOT": _state, "STATE_DELTA": _state, "MESSAGES_SNAPSHOT": _state,
-    }  # fmt: skip
+        "RUN_STARTED": _started,
+        "RUN_FINISHED": _finished,
+        "RUN_ERROR": _failed,
+        "TEXT_MESSAGE_START": _text_start,
+        "TEXT_MESSAGE_CONTENT": _content,
+        "TEXT_MESSAGE_END": _end,
+        "TEXT_MESSAGE_CHUNK": _chunk,
+        "REASONING_MESSAGE_START": _reasoning_start,
+        "REASONING_MESSAGE_CONTENT": _content,
+        "REASONING_MESSAGE_END": _end,
+        "REASONING_MESSAGE_CHUNK": _chunk,
+        "TOOL_CALL_START": _call_start,
+        "TOOL_CALL_ARGS": _content,
+        "TOOL_CALL_END": _end,
+        "TOOL_CALL_RESULT": _result,
+        "STEP_STARTED": _step,
+        "STEP_FINISHED": _step,
+        "SUBAGENT_STARTED": _subagent,
+        "SUBAGENT_FINISHED": _subagent,
+        "SUBAGENT_ERROR": _subagent,
+        "STATE_SNAPSHOT": _state,
+        "STATE_DELTA": _state,
+        "MESSAGES_SNAPSHOT": _state,
+    }
 
 
 _CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
@@ -235,26 +338,49 @@ def _score(item: Item) -> float:
     kind = item.obj.get("type")
     if not isinstance(kind, str):
         return 0.0
-    if kind in AgUiReader.HANDLERS or kind in ("CUSTOM", "RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_START", "REASONING_END"):
+    if kind in AgUiReader.HANDLERS or kind in (
+        "CUSTOM",
+        "RAW",
+        "ACTIVITY_SNAPSHOT",
+        "ACTIVITY_DELTA",
+        "REASONING_START",
+        "REASONING_END",
+    ):
         return 1.0
     return 0.3 if kind.isupper() and "_" in kind else 0.0
 
 
 codec = Codec(
-    name=NAME, title="AG-UI events", framing="sse", reader=AgUiReader, writer=AgUiWriter, score=_score, nests=True,
+    name=NAME,
+    title="AG-UI events",
+    framing="sse",
+    reader=AgUiReader,
+    writer=AgUiWriter,
+    score=_score,
+    nests=True,
     adds=frozenset({"extension", "metric"}),
     carries={
-        "run_start": frozenset(), "user": frozenset({"content"}), "think": frozenset({"content"}), "respond": frozenset({"content"}),
-        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}), "result": frozenset({"call_id", "content", "name"}),
-        "node": frozenset({"name", "phase", "result"}), "state": frozenset({"kind", "payload"}),
-        "error": frozenset({"message", "code"}), "interrupt": frozenset(), "end": frozenset({"status"}),
+        "run_start": frozenset(),
+        "user": frozenset({"content"}),
+        "think": frozenset({"content"}),
+        "respond": frozenset({"content"}),
+        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}),
+        "result": frozenset({"call_id", "content", "name"}),
+        "node": frozenset({"name", "phase", "result"}),
+        "state": frozenset({"kind", "payload"}),
+        "error": frozenset({"message", "code"}),
+        "interrupt": frozenset(),
+        "end": frozenset({"status"}),
         "extension": frozenset({"namespace", "name", "payload"}),
     },
     envelope=frozenset({"run", "ts", "span"}),
     lossy={
-        "approval": "a question ends the run there (outcome interrupt)", "execute": "a call is executed at once",
-        "started": "a call is executed at once", "progress": "a tool's output is written when it is done",
-        "metric": "only the total is written, when the run finishes", "extension": "it belongs to another format",
+        "approval": "a question ends the run there (outcome interrupt)",
+        "execute": "a call is executed at once",
+        "started": "a call is executed at once",
+        "progress": "a tool's output is written when it is done",
+        "metric": "only the total is written, when the run finishes",
+        "extension": "it belongs to another format",
         "user.attachments": "a message is text",
     },
-)  # fmt: skip
+)

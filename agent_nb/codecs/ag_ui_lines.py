@@ -1,9 +1,11 @@
-"""What has to be read out of AG-UI's lines before they are events: names in snake case, and the messages of a snapshot.
+"""What has to be read out of AG-UI's lines before they are events: names in snake case, and the
+messages of a snapshot.
 
-Why: `model_dump()` of AG-UI's own Python objects gives `message_id` where the wire has `messageId`, and some agents give their whole
-conversation in one event and stream nothing.
+Why: `model_dump()` of AG-UI's own Python objects gives `message_id` where the wire has `messageId`,
+and some agents give their whole conversation in one event and stream nothing.
 
-Rules: pure functions; names that are not AG-UI's stay as they are, and so do values that are the user's own (states, arguments, payloads).
+Rules: pure functions; names that are not AG-UI's stay as they are, and so do values that are the
+user's own (states, arguments, payloads).
 """
 
 from __future__ import annotations
@@ -14,19 +16,44 @@ from typing import Any
 from .keyed import Obj
 
 _NAMES = (
-    "activityType", "cacheWriteTokens", "cachedInputTokens", "encryptedValue", "entityId", "expiresAt", "inputTokens", "interruptId",
-    "messageId", "outputTokens", "parentMessageId", "parentRunId", "parentToolCallId", "rawEvent", "reasoningTokens", "responseSchema",
-    "runId", "stepName", "subagentRunId", "threadId", "toolCallId", "toolCallName", "toolCalls", "totalTokens",
-)  # fmt: skip
+    "activityType",
+    "cacheWriteTokens",
+    "cachedInputTokens",
+    "encryptedValue",
+    "entityId",
+    "expiresAt",
+    "inputTokens",
+    "interruptId",
+    "messageId",
+    "outputTokens",
+    "parentMessageId",
+    "parentRunId",
+    "parentToolCallId",
+    "rawEvent",
+    "reasoningTokens",
+    "responseSchema",
+    "runId",
+    "stepName",
+    "subagentRunId",
+    "threadId",
+    "toolCallId",
+    "toolCallName",
+    "toolCalls",
+    "totalTokens",
+)
 _CAMEL = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name): name for name in _NAMES}
-_NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})  # fields whose objects have names of AG-UI's too
+# fields whose objects have names of AG-UI's too
+_NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
 
 
 def camel(obj: Obj) -> Obj:
     """Return an object with its names as they are on the wire."""
     if not obj.keys() & _CAMEL.keys() and not obj.keys() & _NESTED:
         return obj
-    return {_CAMEL.get(k, k) if _CAMEL.get(k) not in obj else k: _within(v) if k in _NESTED else v for k, v in obj.items()}
+    return {
+        _CAMEL.get(k, k) if _CAMEL.get(k) not in obj else k: _within(v) if k in _NESTED else v
+        for k, v in obj.items()
+    }
 
 
 def _within(value: Any) -> Any:
@@ -36,7 +63,9 @@ def _within(value: Any) -> Any:
 
 
 def said(messages: Any) -> tuple[str, str]:
-    """Return the last message of the user in a snapshot, and what the assistant said after it last; "" for what there is not."""
+    """Return the last message of the user in a snapshot, and what the assistant said after it last;
+    "" for what there is not.
+    """
     prompt = answer = ""
     for message in messages if isinstance(messages, list) else ():
         role = message.get("role") if isinstance(message, dict) else ""

@@ -2,9 +2,11 @@
 
 Rules
 - What was read from this wire goes back as it came; see residue and keyed.
-- A text of ours is a message (see `text`), in which its blocks begin and end; reasoning is wrapped in REASONING_START and
-  REASONING_END. Empty deltas are not written. The user's message is not repeated to a client that sent it.
-- Of errors only the one that ended the run is written (RUN_ERROR is terminal); the newest total goes with the end of the run.
+- A text of ours is a message (see `text`), in which its blocks begin and end; reasoning is wrapped
+  in REASONING_START and REASONING_END. Empty deltas are not written. The user's message is not
+  repeated to a client that sent it.
+- Of errors only the one that ended the run is written (RUN_ERROR is terminal); the newest total
+  goes with the end of the run.
 """
 
 from __future__ import annotations
@@ -40,10 +42,26 @@ from .residue import restore
 from .writing import Live, as_text, pieces
 
 NAME = "ag-ui"
-TEXT = Form("respond", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "messageId", "delta")
-REASONING = Form("think", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END", "messageId", "delta")
+TEXT = Form(
+    "respond",
+    "TEXT_MESSAGE_START",
+    "TEXT_MESSAGE_CONTENT",
+    "TEXT_MESSAGE_END",
+    "messageId",
+    "delta",
+)
+REASONING = Form(
+    "think",
+    "REASONING_MESSAGE_START",
+    "REASONING_MESSAGE_CONTENT",
+    "REASONING_MESSAGE_END",
+    "messageId",
+    "delta",
+)
 TOOL = Form("call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId", "delta")
-FORMS = {name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)}
+FORMS = {
+    name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
+}
 OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
 OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cancelled"}
 #: The key of a state's payload, by its kind.
@@ -62,17 +80,37 @@ def _node(event: Node) -> Obj:
             return {"type": "SUBAGENT_STARTED", "subagentRunId": event.span, "name": event.name}
         failed = event.result.startswith("error: ")
         words = {"message": event.result.removeprefix("error: ")} if failed else {}
-        return {"type": "SUBAGENT_ERROR" if failed else "SUBAGENT_FINISHED", "subagentRunId": event.span, **words}
-    return {"type": "STEP_STARTED" if event.phase == "enter" else "STEP_FINISHED", "stepName": event.name}
+        return {
+            "type": "SUBAGENT_ERROR" if failed else "SUBAGENT_FINISHED",
+            "subagentRunId": event.span,
+            **words,
+        }
+    return {
+        "type": "STEP_STARTED" if event.phase == "enter" else "STEP_FINISHED",
+        "stepName": event.name,
+    }
 
 
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: lambda e: {"type": "RUN_STARTED", "runId": e.run},
     End: _end,
-    Error: lambda e: {"type": "RUN_ERROR", "message": e.message, **({"code": e.code} if e.code else {})},
-    Result: lambda e: {"type": "TOOL_CALL_RESULT", "toolCallId": e.call_id, "content": as_text(e.content), "role": "tool"},
+    Error: lambda e: {
+        "type": "RUN_ERROR",
+        "message": e.message,
+        **({"code": e.code} if e.code else {}),
+    },
+    Result: lambda e: {
+        "type": "TOOL_CALL_RESULT",
+        "toolCallId": e.call_id,
+        "content": as_text(e.content),
+        "role": "tool",
+    },
     Node: _node,
-    State: lambda e: {"type": _TYPES[e.kind], STATES[e.kind]: e.payload} if e.kind in _TYPES else {"type": "STATE_SNAPSHOT"},
+    State: lambda e: (
+        {"type": _TYPES[e.kind], STATES[e.kind]: e.payload}
+        if e.kind in _TYPES
+        else {"type": "STATE_SNAPSHOT"}
+    ),
     Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
 }
 
@@ -112,7 +150,11 @@ class AgUiWriter:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            return keyed.imported_delta(event, OF[event.of], note, self._live) if event.of in OF else []
+            return (
+                keyed.imported_delta(event, OF[event.of], note, self._live)
+                if event.of in OF
+                else []
+            )
         if isinstance(event, Think | Respond | Call | User):
             return keyed.imported_block(event, OF[event.type], note, self._live, {})
         draw = DRAW.get(type(event))
@@ -121,7 +163,11 @@ class AgUiWriter:
     # Runs of our own.
 
     def _envelope(self, obj: Obj, event: Event) -> Obj:
-        span = {"subagentRunId": event.span} if event.span and event.span in self._agents and "subagentRunId" not in obj else {}
+        span = (
+            {"subagentRunId": event.span}
+            if event.span and event.span in self._agents and "subagentRunId" not in obj
+            else {}
+        )
         return {**obj, **span, **({"timestamp": round(event.ts * 1000)} if event.ts else {})}
 
     def _run(self, event: Event) -> Obj:
@@ -152,7 +198,11 @@ class AgUiWriter:
         self._blocks += 1
         where = {"messageId": f"{event.run or 'run'}-{self._blocks}"}
         content = [{"type": TEXT.delta, **where, "delta": event.content}] if event.content else []
-        return [{"type": TEXT.start, **where, "role": "user"}, *content, {"type": TEXT.end, **where}]
+        return [
+            {"type": TEXT.start, **where, "role": "user"},
+            *content,
+            {"type": TEXT.end, **where},
+        ]
 
     def _delta(self, event: Delta) -> list[Obj]:
         form = OF.get(event.of)
@@ -160,7 +210,10 @@ class AgUiWriter:
             return []
         number = self._id(event)
         start = self._opening(form, number) if self._live.add(event) else []
-        return [*start, *([{"type": form.delta, form.id: number, "delta": event.text}] if event.text else [])]
+        return [
+            *start,
+            *([{"type": form.delta, form.id: number, "delta": event.text}] if event.text else []),
+        ]
 
     def _opening(self, form: Form, number: str) -> list[Obj]:
         role = {"role": "assistant" if form is TEXT else "reasoning"}
@@ -173,21 +226,33 @@ class AgUiWriter:
         ending = [{"type": form.end, form.id: number}, *wrap]
         if self._live.take(event):
             return ending
-        content = [{"type": form.delta, form.id: number, "delta": text} for text, _ in pieces(event) if text]
+        content = [
+            {"type": form.delta, form.id: number, "delta": text}
+            for text, _ in pieces(event)
+            if text
+        ]
         return [*self._opening(form, number), *content, *ending]
 
     def _call(self, event: Call) -> list[Obj]:
         who = {"toolCallId": event.call_id}
         sound = not event.args or keyed.parsed(event.raw_args) == event.args
-        texts = [text for text, _ in pieces(event)] if event.raw_args and sound else [dumps(event.args)]
+        texts = (
+            [text for text, _ in pieces(event)] if event.raw_args and sound else [dumps(event.args)]
+        )
         args = [{"type": TOOL.delta, **who, "delta": text} for text in texts if text]
-        return [{"type": TOOL.start, **who, "toolCallName": event.name}, *args, {"type": TOOL.end, **who}]
+        return [
+            {"type": TOOL.start, **who, "toolCallName": event.name},
+            *args,
+            {"type": TOOL.end, **who},
+        ]
 
     def _result(self, event: Result) -> list[Obj]:
         if event.status != "ok":
             self._losses.add("result.status", "a result does not say whether the tool failed")
         if not isinstance(event.content, str):
-            self._losses.add("result.content", "a result is text: the value is written as JSON text")
+            self._losses.add(
+                "result.content", "a result is text: the value is written as JSON text"
+            )
         drawn = DRAW[Result](event)
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
@@ -203,10 +268,21 @@ class AgUiWriter:
         self._agents.add(event.span)
         kind = {"subagentRunId": event.span}
         if event.phase == "enter":
-            return [{"type": "SUBAGENT_STARTED", **kind, "name": event.name, "parentToolCallId": event.span}]
+            return [
+                {
+                    "type": "SUBAGENT_STARTED",
+                    **kind,
+                    "name": event.name,
+                    "parentToolCallId": event.span,
+                }
+            ]
         self._agents.discard(event.span)
         failed = event.result not in ("", "ok")
-        return [{"type": "SUBAGENT_ERROR", **kind, "message": event.result} if failed else {"type": "SUBAGENT_FINISHED", **kind}]
+        return [
+            {"type": "SUBAGENT_ERROR", **kind, "message": event.result}
+            if failed
+            else {"type": "SUBAGENT_FINISHED", **kind}
+        ]
 
     def _state(self, event: State) -> list[Obj]:
         if event.kind not in _TYPES:
@@ -234,24 +310,47 @@ class AgUiWriter:
         total, self._total = self._total, None
         usage = {"usage": [_usage(total)]} if total is not None else {}
         if event.status == "error":
-            drawn = DRAW[Error](error) if error else {"type": "RUN_ERROR", "message": event.finish_reason or "the run failed"}
+            drawn = (
+                DRAW[Error](error)
+                if error
+                else {"type": "RUN_ERROR", "message": event.finish_reason or "the run failed"}
+            )
             return [{**drawn, **usage}]
         if error is not None:
             self._losses.add("error", "an error is terminal here; this one did not end the run")
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
-        outcome: Obj = {"type": "cancelled" if event.status == "limit" else OUTCOMES.get(event.status, "success")}
+        outcome: Obj = {
+            "type": "cancelled"
+            if event.status == "limit"
+            else OUTCOMES.get(event.status, "success")
+        }
         if outcome["type"] == "interrupt":
             outcome["interrupts"] = []
         return [{"type": "RUN_FINISHED", **self._run(event), "outcome": outcome, **usage}]
 
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
-        RunStart: _start, User: _user, Delta: _delta, Think: _block, Respond: _block, Call: _call, Result: _result, Node: _on_node,
-        State: _state, Extension: _extension, Error: _on_error, Metric: _metric, End: _on_end,
-    }  # fmt: skip
+        RunStart: _start,
+        User: _user,
+        Delta: _delta,
+        Think: _block,
+        Respond: _block,
+        Call: _call,
+        Result: _result,
+        Node: _on_node,
+        State: _state,
+        Extension: _extension,
+        Error: _on_error,
+        Metric: _metric,
+        End: _on_end,
+    }
 
 
 def _usage(total: Counts) -> Obj:
-    counts = {"inputTokens": total.input, "outputTokens": total.output, "totalTokens": total.input + total.output}
+    counts = {
+        "inputTokens": total.input,
+        "outputTokens": total.output,
+        "totalTokens": total.input + total.output,
+    }
     more = {"reasoningTokens": total.reasoning, "cachedInputTokens": total.cached}
     return {**counts, **{k: v for k, v in more.items() if v}}

@@ -1,6 +1,7 @@
 """How AgentEvents look on the wire (seed 003 § 3.1, § 5), one function a kind.
 
-Rules: pure functions; a tool's name and call id are put on by the writer, and kept in the note by the reader.
+Rules: pure functions; a tool's name and call id are put on by the writer, and kept in the note by
+the reader.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ SHIFTS: dict[str, Shift] = {"seq": count_on, "at": later}
 
 
 def _tool_call(event: Call) -> Obj:
-    return {"type": "tool_call", "toolName": event.name, "toolArgs": event.raw_args or dumps(event.args)}
+    return {
+        "type": "tool_call",
+        "toolName": event.name,
+        "toolArgs": event.raw_args or dumps(event.args),
+    }
 
 
 def _tool_result(event: Result) -> Obj:
@@ -33,7 +38,9 @@ def progress_data(event: Progress) -> Any:
     """Return the `data` of a progress event."""
     message = {"message": event.message} if event.message else {}
     if event.text:
-        return {"subtype": "stdout_chunk", "content": event.text, **message} if message else event.text
+        return (
+            {"subtype": "stdout_chunk", "content": event.text, **message} if message else event.text
+        )
     if event.fraction is not None:
         return {"percent": _times(event.fraction, 100), **message}
     return event.data if event.data is not None or not message else message

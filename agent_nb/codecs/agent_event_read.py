@@ -2,7 +2,8 @@
 
 Rules
 - `final`, `error` and `cancelled` end the run (`over`); who reads on is the caller's matter.
-- A call id that is used again after its end is another call; a second call or result of one id is an extension.
+- A call id that is used again after its end is another call; a second call or result of one id is
+  an extension.
 """
 
 from __future__ import annotations
@@ -12,7 +13,18 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import Call, End, Error, Event, Extension, Interrupt, Progress, Result, RunStart, Think
+from ..events import (
+    Call,
+    End,
+    Error,
+    Event,
+    Extension,
+    Interrupt,
+    Progress,
+    Result,
+    RunStart,
+    Think,
+)
 from ..tool_events import progress_fields, result_fields
 from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .correlate import GUESS, Correlator, Match
@@ -37,7 +49,11 @@ class RunReader:
         """Return the events of one object."""
         kind = obj.get("type")
         out = self._source.close() if kind != "stream" else []
-        handler = self.HANDLERS.get(kind, RunReader._unknown) if isinstance(kind, str) else RunReader._unknown
+        handler = (
+            self.HANDLERS.get(kind, RunReader._unknown)
+            if isinstance(kind, str)
+            else RunReader._unknown
+        )
         return [*out, *handler(self, obj)]
 
     def close(self) -> list[Event]:
@@ -46,7 +62,9 @@ class RunReader:
 
     def _make(self, cls: type[Any], obj: Obj, note: Obj | None = None, **fields: Any) -> Any:
         event = self._source.make(cls, ts=epoch(obj.get("at")), **fields)
-        return msgspec.structs.replace(event, extra={NAME: {**(note or {}), **diff(obj, DRAW[cls](event))}})
+        return msgspec.structs.replace(
+            event, extra={NAME: {**(note or {}), **diff(obj, DRAW[cls](event))}}
+        )
 
     def _thought(self, obj: Obj) -> list[Event]:
         return [self._make(Think, obj, content=text_of(obj, "content"))]
@@ -57,12 +75,19 @@ class RunReader:
             return self._unknown(obj)
         args, raw = arguments_of(obj.get("toolArgs"))
         call_id, synthetic = self._calls.call(name, given)
-        return [self._make(Call, obj, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw)]
+        return [
+            self._make(
+                Call, obj, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
+            )
+        ]
 
     def _progress(self, obj: Obj) -> list[Event]:
         match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "callId"))
         implicit, note = self._news(obj, match)
-        return [*implicit, self._make(Progress, obj, note, call_id=match.call_id, **progress_fields(obj))]
+        return [
+            *implicit,
+            self._make(Progress, obj, note, call_id=match.call_id, **progress_fields(obj)),
+        ]
 
     def _result(self, obj: Obj) -> list[Event]:
         name, given = text_of(obj, "toolName"), text_of(obj, "callId")
@@ -70,14 +95,21 @@ class RunReader:
             return self._unknown(obj)
         match = self._calls.result(name, given)
         implicit, note = self._news(obj, match)
-        return [*implicit, self._make(Result, obj, note, call_id=match.call_id, name=name, **result_fields(obj))]
+        return [
+            *implicit,
+            self._make(Result, obj, note, call_id=match.call_id, name=name, **result_fields(obj)),
+        ]
 
     def _news(self, obj: Obj, match: Match) -> tuple[list[Event], Obj]:
         note = {"guess": GUESS} if match.guess else {}
         if not match.implicit:
             return [], note
         synthetic = not text_of(obj, "callId")
-        return [self._source.derived(Call, call_id=match.call_id, synthetic=synthetic, name=text_of(obj, "toolName"))], note
+        return [
+            self._source.derived(
+                Call, call_id=match.call_id, synthetic=synthetic, name=text_of(obj, "toolName")
+            )
+        ], note
 
     def _stream(self, obj: Obj) -> list[Event]:
         text = obj.get("content")
@@ -94,18 +126,25 @@ class RunReader:
 
     def _error(self, obj: Obj) -> list[Event]:
         self.over = True
-        return [self._make(Error, obj, message=text_of(obj, "error")), self._source.derived(End, status="error")]
+        return [
+            self._make(Error, obj, message=text_of(obj, "error")),
+            self._source.derived(End, status="error"),
+        ]
 
     def _cancelled(self, obj: Obj) -> list[Event]:
         self.over = True
         said = text_of(obj, "reason")
         cause: Any = said if said in _CAUSES else "user"
-        stopped = self._source.derived(Interrupt, reason=cause, detail="" if said == cause else said)
+        stopped = self._source.derived(
+            Interrupt, reason=cause, detail="" if said == cause else said
+        )
         return [stopped, self._make(End, obj, status="interrupted" if cause == "user" else "limit")]
 
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k != "type"}
-        return [self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)]
+        return [
+            self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)
+        ]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "thought": _thought,

@@ -3,7 +3,8 @@
 Rules
 - What was read from this wire goes back as it came; see residue.
 - Errors wait: only the one that ended the run is written, because an error is terminal here.
-- A tool's name is taken from its call; a sub-agent's answer becomes progress of the call that runs it (§ 7).
+- A tool's name is taken from its call; a sub-agent's answer becomes progress of the call that runs
+  it (§ 7).
 """
 
 from __future__ import annotations
@@ -13,7 +14,20 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import Call, Delta, End, Error, Event, Extension, Interrupt, Node, Progress, Respond, Result, Think
+from ..events import (
+    Call,
+    Delta,
+    End,
+    Error,
+    Event,
+    Extension,
+    Interrupt,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    Think,
+)
 from ..tool_events import progress_fields
 from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data
 from .base import Item, Options, note_of
@@ -55,26 +69,42 @@ class AgentEventWriter:
             self._live.add(event)
             return [restore(draw_stream(event.text), note)]
         if isinstance(event, Respond):
-            return [] if self._live.take(event) else [restore(draw_stream(t), n) for t, n in noted_pieces(event, note, SHIFTS)]
+            return (
+                []
+                if self._live.take(event)
+                else [restore(draw_stream(t), n) for t, n in noted_pieces(event, note, SHIFTS)]
+            )
         draw = DRAW.get(type(event))
         return [restore(draw(event), note)] if draw else []
 
     def _tool(self, call_id: str, name: str = "") -> Obj:
-        return {"toolName": name or self._names.get(call_id, ""), **({"callId": call_id} if self._ids else {})}
+        return {
+            "toolName": name or self._names.get(call_id, ""),
+            **({"callId": call_id} if self._ids else {}),
+        }
 
     def _nested(self, event: Event) -> list[Obj]:
         """A sub-agent speaks: its answer is progress of the call that runs it."""
         if isinstance(event, Node):
             return []
         call_id, name = event.span, self._names.get(event.span, "")
-        text = event.text if isinstance(event, Delta) and event.of == "respond" else event.content if isinstance(event, Respond) else ""
+        text = (
+            event.text
+            if isinstance(event, Delta) and event.of == "respond"
+            else event.content
+            if isinstance(event, Respond)
+            else ""
+        )
         if isinstance(event, Delta):
             self._live.add(event)
         elif self._live.take(event):
             return []
         if not name or not text:
             if not isinstance(event, Delta):
-                self._losses.add("nested events", "of a sub-agent only the answer travels, as progress of its call")
+                self._losses.add(
+                    "nested events",
+                    "of a sub-agent only the answer travels, as progress of its call",
+                )
             return []
         return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
 
@@ -93,12 +123,19 @@ class AgentEventWriter:
     def _call(self, event: Call) -> list[Obj]:
         self._names[event.call_id] = event.name
         raw = event.raw_args if parsed(event.raw_args) == event.args or not event.args else ""
-        return [{**DRAW[Call](msgspec.structs.replace(event, raw_args=raw)), **self._tool(event.call_id, event.name)}]
+        return [
+            {
+                **DRAW[Call](msgspec.structs.replace(event, raw_args=raw)),
+                **self._tool(event.call_id, event.name),
+            }
+        ]
 
     def _progress(self, event: Progress) -> list[Obj]:
         data = progress_data(event)
         if event.data is not None and progress_fields({"data": data}) != {"data": event.data}:
-            self._losses.add("progress.data", "receivers take this shape of data for text or a fraction")
+            self._losses.add(
+                "progress.data", "receivers take this shape of data for text or a fraction"
+            )
         if event.data is not None and event.message:
             self._losses.add("progress.message", "beside other data there is no place for it")
         return [{"type": "tool_progress", **self._tool(event.call_id), "data": data}]
@@ -107,7 +144,9 @@ class AgentEventWriter:
         if event.status not in ("ok", "error"):
             self._losses.add("result.status", "only ok and error are distinguished")
         if not isinstance(event.content, str):
-            self._losses.add("result.content", "an output is text: the value is written as JSON text")
+            self._losses.add(
+                "result.content", "an output is text: the value is written as JSON text"
+            )
         drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}
         self._names.pop(event.call_id, None)
         return [drawn]
@@ -128,7 +167,14 @@ class AgentEventWriter:
             return [{"type": "final"}]
         if event.status == "error":
             self._drop_errors(errors[:-1])
-            return [{"type": "error", "error": errors[-1].message if errors else event.finish_reason or "the run failed"}]
+            return [
+                {
+                    "type": "error",
+                    "error": errors[-1].message
+                    if errors
+                    else event.finish_reason or "the run failed",
+                }
+            ]
         self._drop_errors(errors)
         self._losses.add("end.status", "a run is either final or ends in an error")
         return [{"type": "error", "error": f"{event.status}: {why}" if why else event.status}]

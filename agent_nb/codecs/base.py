@@ -1,19 +1,24 @@
-"""The contract of a codec: one format in which a run travels, read into canonical events and written from them.
+"""The contract of a codec: one format in which a run travels, read into canonical events and
+written from them.
 
-A codec module offers an instance as `codec`. It is stateless; each stream has a decoder or an encoder of its own.
+A codec module offers an instance as `codec`. It is stateless; each stream has a decoder or an
+encoder of its own.
 
     decoder = codec.decoder()          encoder = codec.encoder()
     events  = decoder.feed(chunk)      texts   = encoder.feed(event)
     events += decoder.close()          texts  += encoder.close()
 
 Rules
-- The events of a stream do not depend on how its bytes are chunked. Only `tick`, which a live watcher calls after each piece and while
-  none comes, makes time count. Live deltas come out among the events (`type == "delta"`), and every block is closed by its complete
-  event, so deltas may be left out.
-- Unknown types become `extension` events of the codec's namespace, unknown fields are kept in `extra[codec]`; both come out unchanged.
-- Nothing canonical is hidden in a foreign field: what a format has no word for is lost, and every loss is listed in `lossy`, counted in
-  `losses`, and refused with `strict` (WireError).
-- An encoder gives complete units of text: a JSON line without its newline, or an SSE frame with its blank line.
+- The events of a stream do not depend on how its bytes are chunked. Only `tick`, which a live
+  watcher calls after each piece and while none comes, makes time count. Live deltas come out among
+  the events (`type == "delta"`), and every block is closed by its complete event, so deltas may be
+  left out.
+- Unknown types become `extension` events of the codec's namespace, unknown fields are kept in
+  `extra[codec]`; both come out unchanged.
+- Nothing canonical is hidden in a foreign field: what a format has no word for is lost, and every
+  loss is listed in `lossy`, counted in `losses`, and refused with `strict` (WireError).
+- An encoder gives complete units of text: a JSON line without its newline, or an SSE frame with its
+  blank line.
 - No exception but WireError (strict) escapes, whatever the bytes.
 """
 
@@ -33,7 +38,9 @@ from .notes import foreign, is_derived, note_of
 from .plain import plain
 
 #: Fields that a reader of any format makes anew; their loss is a detail.
-DETAILS = frozenset({"block", "batch", "index", "chunks", "synthetic", "call_id", "raw_args", "calls"})
+DETAILS = frozenset(
+    {"block", "batch", "index", "chunks", "synthetic", "call_id", "raw_args", "calls"}
+)
 ENVELOPE = ("run", "turn", "ts", "path", "span", "parent")
 REASONS = {
     "envelope": "the format has no place for it; a reader makes it anew",
@@ -59,10 +66,14 @@ class Decoder(Protocol):
         """Return the events that `data` completes."""
 
     def read(self, obj: Any) -> list[Event]:
-        """Return the events of one object that somebody else has parsed (an async iterator of dicts)."""
+        """Return the events of one object that somebody else has parsed (an async iterator of
+        dicts).
+        """
 
     def tick(self, now: float) -> list[Event]:
-        """Return what has been held back long enough at `now` (s, of a monotonic clock). Called while a live stream is watched."""
+        """Return what has been held back long enough at `now` (s, of a monotonic clock). Called
+        while a live stream is watched.
+        """
 
     def close(self) -> list[Event]:
         """The stream is over: return what was held back; open blocks are closed as incomplete."""
@@ -81,11 +92,15 @@ class Encoder(Protocol):
         """Return what was held back."""
 
     def items(self, event: Event | None) -> list[Item]:
-        """As `feed` (None: as `close`), before framing: for a server that gives frames ids of its own."""
+        """As `feed` (None: as `close`), before framing: for a server that gives frames ids of its
+        own.
+        """
 
 
 class Reader(Protocol):
-    """A format's own half of a decoder: objects in, events out. One that holds back for a time also has `tick`, see Decoder."""
+    """A format's own half of a decoder: objects in, events out. One that holds back for a time also
+    has `tick`, see Decoder.
+    """
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
@@ -105,8 +120,10 @@ class Writer(Protocol):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How a stream is to be written. `form`: one of the codec's forms; `conversation`: its id where the format has one; `earlier`: how
-    many runs the conversation had in other streams before; `asked`: the reader is a client that knows what it asked."""
+    """How a stream is to be written. `form`: one of the codec's forms; `conversation`: its id where
+    the format has one; `earlier`: how many runs the conversation had in other streams before;
+    `asked`: the reader is a client that knows what it asked.
+    """
 
     form: str = ""
     framing: Framing = "ndjson"
@@ -118,12 +135,14 @@ class Options(msgspec.Struct, frozen=True):
 class Codec(msgspec.Struct, frozen=True, kw_only=True):
     """One format.
 
-    `carries` maps each kind it can write to the fields it carries; `lossy` gives reasons for kinds (and `kind.field`) it cannot carry.
-    `adds` are kinds that appear when our own runs are read back (nodes and statuses that the format demands). `envelope` are the
-    envelope fields it carries, `nests` says that events of sub-agents have a place in it, `interleaves` that runs of one stream may
-    overlap, `framed` that the name and id of an SSE frame mean something, `replies` that it gives a text whole after its pieces.
-    `headers` are HTTP headers that its receivers want. `forms` are its variants, the first being the default, written `name:form`.
-    `fast` is a decoder and an encoder that go other ways than the reader and writer.
+    `carries` maps each kind it can write to the fields it carries; `lossy` gives reasons for kinds
+    (and `kind.field`) it cannot carry. `adds` are kinds that appear when our own runs are read back
+    (nodes and statuses that the format demands). `envelope` are the envelope fields it carries,
+    `nests` says that events of sub-agents have a place in it, `interleaves` that runs of one stream
+    may overlap, `framed` that the name and id of an SSE frame mean something, `replies` that it
+    gives a text whole after its pieces. `headers` are HTTP headers that its receivers want. `forms`
+    are its variants, the first being the default, written `name:form`. `fast` is a decoder and an
+    encoder that go other ways than the reader and writer.
     """
 
     name: str
@@ -154,15 +173,27 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
         return self.fast[0](strict) if self.fast else StreamDecoder(self, strict)
 
     def encoder(
-        self, *, strict: bool = False, framing: Framing | None = None, form: str = "", conversation: str = "", earlier: int = 0,
+        self,
+        *,
+        strict: bool = False,
+        framing: Framing | None = None,
+        form: str = "",
+        conversation: str = "",
+        earlier: int = 0,
         asked: bool = False,
-    ) -> Encoder:  # fmt: skip
-        """Return an encoder for one stream; see Options. Raises UsageError on an unknown form or framing."""
+    ) -> Encoder:
+        """Return an encoder for one stream; see Options. Raises UsageError on an unknown form or
+        framing.
+        """
         if form and form not in self.forms:
-            raise UsageError(f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}.")
+            raise UsageError(
+                f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}."
+            )
         if framing is not None and framing not in MEDIA:
             raise UsageError(f"There is no framing {framing!r}. Known: {', '.join(MEDIA)}.")
-        options = Options(form or self.forms[0], framing or self.framing, conversation, earlier, asked)
+        options = Options(
+            form or self.forms[0], framing or self.framing, conversation, earlier, asked
+        )
         return self.fast[1](strict, options) if self.fast else StreamEncoder(self, strict, options)
 
     def sniff(self, lines: Sequence[str]) -> float:
@@ -214,7 +245,9 @@ class StreamDecoder:
         return out
 
     def _unused(self, item: Item) -> None:
-        """Count what framed an object of a format that does not use it; a name that the object says again is a detail."""
+        """Count what framed an object of a format that does not use it; a name that the object says
+        again is a detail.
+        """
         if item.event not in ("", "message"):
             said = item.event in (item.obj.get("type"), item.obj.get("kind"))
             self.losses.add("frame name", REASONS["frame name"], detail=said)
@@ -223,7 +256,9 @@ class StreamDecoder:
 
 
 def handed(obj: Any, losses: Losses) -> list[Item]:
-    """Return an object that a program handed over as the item of a stream; what of it is no JSON is counted."""
+    """Return an object that a program handed over as the item of a stream; what of it is no JSON is
+    counted.
+    """
     value, changed = plain(obj)
     if changed and value is None:
         losses.add("malformed line", REASONS["deep"])
@@ -234,7 +269,9 @@ def handed(obj: Any, losses: Losses) -> list[Item]:
 
 
 class StreamEncoder:
-    """An encoder made of a format's writer and the framing; it counts what the format cannot carry."""
+    """An encoder made of a format's writer and the framing; it counts what the format
+    cannot carry.
+    """
 
     def __init__(self, codec: Codec, strict: bool, options: Options) -> None:
         self.losses = Losses(strict=strict)
@@ -256,8 +293,17 @@ class StreamEncoder:
         """See Encoder."""
         if event is None:
             return self._writer.close()
-        step = "" if event.span and (event.parent or type(event) is not Node) else self._texts.add(event)
-        if event.span and type(event) is not Node and not self._codec.nests and note_of(event, self._codec.name) is None:
+        step = (
+            ""
+            if event.span and (event.parent or type(event) is not Node)
+            else self._texts.add(event)
+        )
+        if (
+            event.span
+            and type(event) is not Node
+            and not self._codec.nests
+            and note_of(event, self._codec.name) is None
+        ):
             self.losses.add("nested events", REASONS["nested"])
             return []
         if type(event) is not Delta and not is_derived(event, self._codec.name):
@@ -272,7 +318,11 @@ class StreamEncoder:
         codec, kind = self._codec, event.type
         if note_of(event, codec.name) is not None:
             return  # it came from this format, and its note holds what the fields do not
-        if kind not in codec.carries or isinstance(event, Unknown) or not _at_home(event, codec.name):
+        if (
+            kind not in codec.carries
+            or isinstance(event, Unknown)
+            or not _at_home(event, codec.name)
+        ):
             self.losses.add(kind, codec.lossy.get(kind, REASONS["kind"]))
             return
         for field, default, reason, detail in self._missing[kind]:
@@ -288,10 +338,19 @@ class StreamEncoder:
 
 
 def _missing(codec: Codec, kind: str) -> list[tuple[str, Any, str, bool]]:
-    """Return (field, default, reason, detail) for each field of `kind` that the codec does not carry."""
+    """Return (field, default, reason, detail) for each field of `kind` that the codec does not
+    carry.
+    """
     blank = TYPES[kind]()
-    fields = [f for f in TYPES[kind].__struct_fields__ if f not in Event.__struct_fields__ and f not in codec.carries.get(kind, ())]
-    return [(f, getattr(blank, f), codec.lossy.get(f"{kind}.{f}", REASONS["field"]), f in DETAILS) for f in fields]
+    fields = [
+        f
+        for f in TYPES[kind].__struct_fields__
+        if f not in Event.__struct_fields__ and f not in codec.carries.get(kind, ())
+    ]
+    return [
+        (f, getattr(blank, f), codec.lossy.get(f"{kind}.{f}", REASONS["field"]), f in DETAILS)
+        for f in fields
+    ]
 
 
 def _at_home(event: Event, codec: str) -> bool:
@@ -299,4 +358,17 @@ def _at_home(event: Event, codec: str) -> bool:
     return not isinstance(event, Extension) or event.namespace == codec
 
 
-__all__ = ["Codec", "Decoder", "Encoder", "Item", "Losses", "Options", "Reader", "Writer", "dumps", "is_derived", "loads", "note_of"]
+__all__ = [
+    "Codec",
+    "Decoder",
+    "Encoder",
+    "Item",
+    "Losses",
+    "Options",
+    "Reader",
+    "Writer",
+    "dumps",
+    "is_derived",
+    "loads",
+    "note_of",
+]

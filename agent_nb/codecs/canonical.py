@@ -1,10 +1,13 @@
-"""The canonical events themselves, one JSON object a line (or SSE frame): what records, journals and our own server speak.
+"""The canonical events themselves, one JSON object a line (or SSE frame): what records, journals
+and our own server speak.
 
-Lossless by definition: every kind and field, unknown types and fields included. Live deltas are written too when they are fed in;
-whoever writes a file leaves them out, because complete events hold them as `chunks`.
+Lossless by definition: every kind and field, unknown types and fields included. Live deltas are
+written too when they are fed in; whoever writes a file leaves them out, because complete events
+hold them as `chunks`.
 
-Why it has a decoder and an encoder of its own: it is on the way of every recorded run, and a block of lines decodes in one call.
-Rules: a block in which any line is not exactly an event of ours is read again line by line; results never depend on the chunking.
+Why it has a decoder and an encoder of its own: it is on the way of every recorded run, and a block
+of lines decodes in one call. Rules: a block in which any line is not exactly an event of ours is
+read again line by line; results never depend on the chunking.
 """
 
 from __future__ import annotations
@@ -96,7 +99,11 @@ class CanonicalDecoder:
             try:
                 out.append(decode_event(line))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-                self.losses.add("malformed line", f"it is not a JSON object ({fault})", raw=line.decode("utf-8", "replace"))
+                self.losses.add(
+                    "malformed line",
+                    f"it is not a JSON object ({fault})",
+                    raw=line.decode("utf-8", "replace"),
+                )
         return out
 
     def _items(self, items: list[Item]) -> list[Event]:
@@ -131,7 +138,11 @@ class CanonicalEncoder:
 
     def items(self, event: Event | None) -> list[Item]:
         """Return the object of one event; nothing is ever held back."""
-        return [Item(loads(encode_event(event)), id=str(event.seq) if event.seq else None)] if event is not None else []
+        return (
+            [Item(loads(encode_event(event)), id=str(event.seq) if event.seq else None)]
+            if event is not None
+            else []
+        )
 
     def close(self) -> list[str]:
         """Nothing is ever held back."""
@@ -142,7 +153,13 @@ def _score(item: Item) -> float:
     obj = item.obj
     if obj.get("type") not in TYPES:
         return 0.3 if obj.keys() >= {"seq", "ts", "run"} else 0.0
-    return 1.0 if _OURS & obj.keys() else 0.3 if obj.keys() <= set(TYPES[obj["type"]].__struct_fields__) | {"type"} else 0.1
+    return (
+        1.0
+        if _OURS & obj.keys()
+        else 0.3
+        if obj.keys() <= set(TYPES[obj["type"]].__struct_fields__) | {"type"}
+        else 0.1
+    )
 
 
 def _never(*_: Any) -> Any:
@@ -150,7 +167,16 @@ def _never(*_: Any) -> Any:
 
 
 codec = Codec(
-    name="canonical", title="canonical events", framing="ndjson", reader=_never, writer=_never, score=_score,
-    carries={k: frozenset(t.__struct_fields__) for k, t in TYPES.items()}, lossy={},
-    envelope=frozenset(Event.__struct_fields__), nests=True, interleaves=True, fast=(CanonicalDecoder, CanonicalEncoder),
-)  # fmt: skip
+    name="canonical",
+    title="canonical events",
+    framing="ndjson",
+    reader=_never,
+    writer=_never,
+    score=_score,
+    carries={k: frozenset(t.__struct_fields__) for k, t in TYPES.items()},
+    lossy={},
+    envelope=frozenset(Event.__struct_fields__),
+    nests=True,
+    interleaves=True,
+    fast=(CanonicalDecoder, CanonicalEncoder),
+)

@@ -1,12 +1,17 @@
-"""The event stream of Cogency: ten types, `content` or `payload`, and a timestamp (seed 000 § Event Stream; seed 001 § Parser Events).
+"""The event stream of Cogency: ten types, `content` or `payload`, and a timestamp (seed 000 § Event
+Stream; seed 001 § Parser Events).
 
-Reads all shapes of a result that the system has had: one payload per call, the stored JSON text, plain text, and the array of a batch.
+Reads all shapes of a result that the system has had: one payload per call, the stored JSON text,
+plain text, and the array of a batch.
 
 Rules
 - `content` holds no delimiters; a call's content is the JSON text of its name and args.
-- Calls have no ids here. Results come in call order, so each ends the oldest open call; an error names the tool of its call.
-- `metric` follows `end` on this wire; `end` is the last event of a canonical run. The reader holds `end` back, the writer the metric.
-- `end` says that the task is done: of a run of ours that failed or was stopped, the error or the interrupt is the last word.
+- Calls have no ids here. Results come in call order, so each ends the oldest open call; an error
+  names the tool of its call.
+- `metric` follows `end` on this wire; `end` is the last event of a canonical run. The reader holds
+  `end` back, the writer the metric.
+- `end` says that the task is done: of a run of ours that failed or was stopped, the error or the
+  interrupt is the last word.
 - A `user` line begins a run.
 """
 
@@ -17,9 +22,34 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import Call, End, Error, Event, Execute, Extension, Interrupt, Metric, Respond, Result, ResultStatus, Think, User
+from ..events import (
+    Call,
+    End,
+    Error,
+    Event,
+    Execute,
+    Extension,
+    Interrupt,
+    Metric,
+    Respond,
+    Result,
+    ResultStatus,
+    Think,
+    User,
+)
 from .base import Codec, Item
-from .cogency_lines import NAME, OUTCOMES, STATUS, Obj, batch_line, draw, extension_line, parse, read_counts, time_of
+from .cogency_lines import (
+    NAME,
+    OUTCOMES,
+    STATUS,
+    Obj,
+    batch_line,
+    draw,
+    extension_line,
+    parse,
+    read_counts,
+    time_of,
+)
 from .cogency_write import CogencyWriter
 from .correlate import Correlator
 from .losses import Losses
@@ -46,7 +76,11 @@ class CogencyReader:
         """Return the events of one line."""
         obj = item.obj
         kind = obj.get("type")
-        handler = self.HANDLERS.get(kind, CogencyReader._unknown) if isinstance(kind, str) else CogencyReader._unknown
+        handler = (
+            self.HANDLERS.get(kind, CogencyReader._unknown)
+            if isinstance(kind, str)
+            else CogencyReader._unknown
+        )
         out: list[Event] = []
         over = self._end is not None and kind != "metric"
         if over:
@@ -75,7 +109,9 @@ class CogencyReader:
             return []
         obj, ts, before = end
         note = {**diff(obj, {"type": "end"}), **({"held": before} if before else {})}
-        return [self._source.make(End, note, ts=ts, status="interrupted" if self._stopped else "ok")]
+        return [
+            self._source.make(End, note, ts=ts, status="interrupted" if self._stopped else "ok")
+        ]
 
     def _make(self, cls: type[Any], obj: Obj, form: str = "", **fields: Any) -> Any:
         """Return the event, with what of `obj` its fields do not say."""
@@ -94,8 +130,19 @@ class CogencyReader:
         name = text_of(body, "name")
         call_id, _ = self._calls.call(name)
         self._batch.append(call_id)
-        raw = arguments_of(args)[1] if isinstance(args, dict) else text_of(obj, "content") if not body else ""
-        fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": args if isinstance(args, dict) else {}}
+        raw = (
+            arguments_of(args)[1]
+            if isinstance(args, dict)
+            else text_of(obj, "content")
+            if not body
+            else ""
+        )
+        fields: Obj = {
+            "call_id": call_id,
+            "synthetic": True,
+            "name": name,
+            "args": args if isinstance(args, dict) else {},
+        }
         return [self._make(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
     def _execute(self, obj: Obj) -> list[Event]:
@@ -105,8 +152,18 @@ class CogencyReader:
     def _result(self, obj: Obj) -> list[Event]:
         payload, content = obj.get("payload"), obj.get("content")
         parsed = parse(content)
-        items = parsed if isinstance(parsed, list) else [parsed] if isinstance(parsed, dict) and "status" in parsed else content
-        if isinstance(items, list) and items and all(isinstance(i, dict) and "tool" in i for i in items):
+        items = (
+            parsed
+            if isinstance(parsed, list)
+            else [parsed]
+            if isinstance(parsed, dict) and "status" in parsed
+            else content
+        )
+        if (
+            isinstance(items, list)
+            and items
+            and all(isinstance(i, dict) and "tool" in i for i in items)
+        ):
             return self._results(obj, items)
         if isinstance(payload, dict) and payload.keys() & {"outcome", "content", "error"}:
             return self._one(obj, "", payload)
@@ -121,7 +178,11 @@ class CogencyReader:
         if isinstance(outcome, str) and (STATUS.get(outcome, "ok") == "ok") != bool(error):
             status = STATUS.get(outcome, status)
         content = body.get("content", error if isinstance(error, str) else "")
-        display = {"text/plain": outcome} if isinstance(outcome, str) and outcome not in (OUTCOMES[status], content) else None
+        display = (
+            {"text/plain": outcome}
+            if isinstance(outcome, str) and outcome not in (OUTCOMES[status], content)
+            else None
+        )
         fields: Obj = {"call_id": call_id, "content": content, "status": status, "display": display}
         return [*implicit, self._make(Result, obj, form, name=name, **fields)]
 
@@ -131,21 +192,34 @@ class CogencyReader:
         for entry in items:
             call_id, name, implicit = self._ended(text_of(entry, "tool"), obj)
             word, outcome = entry.get("status"), entry.get("outcome")
-            status = "ok" if word == "success" else word if word in OUTCOMES and word != "ok" else "error"
+            status = (
+                "ok"
+                if word == "success"
+                else word
+                if word in OUTCOMES and word != "ok"
+                else "error"
+            )
             display = {"text/plain": outcome} if isinstance(outcome, str) else None
             results.append(
                 self._source.derived(
-                    Result, call_id=call_id, name=name, status=status, content=entry.get("content", ""),
-                    display=display, ts=time_of(obj),
+                    Result,
+                    call_id=call_id,
+                    name=name,
+                    status=status,
+                    content=entry.get("content", ""),
+                    display=display,
+                    ts=time_of(obj),
                 )
-            )  # fmt: skip
+            )
             out += [*implicit, results[-1]]
         note = {"batch": len(results), **diff(obj, batch_line(results))}
         first = msgspec.structs.replace(results[0], extra={NAME: note})
         return [first if event is results[0] else event for event in out]
 
     def _ended(self, name: str, obj: Obj) -> tuple[str, str, list[Event]]:
-        """Return the id and tool of the call that ended, and the call itself where none had been seen."""
+        """Return the id and tool of the call that ended, and the call itself where none had been
+        seen.
+        """
         calls = self._calls
         if name and calls.is_open(name):
             return calls.result(name).call_id, name, []
@@ -154,10 +228,22 @@ class CogencyReader:
             calls.next()
             return call_id, name, []
         call_id = calls.result(name).call_id
-        return call_id, name, [self._source.derived(Call, call_id=call_id, synthetic=True, name=name, ts=time_of(obj))]
+        return (
+            call_id,
+            name,
+            [
+                self._source.derived(
+                    Call, call_id=call_id, synthetic=True, name=name, ts=time_of(obj)
+                )
+            ],
+        )
 
     def _metric(self, obj: Obj) -> list[Event]:
-        return [self._make(Metric, obj, step=read_counts(obj.get("step")), total=read_counts(obj.get("total")))]
+        return [
+            self._make(
+                Metric, obj, step=read_counts(obj.get("step")), total=read_counts(obj.get("total"))
+            )
+        ]
 
     def _error(self, obj: Obj) -> list[Event]:
         payload = obj.get("payload")
@@ -179,7 +265,9 @@ class CogencyReader:
         return [self._make_extension(obj, payload)]
 
     def _make_extension(self, obj: Obj, payload: Obj) -> Event:
-        event = self._source.make(Extension, ts=time_of(obj), namespace=NAME, name=text_of(obj, "type"), payload=payload)
+        event = self._source.make(
+            Extension, ts=time_of(obj), namespace=NAME, name=text_of(obj, "type"), payload=payload
+        )
         return msgspec.structs.replace(event, extra={NAME: diff(obj, extension_line(event))})
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
@@ -206,17 +294,33 @@ def _score(item: Item) -> float:
 
 
 codec = Codec(
-    name=NAME, title="Cogency events", framing="ndjson", reader=CogencyReader, writer=CogencyWriter, score=_score,
+    name=NAME,
+    title="Cogency events",
+    framing="ndjson",
+    reader=CogencyReader,
+    writer=CogencyWriter,
+    score=_score,
     carries={
-        "user": frozenset({"content"}), "think": frozenset({"content"}), "call": frozenset({"name", "args"}), "execute": frozenset(),
-        "result": frozenset({"status", "content", "display", "name"}), "respond": frozenset({"content"}), "end": frozenset({"status"}),
-        "metric": frozenset({"step", "total"}), "error": frozenset({"message", "call_id"}), "interrupt": frozenset(),
+        "user": frozenset({"content"}),
+        "think": frozenset({"content"}),
+        "call": frozenset({"name", "args"}),
+        "execute": frozenset(),
+        "result": frozenset({"status", "content", "display", "name"}),
+        "respond": frozenset({"content"}),
+        "end": frozenset({"status"}),
+        "metric": frozenset({"step", "total"}),
+        "error": frozenset({"message", "call_id"}),
+        "interrupt": frozenset(),
         "extension": frozenset({"namespace", "name", "payload"}),
     },
     envelope=frozenset({"ts"}),
     lossy={
-        "run_start": "a run begins with its user message", "approval": "there are no approvals", "started": "a call just has a result",
-        "progress": "tools report only at their end", "node": "there are no nodes", "state": "there is no state",
+        "run_start": "a run begins with its user message",
+        "approval": "there are no approvals",
+        "started": "a call just has a result",
+        "progress": "tools report only at their end",
+        "node": "there are no nodes",
+        "state": "there is no state",
         "extension": "it belongs to another format",
     },
-)  # fmt: skip
+)

@@ -1,6 +1,8 @@
-"""How the lines of Cogency look: what each event becomes on the wire, and the values in it that need reading (seed 000 § Event Schema).
+"""How the lines of Cogency look: what each event becomes on the wire, and the values in it that
+need reading (seed 000 § Event Schema).
 
-Rules: pure functions of one event or value; no timestamp here, the reader and the writer see to that.
+Rules: pure functions of one event or value; no timestamp here, the reader and the writer see to
+that.
 """
 
 from __future__ import annotations
@@ -11,14 +13,35 @@ from typing import Any
 
 import msgspec
 
-from ..events import Call, Counts, End, Error, Event, Execute, Extension, Interrupt, Metric, Respond, Result, ResultStatus, Think, User
+from ..events import (
+    Call,
+    Counts,
+    End,
+    Error,
+    Event,
+    Execute,
+    Extension,
+    Interrupt,
+    Metric,
+    Respond,
+    Result,
+    ResultStatus,
+    Think,
+    User,
+)
 from .framing import loads
 from .times import epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
 #: What an outcome says when there is nothing to say but the status.
-OUTCOMES: dict[ResultStatus, str] = {"ok": "Success", "error": "Error", "denied": "Denied", "cancelled": "Cancelled", "timeout": "Timeout"}
+OUTCOMES: dict[ResultStatus, str] = {
+    "ok": "Success",
+    "error": "Error",
+    "denied": "Denied",
+    "cancelled": "Cancelled",
+    "timeout": "Timeout",
+}
 STATUS = {word: status for status, word in OUTCOMES.items()}
 COUNTED = ("input", "output", "duration")
 
@@ -53,20 +76,30 @@ def _outcome(event: Result) -> Any:
 
 
 def own_outcome(event: Result) -> Any:
-    """Return what a result of ours says in a few words: for a failure the message of the error, not the traceback that people are shown."""
+    """Return what a result of ours says in a few words: for a failure the message of the error, not
+    the traceback that people are shown.
+    """
     if event.status != "error":
         return _outcome(event)
     shown = (event.display or {}).get("text/plain")
     text = event.content
     if isinstance(shown, str) and shown.startswith("Traceback"):
         lines = shown.split("\n")
-        frames = [number for number, line in enumerate(lines) if line.startswith((" ", "Traceback"))]
+        frames = [
+            number for number, line in enumerate(lines) if line.startswith((" ", "Traceback"))
+        ]
         text = "\n".join(lines[frames[-1] + 1 :])
     return text.strip() if isinstance(text, str) and text.strip() else OUTCOMES["error"]
 
 
 def _payload(event: Result) -> Obj:
-    return {"payload": {"outcome": _outcome(event), "content": event.content, "error": event.status != "ok"}}
+    return {
+        "payload": {
+            "outcome": _outcome(event),
+            "content": event.content,
+            "error": event.status != "ok",
+        }
+    }
 
 
 def _stored(event: Result) -> Obj:
@@ -94,19 +127,45 @@ def extension_line(event: Extension) -> Obj:
 def batch_line(results: list[Result]) -> Obj:
     """Write the results of one batch as the array that the system writes."""
     done = sum(r.status == "ok" for r in results)
-    counts = {"tools_executed": len(results), "success_count": done, "failure_count": len(results) - done}
-    return {"type": "result", "content": _dumps([_batch_entry(r) for r in results]), "payload": counts}
+    counts = {
+        "tools_executed": len(results),
+        "success_count": done,
+        "failure_count": len(results) - done,
+    }
+    return {
+        "type": "result",
+        "content": _dumps([_batch_entry(r) for r in results]),
+        "payload": counts,
+    }
 
 
 def _batch_entry(event: Result) -> Obj:
-    words = {"outcome": event.display["text/plain"]} if event.display and "text/plain" in event.display else {}
-    return {"tool": event.name, "status": "success" if event.status == "ok" else event.status, **words, "content": event.content}
+    words = (
+        {"outcome": event.display["text/plain"]}
+        if event.display and "text/plain" in event.display
+        else {}
+    )
+    return {
+        "tool": event.name,
+        "status": "success" if event.status == "ok" else event.status,
+        **words,
+        "content": event.content,
+    }
 
 
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    User: _content, Think: _content, Respond: _content, Call: _call, Result: _payload, Metric: _metric, Error: _error,
-    Extension: extension_line, Execute: lambda _: {}, End: lambda _: {}, Interrupt: lambda _: {},
-}  # fmt: skip
+    User: _content,
+    Think: _content,
+    Respond: _content,
+    Call: _call,
+    Result: _payload,
+    Metric: _metric,
+    Error: _error,
+    Extension: extension_line,
+    Execute: lambda _: {},
+    End: lambda _: {},
+    Interrupt: lambda _: {},
+}
 #: Other shapes of a line, by the `form` of its note.
 FORMS: dict[str, Callable[[Any], Obj]] = {
     "stored": _stored,
@@ -122,7 +181,11 @@ def draw(event: Event, form: str = "") -> Obj:
 def time_of(obj: Mapping[str, Any]) -> float:
     """Return the timestamp in whole milliseconds, 0 if there is none that is a time."""
     value = obj.get("timestamp")
-    return epoch(value * 1000) if isinstance(value, float | int) and not isinstance(value, bool) else 0.0
+    return (
+        epoch(value * 1000)
+        if isinstance(value, float | int) and not isinstance(value, bool)
+        else 0.0
+    )
 
 
 def read_counts(value: Any) -> Counts:

@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from ..events import Call, End, Error, Event, Extension, Interrupt, Metric, Result
 from .base import Item, Options, is_derived, note_of
-from .cogency_lines import DRAW, NAME, STATUS, Obj, batch_line, counts_of, draw, own_outcome, read_counts
+from .cogency_lines import (
+    DRAW,
+    NAME,
+    STATUS,
+    Obj,
+    batch_line,
+    counts_of,
+    draw,
+    own_outcome,
+    read_counts,
+)
 from .losses import Losses
 from .residue import restore
 
@@ -51,7 +61,10 @@ class CogencyWriter:
         """End a run that is not done: its last event has told why, or nothing here can."""
         told = {"error": Error, "interrupted": Interrupt}.get(event.status)
         if told is None or not isinstance(before, told):
-            self._losses.add("end.status", "only an error or an interrupt before it shows that a run was not done")
+            self._losses.add(
+                "end.status",
+                "only an error or an interrupt before it shows that a run was not done",
+            )
         return self.close()
 
     def _know(self, event: Event) -> None:
@@ -63,7 +76,11 @@ class CogencyWriter:
 
     def _line(self, event: Event) -> Obj:
         line = _line(event)
-        tool = self._names.get(event.call_id, "") if isinstance(event, Error) and note_of(event, NAME) is None else ""
+        tool = (
+            self._names.get(event.call_id, "")
+            if isinstance(event, Error) and note_of(event, NAME) is None
+            else ""
+        )
         return {**line, "payload": {**line["payload"], "tool": tool}} if tool else line
 
     def close(self) -> list[Item]:
@@ -86,7 +103,9 @@ class CogencyWriter:
 
     def _flush(self) -> list[Item]:
         results, self._results = self._results, []
-        return [Item(restore(batch_line(results), note_of(results[0], NAME) or {}))] if results else []
+        return (
+            [Item(restore(batch_line(results), note_of(results[0], NAME) or {}))] if results else []
+        )
 
     def _check(self, event: Event) -> None:
         """Count what of a carried field has no place."""
@@ -94,16 +113,28 @@ class CogencyWriter:
             return
         if isinstance(event, Result):
             self._check_result(event)
-        if isinstance(event, Metric) and any(c != read_counts(counts_of(c)) for c in (event.step, event.total)):
+        if isinstance(event, Metric) and any(
+            c != read_counts(counts_of(c)) for c in (event.step, event.total)
+        ):
             self._losses.add("metric.step", "only input, output and duration are counted here")
 
     def _check_result(self, event: Result) -> None:
         shown = event.display or {}
         text = shown.get("text/plain")
-        if shown and (len(shown) > 1 or not isinstance(text, str) or text in STATUS or text != own_outcome(event)):
-            self._losses.add("result.display", "only a line of plain text has a place (outcome), which an error's message takes")
+        if shown and (
+            len(shown) > 1
+            or not isinstance(text, str)
+            or text in STATUS
+            or text != own_outcome(event)
+        ):
+            self._losses.add(
+                "result.display",
+                "only a line of plain text has a place (outcome), which an error's message takes",
+            )
         if text is not None and event.status not in ("ok", "error"):
-            self._losses.add("result.status", "the outcome is a text; only success and error are distinguished")
+            self._losses.add(
+                "result.status", "the outcome is a text; only success and error are distinguished"
+            )
 
 
 def _line(event: Event) -> Obj:

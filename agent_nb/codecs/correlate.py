@@ -1,13 +1,15 @@
 """Which call a line speaks of, in protocols that give their calls no ids, or use an id again.
 
-Why: without ids, two parallel calls to one tool cannot be told apart. The oldest open call of that name is taken, as all known
-receivers of these protocols do; where that is a choice among several, the match is marked as a guess and the reader is told.
+Why: without ids, two parallel calls to one tool cannot be told apart. The oldest open call of that
+name is taken, as all known receivers of these protocols do; where that is a choice among several,
+the match is marked as a guess and the reader is told.
 
 Rules
 - A given id always wins. A made-up id is unique in the stream and its call is `synthetic`.
-- An id that a new call uses again after its call has ended gets a number (`c1#2`), so that ids are unique in a run.
-- News of a tool that nobody called opens an implicit call, once; its progress and its result go there. Late news of a call that has
-  ended are that call's.
+- An id that a new call uses again after its call has ended gets a number (`c1#2`), so that ids are
+  unique in a run.
+- News of a tool that nobody called opens an implicit call, once; its progress and its result go
+  there. Late news of a call that has ended are that call's.
 - Open calls are held, and of ended ones the newest `REMEMBERED` ids.
 """
 
@@ -24,7 +26,9 @@ Seen = Literal["", "open", "over"]
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The call that is meant. `guess`: it was one of several; `implicit`: nobody had called it, so it is opened now."""
+    """The call that is meant. `guess`: it was one of several; `implicit`: nobody had called it, so
+    it is opened now.
+    """
 
     call_id: str
     guess: bool = False
@@ -39,7 +43,8 @@ class Correlator:
         self._open: dict[str, list[str]] = {}
         self._names: dict[str, str] = {}
         self._ids: dict[str, str] = {}  # the id on the wire of an open call -> its id here
-        self._past: OrderedDict[str, int] = OrderedDict()  # ids on the wire of ended calls -> how many calls had it
+        # ids on the wire of ended calls -> how many calls had it
+        self._past: OrderedDict[str, int] = OrderedDict()
         self._made = 0
 
     def call(self, name: str, call_id: str = "") -> tuple[str, bool]:
@@ -53,7 +58,9 @@ class Correlator:
         return call_id, not given
 
     def seen(self, call_id: str) -> Seen:
-        """Return what is known of the call with an id on the wire: it is open, it is over, or nothing ("")."""
+        """Return what is known of the call with an id on the wire: it is open, it is over, or
+        nothing ("").
+        """
         return "open" if call_id in self._ids else "over" if call_id in self._past else ""
 
     def news(self, name: str, call_id: str = "") -> Match:
@@ -83,7 +90,9 @@ class Correlator:
         return next(iter(self._names), "")
 
     def next(self) -> str:
-        """A call has ended, in call order: return the oldest open one of any tool and forget it ("" when none is open)."""
+        """A call has ended, in call order: return the oldest open one of any tool and forget it (""
+        when none is open).
+        """
         call_id = self.oldest()
         if call_id:
             self._forget(call_id)

@@ -1,7 +1,8 @@
 """Which format a stream is in, told from its first lines.
 
-Rules: every codec scores the first objects; the best wins, and of equals the one named first in `codecs`' alphabet after `canonical`.
-What is unclear is said (UsageError with the candidates), never guessed at random.
+Rules: every codec scores the first objects; the best wins, and of equals the one named first in
+`codecs`' alphabet after `canonical`. What is unclear is said (UsageError with the candidates),
+never guessed at random.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ def named(name: str) -> tuple[Codec, str]:
     base, _, form = name.partition(":")
     codec: Codec = plugins.load("codecs", base)
     if form and form not in codec.forms:
-        raise UsageError(f"{base} has no form {form!r}. Its forms: {', '.join(f for f in codec.forms if f) or 'one only'}.")
+        raise UsageError(
+            f"{base} has no form {form!r}. Its forms: {', '.join(f for f in codec.forms if f) or 'one only'}."
+        )
     return codec, form
 
 
 def scores(head: bytes | str) -> list[tuple[float, str]]:
-    """Return (score, codec name) for every codec, best first; `head` is the beginning of a stream."""
+    """Return (score, codec name) for every codec, best first; `head` is the beginning
+    of a stream.
+    """
     text = head if isinstance(head, str) else head[:HEAD].decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     whole = lines[:-1] or lines
@@ -46,9 +51,13 @@ def _score(name: str, lines: list[str]) -> float:
 
 
 def detect(head: bytes | str) -> Codec:
-    """Return the codec of a stream that begins with `head`. Raises UsageError when no format is likely."""
+    """Return the codec of a stream that begins with `head`. Raises UsageError when no format is
+    likely.
+    """
     ranked = scores(head)
     best, name = ranked[0]
     if best < LEAST:
-        raise UsageError(f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranked))}.")
+        raise UsageError(
+            f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranked))}."
+        )
     return named(name)[0]

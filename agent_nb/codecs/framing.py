@@ -1,13 +1,20 @@
-"""From bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array, told apart by their first characters.
+"""From bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array, told apart by
+their first characters.
 
-Why one place: a codec maps one object at a time and need not know how objects were parted; every protocol here is met in both framings.
+Why one place: a codec maps one object at a time and need not know how objects were parted; every
+protocol here is met in both framings.
 
 Rules
-- `feed` takes bytes or text in any chunking; `close` gives what the last line without a newline holds.
-- What is no JSON is reported through `losses` and skipped; it never stops the stream (unless strict).
-- An object never spans lines; a JSON array of objects is read whole when it ends. A text that only begins like one is read as lines.
-- The name and id of a frame go to the codec; of one that has no use for them they are counted as lost.
-- Writing: one object is one unit of text; JSON has no raw newline in it, and names with line breaks never reach an `event:` line.
+- `feed` takes bytes or text in any chunking; `close` gives what the last line without a newline
+  holds.
+- What is no JSON is reported through `losses` and skipped; it never stops the stream (unless
+  strict).
+- An object never spans lines; a JSON array of objects is read whole when it ends. A text that only
+  begins like one is read as lines.
+- The name and id of a frame go to the codec; of one that has no use for them they are counted as
+  lost.
+- Writing: one object is one unit of text; JSON has no raw newline in it, and names with line breaks
+  never reach an `event:` line.
 """
 
 from __future__ import annotations
@@ -37,7 +44,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One JSON value and what framed it: the SSE event name ("" for none) and id (None for none)."""
+    """One JSON value and what framed it: the SSE event name ("" for none) and id (None
+    for none).
+    """
 
     obj: Any
     event: str = ""
@@ -80,7 +89,13 @@ class Unframer:
             return b""
         if not head or (not last and head[:1] == b"[" and not head[1:].strip()):
             return b""
-        kind = "array" if _ARRAY_START.match(head) else "sse" if _SSE_START.match(head[:_HEAD].decode("utf-8", "replace")) else "ndjson"
+        kind = (
+            "array"
+            if _ARRAY_START.match(head)
+            else "sse"
+            if _SSE_START.match(head[:_HEAD].decode("utf-8", "replace"))
+            else "ndjson"
+        )
         self.framing = "sse" if kind == "sse" else "ndjson"
         self._core = _CORES[kind](self._losses)
         held, self._held = head, b""
@@ -124,10 +139,14 @@ class _Lines(_Core):
         self._lines: LineDecoder[bytes] = LineDecoder()
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._items((line, "", None) for line in self._safe(lambda: self._lines.feed(data)) if line.strip())
+        return self._items(
+            (line, "", None) for line in self._safe(lambda: self._lines.feed(data)) if line.strip()
+        )
 
     def close(self) -> list[Item]:
-        return self._items((line, "", None) for line in self._safe(self._lines.close) if line.strip())
+        return self._items(
+            (line, "", None) for line in self._safe(self._lines.close) if line.strip()
+        )
 
 
 class _Frames(_Core):
@@ -146,7 +165,9 @@ class _Frames(_Core):
         return self._items((f.data, f.event, self._own(f.id)) for f in frames if f.data != "[DONE]")
 
     def _own(self, number: str | None) -> str | None:
-        """Return the id if the frame brought it; an id stays in force for later frames, which then have none of their own."""
+        """Return the id if the frame brought it; an id stays in force for later frames, which then
+        have none of their own.
+        """
         if number == self._last:
             return None
         self._last = number
@@ -177,7 +198,9 @@ _CORES: dict[str, Callable[[Losses], _Core]] = {"ndjson": _Lines, "sse": _Frames
 
 
 def frame(item: Item, framing: Framing) -> str:
-    """Write one item as text: a JSON line without its newline, or a complete SSE frame with its blank line."""
+    """Write one item as text: a JSON line without its newline, or a complete SSE frame with its
+    blank line.
+    """
     if item.event == RAW:
         return sse(str(item.obj))
     if framing == "ndjson":

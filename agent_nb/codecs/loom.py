@@ -1,14 +1,19 @@
-"""Loom's frames: an envelope (session, node run, sequence) around 24 event types and the reply (seed 002).
+"""Loom's frames: an envelope (session, node run, sequence) around 24 event types and the reply
+(seed 002).
 
-Reads frames with the envelope, legacy frames without it, the single-key form (§ 6), and frames wrapped for a socket; interleaved
-sessions are parted, repeats dropped and frames brought in order (`loom_order`). Forms to write: `frames`, `bare` (no envelope), `export`.
+Reads frames with the envelope, legacy frames without it, the single-key form (§ 6), and frames
+wrapped for a socket; interleaved sessions are parted, repeats dropped and frames brought in order
+(`loom_order`). Forms to write: `frames`, `bare` (no envelope), `export`.
 
 Rules
-- A session is a run; after its reply the next frame begins another. The reply is the run's `end`, and its answer if none was streamed.
-- A frame that names no session belongs to the one before it; frames that came before any session was named belong to the first.
-- `node_id` is the path of everything in a node run; a node's own span is unique even where `node_id` repeats (§ 2). In `got_expand`
-  it belongs to the payload.
-- Tree and graph of thought, custom and unknown types are extensions of namespace `loom`, their payload as it came.
+- A session is a run; after its reply the next frame begins another. The reply is the run's `end`,
+  and its answer if none was streamed.
+- A frame that names no session belongs to the one before it; frames that came before any session
+  was named belong to the first.
+- `node_id` is the path of everything in a node run; a node's own span is unique even where
+  `node_id` repeats (§ 2). In `got_expand` it belongs to the payload.
+- Tree and graph of thought, custom and unknown types are extensions of namespace `loom`, their
+  payload as it came.
 """
 
 from __future__ import annotations
@@ -46,7 +51,12 @@ class LoomReader:
     def tick(self, now: float) -> list[Event]:
         """It is `now` (s): return the events of frames that have waited long enough."""
         waiting = [(order, session) for order, session in self._sessions.values() if order.waits]
-        return [event for order, session in waiting for due in order.tick(now) for event in session.read(due)]
+        return [
+            event
+            for order, session in waiting
+            for due in order.tick(now)
+            for event in session.read(due)
+        ]
 
     def _session(self, named: str) -> tuple[Order, Session]:
         """Return the session of a frame; `named`: the one it names."""
@@ -57,15 +67,24 @@ class LoomReader:
                 self._sessions[key] = self._sessions.pop("")
             else:
                 self._forget()
-                self._sessions[key] = (Order(self._losses), Session(self._losses, self._past.pop(key, 0)))
+                self._sessions[key] = (
+                    Order(self._losses),
+                    Session(self._losses, self._past.pop(key, 0)),
+                )
         self._newest = key
         return self._sessions[key]
 
     def _forget(self) -> None:
-        """Let go of the oldest sessions in which nothing goes on; how many runs they had is remembered, for the ids of new ones."""
+        """Let go of the oldest sessions in which nothing goes on; how many runs they had is
+        remembered, for the ids of new ones.
+        """
         if len(self._sessions) < _REMEMBERED:
             return
-        over = [key for key, (order, session) in self._sessions.items() if not order.waits and not session.going_on]
+        over = [
+            key
+            for key, (order, session) in self._sessions.items()
+            if not order.waits and not session.going_on
+        ]
         for key in over[: len(self._sessions) - _REMEMBERED // 2]:
             self._past[key] = self._sessions.pop(key)[1].runs
 
@@ -82,7 +101,10 @@ class LoomReader:
 def _frames(obj: Obj) -> list[Obj]:
     """Return the frames in one object of the wire."""
     if obj.get("type") == "run_stream_event" and isinstance(obj.get("event"), dict):
-        return [{**inner, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}} for inner in _frames(obj["event"])]
+        return [
+            {**inner, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}}
+            for inner in _frames(obj["event"])
+        ]
     if is_export(obj):
         return [from_export(obj)]
     if _is_whole(obj):
@@ -91,27 +113,45 @@ def _frames(obj: Obj) -> list[Obj]:
 
 
 def _is_whole(obj: Obj) -> bool:
-    """True for a run that was printed as one object, in which there is nothing that frames have no place for."""
+    """True for a run that was printed as one object, in which there is nothing that frames have no
+    place for.
+    """
     events, reply = obj.get("events"), obj.get("reply", "")
     listed = isinstance(events, list) and all(isinstance(e, dict) for e in events)
-    return listed and isinstance(reply, dict | str) and obj.keys() <= {"events", "reply", "stop_reason", "session_id"}
+    return (
+        listed
+        and isinstance(reply, dict | str)
+        and obj.keys() <= {"events", "reply", "stop_reason", "session_id"}
+    )
 
 
 def _whole(obj: Obj) -> list[Obj]:
     frames = [f for e in obj["events"] for f in _frames(e)]
     if "reply" in obj:
         reply = obj["reply"] if isinstance(obj["reply"], dict) else {"reply": obj["reply"]}
-        frames.append({**reply, **({"stop_reason": obj["stop_reason"]} if "stop_reason" in obj else {})})
+        frames.append(
+            {**reply, **({"stop_reason": obj["stop_reason"]} if "stop_reason" in obj else {})}
+        )
     session = {"session_id": obj["session_id"]} if isinstance(obj.get("session_id"), str) else {}
     return [{**session, **f} for f in frames]
 
 
 _OWN = frozenset(
     {
-        "node_enter", "node_exit", "tool_call_chunk", "tool_start", "tool_output", "tool_end", "checkpoint", "updates", "thought_chunk",
+        "node_enter",
+        "node_exit",
+        "tool_call_chunk",
+        "tool_start",
+        "tool_output",
+        "tool_end",
+        "checkpoint",
+        "updates",
+        "thought_chunk",
     }
-)  # fmt: skip
-_SHARED = frozenset({"usage", "error", "values", "custom", "tool_call", "run_start", "message_chunk"})
+)
+_SHARED = frozenset(
+    {"usage", "error", "values", "custom", "tool_call", "run_start", "message_chunk"}
+)
 
 
 def _score(item: Item) -> float:
@@ -130,21 +170,41 @@ def _score(item: Item) -> float:
 
 
 codec = Codec(
-    name=NAME, title="Loom frames", framing="ndjson", reader=LoomReader, writer=LoomWriter, score=_score,
-    forms=("frames", "bare", "export"), nests=True, interleaves=True, replies=True, adds=frozenset({"node"}),
+    name=NAME,
+    title="Loom frames",
+    framing="ndjson",
+    reader=LoomReader,
+    writer=LoomWriter,
+    score=_score,
+    forms=("frames", "bare", "export"),
+    nests=True,
+    interleaves=True,
+    replies=True,
+    adds=frozenset({"node"}),
     carries={
-        "run_start": frozenset({"agent"}), "user": frozenset({"content"}), "think": frozenset({"content"}),
-        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}), "approval": frozenset({"call_id", "args", "stage"}),
-        "started": frozenset({"call_id", "name"}), "progress": frozenset({"call_id", "text"}),
-        "result": frozenset({"call_id", "name", "status", "content"}), "respond": frozenset({"content"}),
-        "metric": frozenset({"step", "total"}), "node": frozenset({"name", "phase", "result"}), "state": frozenset({"kind", "payload"}),
-        "extension": frozenset({"namespace", "name", "payload"}), "error": frozenset({"message"}),
+        "run_start": frozenset({"agent"}),
+        "user": frozenset({"content"}),
+        "think": frozenset({"content"}),
+        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}),
+        "approval": frozenset({"call_id", "args", "stage"}),
+        "started": frozenset({"call_id", "name"}),
+        "progress": frozenset({"call_id", "text"}),
+        "result": frozenset({"call_id", "name", "status", "content"}),
+        "respond": frozenset({"content"}),
+        "metric": frozenset({"step", "total"}),
+        "node": frozenset({"name", "phase", "result"}),
+        "state": frozenset({"kind", "payload"}),
+        "extension": frozenset({"namespace", "name", "payload"}),
+        "error": frozenset({"message"}),
         "end": frozenset({"status", "finish_reason"}),
     },
     envelope=frozenset({"run", "span", "path"}),
     lossy={
-        "execute": "the act node stands for it", "interrupt": "only the stop reason of the reply shows it",
-        "extension": "it belongs to another format", "user.attachments": "a message is text",
-        "progress.fraction": "a tool's output is text", "progress.data": "a tool's output is text",
+        "execute": "the act node stands for it",
+        "interrupt": "only the stop reason of the reply shows it",
+        "extension": "it belongs to another format",
+        "user.attachments": "a message is text",
+        "progress.fraction": "a tool's output is text",
+        "progress.data": "a tool's output is text",
     },
-)  # fmt: skip
+)

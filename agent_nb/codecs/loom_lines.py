@@ -1,14 +1,19 @@
-"""How the frames of Loom look (seed 002 § 4.2, § 5), and the single-key form of the same events (§ 6).
+"""How the frames of Loom look (seed 002 § 4.2, § 5), and the single-key form of the same events (§
+6).
 
-An event is drawn as a frame without its envelope. The single-key form is a mapping of frames, in both directions.
+An event is drawn as a frame without its envelope. The single-key form is a mapping of frames, in
+both directions.
 
 Rules
-- Names that begin with `#` are notes between reader and writer and never reach the wire: `#export` (how a single-key object differed
-  from its frame), `#ws` (the id of the message that wrapped the frame).
-- `from_export(to_export(frame))` and the reverse are the identity for every object of the forms listed here.
-- In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a `namespace`.
-- The single-key form has no envelope of its own; one that stands beside its key is kept, and `Messages` with the payload of a frame
-  (`content`, `id`) in it is read too.
+- Names that begin with `#` are notes between reader and writer and never reach the wire: `#export`
+  (how a single-key object differed from its frame), `#ws` (the id of the message that wrapped the
+  frame).
+- `from_export(to_export(frame))` and the reverse are the identity for every object of the forms
+  listed here.
+- In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a
+  `namespace`.
+- The single-key form has no envelope of its own; one that stands beside its key is kept, and
+  `Messages` with the payload of a frame (`content`, `id`) in it is read too.
 """
 
 from __future__ import annotations
@@ -55,13 +60,21 @@ def _node(event: Node) -> Obj:
     if event.phase == "enter":
         return {"type": "node_enter", "id": event.name}
     fine = event.result in ("", "ok")
-    return {"type": "node_exit", "id": event.name, "result": "Ok" if fine else {"Err": event.result.removeprefix("error: ")}}
+    return {
+        "type": "node_exit",
+        "id": event.name,
+        "result": "Ok" if fine else {"Err": event.result.removeprefix("error: ")},
+    }
 
 
 def _metric(event: Metric) -> Obj:
     step = event.step
     more = {"cached_tokens": step.cached} if step.cached else {}
-    counts = {"prompt_tokens": step.input, "completion_tokens": step.output, "total_tokens": step.input + step.output}
+    counts = {
+        "prompt_tokens": step.input,
+        "completion_tokens": step.output,
+        "total_tokens": step.input + step.output,
+    }
     return {"type": "usage", **counts, **more}
 
 
@@ -78,7 +91,12 @@ def _extension(event: Extension) -> Obj:
 
 
 def _call(event: Call) -> Obj:
-    return {"type": "tool_call", "call_id": event.call_id, "name": event.name, "arguments": event.args}
+    return {
+        "type": "tool_call",
+        "call_id": event.call_id,
+        "name": event.name,
+        "arguments": event.args,
+    }
 
 
 def _result(event: Result) -> Obj:
@@ -108,24 +126,43 @@ def draw(event: Event) -> Obj:
 
 def bare(frame: Mapping[str, Any]) -> Obj:
     """Return the payload of a frame: without type, envelope and notes."""
-    return {k: v for k, v in frame.items() if k not in ENVELOPE and k != "type" and not k.startswith("#")}
+    return {
+        k: v
+        for k, v in frame.items()
+        if k not in ENVELOPE and k != "type" and not k.startswith("#")
+    }
 
 
 # The single-key form.
 
 _NODE = {"id": "node_id"}
 KEYS: dict[str, tuple[str, dict[str, str]]] = {
-    "run_start": ("RunStart", {}), "node_enter": ("TaskStart", _NODE), "node_exit": ("TaskEnd", _NODE),
-    "usage": ("Usage", {}), "updates": ("Updates", _NODE), "checkpoint": ("Checkpoint", {}),
-    "tot_expand": ("TotExpand", {}), "tot_evaluate": ("TotEvaluate", {}), "tot_backtrack": ("TotBacktrack", {}),
-    "got_plan": ("GotPlan", {}), "got_node_start": ("GotNodeStart", _NODE), "got_node_complete": ("GotNodeComplete", _NODE),
-    "got_node_failed": ("GotNodeFailed", _NODE), "got_expand": ("GotExpand", {}), "tool_call_chunk": ("ToolCallChunk", {}),
-    "tool_call": ("ToolCall", {}), "tool_start": ("ToolStart", {}), "tool_output": ("ToolOutput", {}), "tool_end": ("ToolEnd", {}),
+    "run_start": ("RunStart", {}),
+    "node_enter": ("TaskStart", _NODE),
+    "node_exit": ("TaskEnd", _NODE),
+    "usage": ("Usage", {}),
+    "updates": ("Updates", _NODE),
+    "checkpoint": ("Checkpoint", {}),
+    "tot_expand": ("TotExpand", {}),
+    "tot_evaluate": ("TotEvaluate", {}),
+    "tot_backtrack": ("TotBacktrack", {}),
+    "got_plan": ("GotPlan", {}),
+    "got_node_start": ("GotNodeStart", _NODE),
+    "got_node_complete": ("GotNodeComplete", _NODE),
+    "got_node_failed": ("GotNodeFailed", _NODE),
+    "got_expand": ("GotExpand", {}),
+    "tool_call_chunk": ("ToolCallChunk", {}),
+    "tool_call": ("ToolCall", {}),
+    "tool_start": ("ToolStart", {}),
+    "tool_output": ("ToolOutput", {}),
+    "tool_end": ("ToolEnd", {}),
     "tool_approval": ("ToolApproval", {}),
-}  # fmt: skip
+}
 _TYPES = {key: (kind, {v: k for k, v in names.items()}) for kind, (key, names) in KEYS.items()}
 _NAMESPACED = frozenset({"node_enter", "node_exit", "updates"})
-_NAMED = frozenset({"tool_call_chunk", "tool_call", "tool_start", "tool_output", "tool_end", "tool_approval"})
+_NAMED = frozenset(
+    {"tool_call_chunk", "tool_call", "tool_start", "tool_output", "tool_end", "tool_approval"}
+)
 _BARE = {"values": ("Values", "state"), "custom": ("Custom", "value")}
 _KINDS = {"message_chunk": "Message", "thought_chunk": "Thinking"}
 SINGLE_KEYS = frozenset({*_TYPES, "Values", "Custom", "Messages"})
@@ -140,14 +177,31 @@ def to_export(frame: Obj) -> Obj:
     if not isinstance(note, dict):
         return {key: body}
     beside = note.get("envelope")
-    envelope = {k: frame[k] for k in ENVELOPE if k in frame} if beside is True else beside if isinstance(beside, dict) else {}
-    return {**envelope, key: note["body"] if "body" in note else restore(body, note) if isinstance(body, dict) else body}
+    envelope = (
+        {k: frame[k] for k in ENVELOPE if k in frame}
+        if beside is True
+        else beside
+        if isinstance(beside, dict)
+        else {}
+    )
+    return {
+        **envelope,
+        key: note["body"]
+        if "body" in note
+        else restore(body, note)
+        if isinstance(body, dict)
+        else body,
+    }
 
 
 def _exported(frame: Obj) -> tuple[str, Any]:
     kind = frame.get("type")
     fields: Obj = {k: v for k, v in frame.items() if k != "type" and not k.startswith("#")}
-    fields = {k: v for k, v in fields.items() if k not in ENVELOPE or (k == "node_id" and kind == "got_expand")}
+    fields = {
+        k: v
+        for k, v in fields.items()
+        if k not in ENVELOPE or (k == "node_id" and kind == "got_expand")
+    }
     if not isinstance(kind, str):
         return "", None
     if kind in _BARE:
@@ -166,12 +220,19 @@ def _exported(frame: Obj) -> tuple[str, Any]:
 
 def _message(fields: Obj, kind: str) -> Obj:
     chunk = {"content": fields.get("content", ""), "kind": kind}
-    return {"chunk": chunk, "metadata": {"loom_node": fields.get("id", ""), "namespace": fields.get("namespace")}}
+    return {
+        "chunk": chunk,
+        "metadata": {"loom_node": fields.get("id", ""), "namespace": fields.get("namespace")},
+    }
 
 
 def is_export(obj: Obj) -> bool:
     """True for an object of the single-key form, with or without an envelope beside its key."""
-    return "type" not in obj and len(obj.keys() & SINGLE_KEYS) == 1 and obj.keys() <= SINGLE_KEYS | set(ENVELOPE)
+    return (
+        "type" not in obj
+        and len(obj.keys() & SINGLE_KEYS) == 1
+        and obj.keys() <= SINGLE_KEYS | set(ENVELOPE)
+    )
 
 
 def from_export(obj: Obj) -> Obj:
@@ -182,7 +243,11 @@ def from_export(obj: Obj) -> Obj:
     back = _exported(frame)[1]
     note = {}
     if not same(body, back):
-        note = diff(body, back) if isinstance(body, dict) and isinstance(back, dict) else {"body": body}
+        note = (
+            diff(body, back)
+            if isinstance(body, dict) and isinstance(back, dict)
+            else {"body": body}
+        )
     if envelope:
         note["envelope"] = True if not envelope.keys() & frame.keys() else envelope
     return {**envelope, **frame, **({"#export": note} if note else {})}
@@ -196,7 +261,10 @@ def _frame(key: str, body: Any) -> Obj:
     if key == "Messages":
         return _chunk_frame(fields)
     kind, names = _TYPES[key]
-    return {"type": kind, **{names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None}}
+    return {
+        "type": kind,
+        **{names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None},
+    }
 
 
 def _chunk_frame(fields: Obj) -> Obj:
@@ -205,7 +273,12 @@ def _chunk_frame(fields: Obj) -> Obj:
     chunk, metadata = _dict(fields.get("chunk")), _dict(fields.get("metadata"))
     kind = "thought_chunk" if chunk.get("kind") == "Thinking" else "message_chunk"
     space = {"namespace": metadata["namespace"]} if metadata.get("namespace") is not None else {}
-    return {"type": kind, "content": chunk.get("content", ""), "id": metadata.get("loom_node", ""), **space}
+    return {
+        "type": kind,
+        "content": chunk.get("content", ""),
+        "id": metadata.get("loom_node", ""),
+        **space,
+    }
 
 
 def _dict(value: Any) -> Obj:

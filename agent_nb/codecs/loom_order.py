@@ -1,12 +1,17 @@
-"""The frames of one Loom session in the order of their `event_id`s, each once (seed 002 § 2, § 7.2, § 7.3).
+"""The frames of one Loom session in the order of their `event_id`s, each once (seed 002 § 2, § 7.2,
+§ 7.3).
 
 Rules
 - A frame without an id is passed on where it stands; legacy streams have no others.
-- A repeat (same id, same content) is dropped; the same id with other content is a fault of the sender: dropped and counted as a loss.
-- A frame that is early waits, at most `WINDOW` frames long; ids that never come are counted, not waited for.
-- Live (`tick`), missing ids alone hold nothing back: a stream may step by more than one or begin late. Frames wait only after one came
-  behind a frame with a higher id, `PATIENCE` at most, until such a wait was in vain.
-- A reply does not use up its id: the next run of the session may begin with it, or with the next, or anew at 0 or 1.
+- A repeat (same id, same content) is dropped; the same id with other content is a fault of the
+  sender: dropped and counted as a loss.
+- A frame that is early waits, at most `WINDOW` frames long; ids that never come are counted, not
+  waited for.
+- Live (`tick`), missing ids alone hold nothing back: a stream may step by more than one or begin
+  late. Frames wait only after one came behind a frame with a higher id, `PATIENCE` at most, until
+  such a wait was in vain.
+- A reply does not use up its id: the next run of the session may begin with it, or with the next,
+  or anew at 0 or 1.
 - What is remembered is bounded, whatever the length of the stream.
 """
 
@@ -73,7 +78,11 @@ class Order:
             self._replied = "reply" in held[-1]
             self._next = last if self._replied else last + 1
             if missing > 0:
-                self._losses.add("missing event_id", "the sender skipped ids, or frames were lost on the way", detail=True)
+                self._losses.add(
+                    "missing event_id",
+                    "the sender skipped ids, or frames were lost on the way",
+                    detail=True,
+                )
         self._held.clear()
         self._since = None
         return held
@@ -88,7 +97,12 @@ class Order:
     def _restarts(self, number: int, reply: bool, frame: Obj) -> bool:
         """True if the sender counts anew: a first id comes again with other content."""
         before = self._seen.get((number, reply))
-        return self._next is not None and self._next > number + 1 and before is not None and before != hash(dumps(frame))
+        return (
+            self._next is not None
+            and self._next > number + 1
+            and before is not None
+            and before != hash(dumps(frame))
+        )
 
     def _is_repeat(self, number: int, reply: bool, frame: Obj) -> bool:
         before = self._seen.get((number, reply))
@@ -96,9 +110,15 @@ class Order:
             self._remember(number, reply, frame)
             return False
         if before == hash(dumps(frame)):
-            self._losses.add("repeated frame", "its event_id and content had come before", detail=True)
+            self._losses.add(
+                "repeated frame", "its event_id and content had come before", detail=True
+            )
         else:
-            self._losses.add("conflicting frame", "its event_id had come before with other content", raw=dumps(frame))
+            self._losses.add(
+                "conflicting frame",
+                "its event_id had come before with other content",
+                raw=dumps(frame),
+            )
         return True
 
     def _remember(self, number: int, reply: bool, frame: Obj) -> None:
@@ -108,7 +128,10 @@ class Order:
 
     def _place(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
         due = self._next is None and number in (0, 1)
-        due = due or (self._next is not None and (number == self._next or (self._replied and number == self._next + 1)))
+        due = due or (
+            self._next is not None
+            and (number == self._next or (self._replied and number == self._next + 1))
+        )
         if due:
             self._reorders = self._reorders or bool(self._held)
             self._next = number if reply else number + 1

@@ -1,7 +1,7 @@
 """Which call of a Loom session a piece of arguments belongs to.
 
-Rule: a piece with an id belongs to that call; one without to the newest open block of its tool, or of any where it names none. Where that
-block is a whole JSON object already, another call begins.
+Rule: a piece with an id belongs to that call; one without to the newest open block of its tool, or
+of any where it names none. Where that block is a whole JSON object already, another call begins.
 """
 
 from __future__ import annotations
@@ -31,10 +31,16 @@ class Pieces:
         return f"{_NAMELESS}{name}:{self._nameless}"
 
     def take(self, name: str, call_id: str) -> OpenBlock | None:
-        """Return the block of a call that is told whole or goes on: that of its id, else the oldest without one of its tool or of none."""
+        """Return the block of a call that is told whole or goes on: that of its id, else the oldest
+        without one of its tool or of none.
+        """
         if call_id and self._source.block(call_id) is not None:
             return self._source.take_call(call_id)
-        fits = [b for b in self._source.open_calls() if b.name in (name, "") and (not call_id or not id_of(b))]
+        fits = [
+            b
+            for b in self._source.open_calls()
+            if b.name in (name, "") and (not call_id or not id_of(b))
+        ]
         fits.sort(key=lambda b: b.name != name)
         return self._source.take_call(fits[0].key) if fits else None
 

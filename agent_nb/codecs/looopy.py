@@ -1,10 +1,13 @@
-"""Looopy's events over SSE (seed 004): tasks, streamed content, thoughts, tools, `internal:*` events.
+"""Looopy's events over SSE (seed 004): tasks, streamed content, thoughts, tools, `internal:*`
+events.
 
-Reads the server's frames (the kind is on the `event:` line and not in the data) and the document's (all in the data). Forms to write:
-`server` (the default) and `document`, whose pieces of text are named as in its client (`content` of a delta, `thought`).
+Reads the server's frames (the kind is on the `event:` line and not in the data) and the document's
+(all in the data). Forms to write: `server` (the default) and `document`, whose pieces of text are
+named as in its client (`content` of a delta, `thought`).
 
 Rules
-- A task is a run; tasks of one stream may interleave. What carries a `path`, or belongs to a subtask, is a run inside its run (`span`).
+- A task is a run; tasks of one stream may interleave. What carries a `path`, or belongs to a
+  subtask, is a run inside its run (`span`).
 - `path` is kept as it came, joined with `/`; times are ISO texts there and epoch seconds here.
 """
 
@@ -18,7 +21,17 @@ from .looopy_write import LooopyWriter
 from .losses import Losses
 from .reading import run_id, text_of
 
-_KINDS = ("task-", "content-", "thought-", "tool-", "internal:", "llm-usage", "subtask-", "input-", "auth-")
+_KINDS = (
+    "task-",
+    "content-",
+    "thought-",
+    "tool-",
+    "internal:",
+    "llm-usage",
+    "subtask-",
+    "input-",
+    "auth-",
+)
 
 
 class LooopyReader:
@@ -73,7 +86,9 @@ class LooopyReader:
         return task, ""
 
     def _run(self, task: str, obj: Obj) -> str:
-        """Return the id of the run that a task is now; one that goes on after its end is another run."""
+        """Return the id of the run that a task is now; one that goes on after its end is another
+        run.
+        """
         if task not in self._current:
             count = self._runs[task] = self._runs.get(task, 0) + 1
             base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
@@ -94,7 +109,11 @@ class LooopyReader:
     def _close_others(self, run: str) -> list[Event]:
         """A task begins that is no subtask: those that said how they ended are over."""
         out: list[Event] = []
-        for key in [k for k, task in self._tasks.items() if k[0] != run and not k[1] and task.waiting_for_end]:
+        for key in [
+            k
+            for k, task in self._tasks.items()
+            if k[0] != run and not k[1] and task.waiting_for_end
+        ]:
             out += [*self._close_inner(key[0]), *self._forget(*key).close()]
         return out
 
@@ -122,21 +141,41 @@ def _score(item: Item) -> float:
 
 
 codec = Codec(
-    name=NAME, title="Looopy events", framing="sse", reader=LooopyReader, writer=LooopyWriter, score=_score,
-    forms=("server", "document"), nests=True, interleaves=True, framed=True, replies=True, adds=frozenset({"state", "extension", "node"}),
+    name=NAME,
+    title="Looopy events",
+    framing="sse",
+    reader=LooopyReader,
+    writer=LooopyWriter,
+    score=_score,
+    forms=("server", "document"),
+    nests=True,
+    interleaves=True,
+    framed=True,
+    replies=True,
+    adds=frozenset({"state", "extension", "node"}),
     carries={
-        "run_start": frozenset({"agent", "model"}), "user": frozenset({"content"}), "think": frozenset({"content", "attributes"}),
-        "call": frozenset({"call_id", "name", "args"}), "started": frozenset({"call_id", "name"}),
-        "approval": frozenset({"call_id", "args", "stage"}), "progress": frozenset({"call_id", "fraction", "message", "data", "text"}),
-        "result": frozenset({"call_id", "name", "status", "content", "duration"}), "respond": frozenset({"content"}),
-        "metric": frozenset({"step", "total"}), "state": frozenset({"kind", "payload"}), "error": frozenset({"message"}),
-        "interrupt": frozenset({"reason", "detail"}), "end": frozenset({"status", "finish_reason"}),
+        "run_start": frozenset({"agent", "model"}),
+        "user": frozenset({"content"}),
+        "think": frozenset({"content", "attributes"}),
+        "call": frozenset({"call_id", "name", "args"}),
+        "started": frozenset({"call_id", "name"}),
+        "approval": frozenset({"call_id", "args", "stage"}),
+        "progress": frozenset({"call_id", "fraction", "message", "data", "text"}),
+        "result": frozenset({"call_id", "name", "status", "content", "duration"}),
+        "respond": frozenset({"content"}),
+        "metric": frozenset({"step", "total"}),
+        "state": frozenset({"kind", "payload"}),
+        "error": frozenset({"message"}),
+        "interrupt": frozenset({"reason", "detail"}),
+        "end": frozenset({"status", "finish_reason"}),
         "extension": frozenset({"namespace", "name", "payload"}),
     },
     envelope=frozenset({"run", "ts", "path", "span", "parent"}),
     lossy={
-        "execute": "each tool starts on its own", "node": "of nodes only the start of a model request and of a sub-agent is written",
-        "extension": "it belongs to another format", "user.attachments": "a message is text",
+        "execute": "each tool starts on its own",
+        "node": "of nodes only the start of a model request and of a sub-agent is written",
+        "extension": "it belongs to another format",
+        "user.attachments": "a message is text",
         "progress.text": "output becomes the message of the progress",
     },
-)  # fmt: skip
+)

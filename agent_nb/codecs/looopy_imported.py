@@ -1,6 +1,7 @@
 """What was read from Looopy (seed 004), back to the lines it came from.
 
-Why apart from the writer of runs of our own: nothing is decided here; the notes of the events say what stood there.
+Why apart from the writer of runs of our own: nothing is decided here; the notes of the events say
+what stood there.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ class Imported:
     def _text(self, event: Respond, note: Obj) -> list[Obj]:
         complete = note.get("complete")
         if note.get("form") == "whole":
-            return [restore(draw_complete(event.content), complete if isinstance(complete, dict) else {})]
+            return [
+                restore(
+                    draw_complete(event.content), complete if isinstance(complete, dict) else {}
+                )
+            ]
         out: list[Obj] = []
         if not self._live.take(event):
             out = [restore(draw_delta(text), n) for text, n in noted_pieces(event, note, SHIFTS)]

@@ -1,9 +1,12 @@
-"""How Looopy's events look (seed 004 § Event Types & Structure, § Event Emission Timeline), one function a kind.
+"""How Looopy's events look (seed 004 § Event Types & Structure, § Event Emission Timeline), one
+function a kind.
 
-An event is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp). How it was framed is kept beside the
-object in notes that never reach the wire: `#event` (its `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data).
+An event is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp). How
+it was framed is kept beside the object in notes that never reach the wire: `#event` (its `event:`
+line), `#id` (its `id:` line), `#bare` (no kind in the data).
 
-Rules: pure functions; what a kind does not draw is kept in the note of an imported event, or put on by the writer.
+Rules: pure functions; what a kind does not draw is kept in the note of an imported event, or put on
+by the writer.
 """
 
 from __future__ import annotations
@@ -11,7 +14,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..events import Approval, Call, End, Event, Extension, Metric, Node, Progress, Result, RunStart, Started, State, Think, User
+from ..events import (
+    Approval,
+    Call,
+    End,
+    Event,
+    Extension,
+    Metric,
+    Node,
+    Progress,
+    Result,
+    RunStart,
+    Started,
+    State,
+    Think,
+    User,
+)
 from .residue import Shift, count_on
 from .times import later_iso
 from .writing import as_text
@@ -20,7 +38,13 @@ NAME = "looopy"
 Obj = dict[str, Any]
 ENVELOPE = frozenset({"kind", "contextId", "taskId", "path", "timestamp"})
 #: States of a task that say how it ended, and what kept it waiting.
-ENDED = {"completed": "ok", "failed": "error", "canceled": "interrupted", "waiting-input": "awaiting", "waiting-auth": "awaiting"}
+ENDED = {
+    "completed": "ok",
+    "failed": "error",
+    "canceled": "interrupted",
+    "waiting-input": "awaiting",
+    "waiting-auth": "awaiting",
+}
 CAUSES = ("user", "timeout", "limit")
 PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 
@@ -28,7 +52,11 @@ PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 def _next_id(value: Any, lines: int, _ms: int) -> Any:
     """Shift of an event id `context-n`."""
     context, dash, number = value.rpartition("-") if isinstance(value, str) else ("", "", "")
-    return f"{context}{dash}{int(number) + lines}" if number.isdecimal() and str(int(number)) == number else value
+    return (
+        f"{context}{dash}{int(number) + lines}"
+        if number.isdecimal() and str(int(number)) == number
+        else value
+    )
 
 
 SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": later_iso, "#id": _next_id}
@@ -53,9 +81,15 @@ _DOCUMENT = {"content-delta": ("delta", "content"), "thought-stream": ("content"
 
 
 def as_in_document(obj: Obj) -> Obj:
-    """Return an event with its text under the name that the client of the document reads (§ Client-Side)."""
+    """Return an event with its text under the name that the client of the document reads (§
+    Client-Side).
+    """
     name, other = _DOCUMENT.get(obj["kind"], ("", ""))
-    return {(other if key == name else key): value for key, value in obj.items()} if name in obj else obj
+    return (
+        {(other if key == name else key): value for key, value in obj.items()}
+        if name in obj
+        else obj
+    )
 
 
 def _run_start(event: RunStart) -> Obj:
@@ -68,18 +102,33 @@ def _think(event: Think) -> Obj:
     kind = given.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
     verbosity = given.pop("verbosity", PLAIN_THOUGHT["verbosity"])
     more = {"metadata": given} if given else {}
-    return {"kind": "thought-stream", "thoughtType": kind, "verbosity": verbosity, "content": event.content, **more}
+    return {
+        "kind": "thought-stream",
+        "thoughtType": kind,
+        "verbosity": verbosity,
+        "content": event.content,
+        **more,
+    }
 
 
 def attributes(obj: Mapping[str, Any]) -> Obj | None:
     """Return the attributes of a thought; None for a plain one."""
-    kinds = {("thought_type" if k == "thoughtType" else k): obj[k] for k, plain in PLAIN_THOUGHT.items() if k in obj and obj[k] != plain}
+    kinds = {
+        ("thought_type" if k == "thoughtType" else k): obj[k]
+        for k, plain in PLAIN_THOUGHT.items()
+        if k in obj and obj[k] != plain
+    }
     metadata = obj.get("metadata")
     return {**kinds, **(metadata if isinstance(metadata, dict) else {})} or None
 
 
 def _call(event: Call) -> Obj:
-    return {"kind": "tool-call", "toolCallId": event.call_id, "toolName": event.name, "arguments": event.args}
+    return {
+        "kind": "tool-call",
+        "toolCallId": event.call_id,
+        "toolName": event.name,
+        "arguments": event.args,
+    }
 
 
 def _started(event: Started) -> Obj:
@@ -89,7 +138,13 @@ def _started(event: Started) -> Obj:
 def _progress(event: Progress) -> Obj:
     fraction = {"progress": event.fraction} if event.fraction is not None else {}
     message = {"message": event.message} if event.message else {}
-    return {"kind": "tool-progress", "toolCallId": event.call_id, **fraction, **message, **_metadata(event.data)}
+    return {
+        "kind": "tool-progress",
+        "toolCallId": event.call_id,
+        **fraction,
+        **message,
+        **_metadata(event.data),
+    }
 
 
 def _metadata(data: Any) -> Obj:
@@ -99,15 +154,34 @@ def _metadata(data: Any) -> Obj:
 def _result(event: Result) -> Obj:
     fine = event.status == "ok"
     ms = event.duration * 1000
-    took = {"metadata": {"duration": int(ms) if round(ms, 3).is_integer() else round(ms, 3)}} if event.duration else {}
+    took = (
+        {"metadata": {"duration": int(ms) if round(ms, 3).is_integer() else round(ms, 3)}}
+        if event.duration
+        else {}
+    )
     said = {"result": event.content} if fine else {"error": as_text(event.content)}
-    return {"kind": "tool-complete", "toolCallId": event.call_id, "toolName": event.name, "success": fine, **said, **took}
+    return {
+        "kind": "tool-complete",
+        "toolCallId": event.call_id,
+        "toolName": event.name,
+        "success": fine,
+        **said,
+        **took,
+    }
 
 
 def _metric(event: Metric) -> Obj:
     step = event.step
-    tokens = {"prompt_tokens": step.input, "completion_tokens": step.output, "total_tokens": step.input + step.output}
-    return {"kind": "llm-usage", **tokens, **({"cache_read_input_tokens": step.cached} if step.cached else {})}
+    tokens = {
+        "prompt_tokens": step.input,
+        "completion_tokens": step.output,
+        "total_tokens": step.input + step.output,
+    }
+    return {
+        "kind": "llm-usage",
+        **tokens,
+        **({"cache_read_input_tokens": step.cached} if step.cached else {}),
+    }
 
 
 def _state(event: State) -> Obj:
@@ -116,7 +190,10 @@ def _state(event: State) -> Obj:
 
 
 def _node(event: Node) -> Obj:
-    return {"kind": "internal:llm-call", **{k: v for k, v in (event.data or {}).items() if k != "internal"}}
+    return {
+        "kind": "internal:llm-call",
+        **{k: v for k, v in (event.data or {}).items() if k != "internal"},
+    }
 
 
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
@@ -127,24 +204,36 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Started: _started,
     Progress: _progress,
     Result: _result,
-    Approval: lambda e: {"kind": "tool-input-required", "toolCallId": e.call_id, "toolArguments": e.args or {}},
+    Approval: lambda e: {
+        "kind": "tool-input-required",
+        "toolCallId": e.call_id,
+        "toolArguments": e.args or {},
+    },
     Metric: _metric,
     State: _state,
     Node: _node,
-    End: lambda e: {"kind": "task-complete", **({"finishReason": e.finish_reason} if e.finish_reason else {})},
+    End: lambda e: {
+        "kind": "task-complete",
+        **({"finishReason": e.finish_reason} if e.finish_reason else {}),
+    },
     Extension: lambda e: {"kind": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
 }
 
 
 def state_word(payload: Obj) -> tuple[str, str, str]:
-    """Return (state, cause, words) of a task status: `{status: {state, error}}` as in the seed, or `{status, message, metadata}`.
+    """Return (state, cause, words) of a task status: `{status: {state, error}}` as in the seed, or
+    `{status, message, metadata}`.
 
     The cause is `user`, `timeout` or `limit` where `metadata.reason` is one of these.
     """
     status, metadata = payload.get("status"), payload.get("metadata")
     reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""
     cause = reason if reason in CAUSES else ""
-    words = [_text(status.get("error")), _text(status.get("message"))] if isinstance(status, dict) else []
+    words = (
+        [_text(status.get("error")), _text(status.get("message"))]
+        if isinstance(status, dict)
+        else []
+    )
     words += ["" if cause else reason, _text(payload.get("message"))]
     state = status.get("state") if isinstance(status, dict) else status
     return _text(state), cause, next((w for w in words if w), "")

@@ -1,12 +1,14 @@
 """Looopy's events of one task to ours (seed 004).
 
 Rules
-- `content-delta` streams a block, a thought parts it; `content-complete` belongs to the block that is open, is a block of its own where
-  nothing was streamed, and an extension otherwise. One with other words than were streamed is the text anew (see `text`).
-- Every status stays as a state; one that says how the task ended is told again as error, interrupt or `end`. The end itself comes with
-  `task-complete`, or when the task is over without one.
-- `internal:*` events are read like any other; a call that an internal event started or ended is not started or ended twice, and one
-  that is told twice while it is open is one call. What is said twice is an extension.
+- `content-delta` streams a block, a thought parts it; `content-complete` belongs to the block that
+  is open, is a block of its own where nothing was streamed, and an extension otherwise. One with
+  other words than were streamed is the text anew (see `text`).
+- Every status stays as a state; one that says how the task ended is told again as error, interrupt
+  or `end`. The end itself comes with `task-complete`, or when the task is over without one.
+- `internal:*` events are read like any other; a call that an internal event started or ended is not
+  started or ended twice, and one that is told twice while it is open is one call. What is said
+  twice is an extension.
 """
 
 from __future__ import annotations
@@ -38,7 +40,18 @@ from ..events import (
     User,
 )
 from .correlate import Correlator
-from .looopy_lines import DRAW, ENDED, NAME, SHIFTS, Obj, attributes, bare, draw_complete, draw_delta, state_word
+from .looopy_lines import (
+    DRAW,
+    ENDED,
+    NAME,
+    SHIFTS,
+    Obj,
+    attributes,
+    bare,
+    draw_complete,
+    draw_delta,
+    state_word,
+)
 from .losses import Losses
 from .reading import Source, arguments_of, text_of
 from .replies import Told
@@ -73,7 +86,9 @@ class Task:
         """Return the events of one object, whose `kind` is filled in."""
         kind = obj["kind"]
         self._ts = epoch(obj.get("timestamp"))
-        before = [] if kind in ("content-delta", "content-complete") else self._heard(self._closed())
+        before = (
+            [] if kind in ("content-delta", "content-complete") else self._heard(self._closed())
+        )
         return [*before, *self._heard(self.HANDLERS.get(kind, Task._unknown)(self, obj))]
 
     @property
@@ -121,7 +136,11 @@ class Task:
     def _created(self, obj: Obj) -> list[Event]:
         metadata = obj.get("metadata")
         names = metadata if isinstance(metadata, dict) else {}
-        return [self._make(RunStart, obj, agent=text_of(names, "agentId"), model=text_of(names, "model"))]
+        return [
+            self._make(
+                RunStart, obj, agent=text_of(names, "agentId"), model=text_of(names, "model")
+            )
+        ]
 
     def _status(self, obj: Obj) -> list[Event]:
         payload = bare(obj)
@@ -136,7 +155,9 @@ class Task:
     def _ended_how(self) -> Any:
         """Return the end status that the newest state tells, "" if it tells none."""
         status = ENDED.get(self._state, "")
-        return "limit" if status == "interrupted" and self._cause in ("timeout", "limit") else status
+        return (
+            "limit" if status == "interrupted" and self._cause in ("timeout", "limit") else status
+        )
 
     def _complete_task(self, obj: Obj) -> list[Event]:
         out = self._end_request()
@@ -146,7 +167,10 @@ class Task:
         status = self._ended_how()
         status = "ok" if status in ("", "awaiting") else status
         self.over = True
-        return [*out, self._make(End, obj, status=status, finish_reason=text_of(obj, "finishReason"))]
+        return [
+            *out,
+            self._make(End, obj, status=status, finish_reason=text_of(obj, "finishReason")),
+        ]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
         return [self._make(State, obj, kind="checkpoint", payload=bare(obj))]
@@ -158,7 +182,9 @@ class Task:
         if not isinstance(text, str):
             return [*self._closed(), *self._unknown(obj)]
         self._said += text
-        return self._source.delta("respond", text, obj, draw_delta(text), ts=self._ts, where=self._where(obj))
+        return self._source.delta(
+            "respond", text, obj, draw_delta(text), ts=self._ts, where=self._where(obj)
+        )
 
     def _complete(self, obj: Obj) -> list[Event]:
         said, self._said = self._said, ""
@@ -177,11 +203,22 @@ class Task:
 
     def _thought(self, obj: Obj) -> list[Event]:
         text = obj.get("content", obj.get("thought", ""))
-        return [self._make(Think, obj, content=text if isinstance(text, str) else "", attributes=attributes(obj))]
+        return [
+            self._make(
+                Think,
+                obj,
+                content=text if isinstance(text, str) else "",
+                attributes=attributes(obj),
+            )
+        ]
 
     def _message(self, obj: Obj) -> list[Event]:
         message = obj.get("message")
-        if isinstance(message, dict) and message.get("role") == "user" and isinstance(message.get("content"), str):
+        if (
+            isinstance(message, dict)
+            and message.get("role") == "user"
+            and isinstance(message.get("content"), str)
+        ):
             return [self._make(User, obj, content=message["content"])]
         return self._unknown(obj)
 
@@ -193,11 +230,26 @@ class Task:
             return self._unknown(obj)
         args, raw = arguments_of(obj.get("arguments"))
         call_id, synthetic = self._calls.call(name, given)
-        return [self._make(Call, obj, call_id=call_id, name=name, args=args, raw_args=raw, synthetic=synthetic)]
+        return [
+            self._make(
+                Call, obj, call_id=call_id, name=name, args=args, raw_args=raw, synthetic=synthetic
+            )
+        ]
 
     def _implicit(self, obj: Obj, call_id: str, *, wanted: bool) -> list[Event]:
-        fields: Obj = {"name": text_of(obj, "toolName"), "args": arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]}
-        return [self._derived(Call, call_id=call_id, synthetic=not text_of(obj, "toolCallId"), **fields)] if wanted else []
+        fields: Obj = {
+            "name": text_of(obj, "toolName"),
+            "args": arguments_of(obj.get("arguments", obj.get("toolArguments")))[0],
+        }
+        return (
+            [
+                self._derived(
+                    Call, call_id=call_id, synthetic=not text_of(obj, "toolCallId"), **fields
+                )
+            ]
+            if wanted
+            else []
+        )
 
     def _first_start(self, call_id: str) -> bool:
         """True the first time that a call is said to start."""
@@ -216,14 +268,25 @@ class Task:
         if given and not self._first_start(match.call_id):
             return self._unknown(obj)
         implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
-        return [*implicit, self._make(Started, obj, call_id=match.call_id, name=text_of(obj, "toolName"))]
+        return [
+            *implicit,
+            self._make(Started, obj, call_id=match.call_id, name=text_of(obj, "toolName")),
+        ]
 
     def _progress(self, obj: Obj) -> list[Event]:
         match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
         share, data = obj.get("progress"), obj.get("metadata")
-        fraction = float(share) if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1 else None
-        fields: Obj = {"fraction": fraction, "message": text_of(obj, "message"), "data": data if isinstance(data, dict) else None}
+        fraction = (
+            float(share)
+            if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
+            else None
+        )
+        fields: Obj = {
+            "fraction": fraction,
+            "message": text_of(obj, "message"),
+            "data": data if isinstance(data, dict) else None,
+        }
         return [*implicit, self._make(Progress, obj, call_id=match.call_id, **fields)]
 
     def _ended(self, obj: Obj) -> list[Event]:
@@ -232,19 +295,35 @@ class Task:
             return self._unknown(obj)
         match = self._calls.result(name, given)
         implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
-        fine = obj.get("success") is not False and not ("success" not in obj and "error" in obj and "result" not in obj)
+        fine = obj.get("success") is not False and not (
+            "success" not in obj and "error" in obj and "result" not in obj
+        )
         content = obj.get("result" if fine else "error", obj.get("result", ""))
         metadata = obj.get("metadata")
         took = metadata.get("duration") if isinstance(metadata, dict) else None
-        seconds = took / 1000 if isinstance(took, int | float) and not isinstance(took, bool) and took > 0 else 0.0
-        fields: Obj = {"name": name, "status": "ok" if fine else "error", "content": content, "duration": seconds}
+        seconds = (
+            took / 1000
+            if isinstance(took, int | float) and not isinstance(took, bool) and took > 0
+            else 0.0
+        )
+        fields: Obj = {
+            "name": name,
+            "status": "ok" if fine else "error",
+            "content": content,
+            "duration": seconds,
+        }
         return [*implicit, self._make(Result, obj, call_id=match.call_id, **fields)]
 
     def _question(self, obj: Obj) -> list[Event]:
         match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
         args = obj.get("toolArguments")
-        return [*implicit, self._make(Approval, obj, call_id=match.call_id, args=args if isinstance(args, dict) else {})]
+        return [
+            *implicit,
+            self._make(
+                Approval, obj, call_id=match.call_id, args=args if isinstance(args, dict) else {}
+            ),
+        ]
 
     # The rest.
 
@@ -256,14 +335,34 @@ class Task:
     def _request(self, obj: Obj) -> list[Event]:
         out = self._end_request()
         self._requests += 1
-        self._open_request = f"{self._span}/llm-{self._requests}" if self._span else f"llm-{self._requests}"
-        fields: Obj = {"span": self._open_request, "parent": self._span, "data": {**bare(obj), "internal": True}}
+        self._open_request = (
+            f"{self._span}/llm-{self._requests}" if self._span else f"llm-{self._requests}"
+        )
+        fields: Obj = {
+            "span": self._open_request,
+            "parent": self._span,
+            "data": {**bare(obj), "internal": True},
+        }
         return [*out, self._make(Node, obj, name="llm", phase="enter", **fields)]
 
     def _end_request(self) -> list[Event]:
         span, self._open_request = self._open_request, ""
         data = {"internal": True}
-        return [self._derived(Node, name="llm", phase="exit", span=span, parent=self._span, result="ok", data=data)] if span else []
+        return (
+            [
+                self._derived(
+                    Node,
+                    name="llm",
+                    phase="exit",
+                    span=span,
+                    parent=self._span,
+                    result="ok",
+                    data=data,
+                )
+            ]
+            if span
+            else []
+        )
 
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._make(Extension, obj, namespace=NAME, name=obj["kind"], payload=bare(obj))]

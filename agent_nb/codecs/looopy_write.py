@@ -1,13 +1,14 @@
 """Our events to Looopy's (seed 004).
 
-A run of ours begins with `task-created` and the statuses `submitted` and `working`; each turn's text is streamed and then given whole
-(`content-complete`, before its tool calls); a run ends with `task-complete`, or with a status `failed` or `canceled`.
+A run of ours begins with `task-created` and the statuses `submitted` and `working`; each turn's
+text is streamed and then given whole (`content-complete`, before its tool calls); a run ends with
+`task-complete`, or with a status `failed` or `canceled`.
 
 Rules
 - What was read from Looopy goes back as it came, framing included.
-- The server's frames (form `server`) have an `event:` line and ids `context-n`, n from 1; the document's (form `document`) carry `kind`
-  and `contextId` in the data, and name texts as its client reads them. As plain JSON lines there is no frame, so the kind is always in
-  the object.
+- The server's frames (form `server`) have an `event:` line and ids `context-n`, n from 1; the
+  document's (form `document`) carry `kind` and `contextId` in the data, and name texts as its
+  client reads them. As plain JSON lines there is no frame, so the kind is always in the object.
 - What a sub-agent does has a `path` of `agent:name` for each level.
 """
 
@@ -79,7 +80,11 @@ class LooopyWriter:
             obj["kind"] = noted["#kind"]
         elif noted.get("#bare") and (framed or not event):
             obj.pop("kind", None)
-        return Item(obj, event if framed else "", number if isinstance(number, str) and sse_safe(number) else None)
+        return Item(
+            obj,
+            event if framed else "",
+            number if isinstance(number, str) and sse_safe(number) else None,
+        )
 
     def _framed(self, obj: Obj) -> Item:
         """Frame an event of ours as the chosen form says."""
@@ -122,7 +127,9 @@ class _Run:
         objects = handler(self, event) if handler else []
         inner = event.span and type(event) is not Node
         before = self._complete(event) if type(event) not in _WORDS and not inner else []
-        out = [self._envelope(obj, self._last) for obj in before] + [self._envelope(obj, event) for obj in objects]
+        out = [self._envelope(obj, self._last) for obj in before] + [
+            self._envelope(obj, event) for obj in objects
+        ]
         if type(event) is not Delta:
             self._last = event
         return out
@@ -135,7 +142,14 @@ class _Run:
     def _envelope(self, obj: Obj, event: Event) -> Obj:
         path = self._path(event)
         time = {"timestamp": iso(event.ts)} if event.ts else {}
-        return {"kind": obj["kind"], **self._where, **({"path": path} if path else {}), **obj, **time, "#own": True}
+        return {
+            "kind": obj["kind"],
+            **self._where,
+            **({"path": path} if path else {}),
+            **obj,
+            **time,
+            "#own": True,
+        }
 
     def _path(self, event: Event) -> list[str]:
         parts, out = event.span.split("/") if event.span else [], []
@@ -148,24 +162,36 @@ class _Run:
     # Runs of our own.
 
     def _complete(self, event: Event) -> list[Obj]:
-        """Give the text of a turn whole, once the turn goes on to something else; a text that was cut off is not whole."""
+        """Give the text of a turn whole, once the turn goes on to something else; a text that was
+        cut off is not whole.
+        """
         said, self._said = self._said, ""
         if not said or self._torn:
             return []
         self._index.pop("", None)
-        return [{**draw_complete(said), "finishReason": "tool_calls" if isinstance(event, Call) else "stop"}]
+        return [
+            {
+                **draw_complete(said),
+                "finishReason": "tool_calls" if isinstance(event, Call) else "stop",
+            }
+        ]
 
     def _start(self, event: RunStart) -> list[Obj]:
         if event.span:
             return self._no_place(event)
-        statuses = [{"kind": "task-status", "status": {"state": state}} for state in ("submitted", "working")]
+        statuses = [
+            {"kind": "task-status", "status": {"state": state}}
+            for state in ("submitted", "working")
+        ]
         return [DRAW[RunStart](event), *statuses]
 
     def _user(self, event: User) -> list[Obj]:
         return self._no_place(event) if event.span else [DRAW[User](event)]
 
     def _no_place(self, event: Event) -> list[Obj]:
-        self._losses.add(f"nested {event.type}", "of a sub-agent's run only the start is written, as a subtask")
+        self._losses.add(
+            f"nested {event.type}", "of a sub-agent's run only the start is written, as a subtask"
+        )
         return []
 
     def _delta(self, event: Delta) -> list[Obj]:
@@ -187,11 +213,18 @@ class _Run:
         if repeats(event) == "instead" and not event.span:
             self._said = event.content
             return []
-        return [] if self._live.take(event) else [self._piece(text, event.span) for text, _ in pieces(event)]
+        return (
+            []
+            if self._live.take(event)
+            else [self._piece(text, event.span) for text, _ in pieces(event)]
+        )
 
     def _think(self, event: Think) -> list[Obj]:
         self._thoughts += 1
-        numbers = {"thoughtId": event.block or f"thought-{self._thoughts}", "index": self._thoughts - 1}
+        numbers = {
+            "thoughtId": event.block or f"thought-{self._thoughts}",
+            "index": self._thoughts - 1,
+        }
         return [{**DRAW[Think](event), **numbers}]
 
     def _call(self, event: Call) -> list[Obj]:
@@ -235,16 +268,24 @@ class _Run:
         if event.status not in ("ok", "error"):
             self._losses.add("result.status", "only success and failure are distinguished")
         if event.status != "ok" and not isinstance(event.content, str):
-            self._losses.add("result.content", "an error is text: the value is written as JSON text")
+            self._losses.add(
+                "result.content", "an error is text: the value is written as JSON text"
+            )
 
     def _metric(self, event: Metric) -> list[Obj]:
         step = event.step
         if step.reasoning or step.duration or step.ttft is not None or step.cost is not None:
-            self._losses.add("metric.step", "only tokens of input, output and cache are counted here")
+            self._losses.add(
+                "metric.step", "only tokens of input, output and cache are counted here"
+            )
         return [DRAW[Metric](event)]
 
     def _state(self, event: State) -> list[Obj]:
-        if event.kind not in ("status", "checkpoint") or not isinstance(event.payload, dict) or bare(event.payload) != event.payload:
+        if (
+            event.kind not in ("status", "checkpoint")
+            or not isinstance(event.payload, dict)
+            or bare(event.payload) != event.payload
+        ):
             self._losses.add("state", "only task statuses and checkpoints have events")
             return []
         return [DRAW[State](event)]
@@ -260,7 +301,14 @@ class _Run:
         call = self._calls.get(event.span)
         prompt = call.args.get("prompt") if call else None
         told = prompt if isinstance(prompt, str) else ""
-        return [{"kind": "subtask-created", "subtaskId": event.span, "agentId": event.name, "prompt": told}]
+        return [
+            {
+                "kind": "subtask-created",
+                "subtaskId": event.span,
+                "agentId": event.name,
+                "prompt": told,
+            }
+        ]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
@@ -286,22 +334,44 @@ class _Run:
 
     def _last_status(self, event: End, errors: list[Error]) -> Obj:
         if event.status == "error":
-            return {"status": {"state": "failed", "error": errors[-1].message if errors else event.finish_reason}}
+            return {
+                "status": {
+                    "state": "failed",
+                    "error": errors[-1].message if errors else event.finish_reason,
+                }
+            }
         if event.status == "awaiting":
             return {"status": {"state": "waiting-input"}}
         reason = self._why.reason if self._why else "limit" if event.status == "limit" else "user"
         words = {"message": self._why.detail} if self._why and self._why.detail else {}
-        return {"status": {"state": "canceled", **words}, **({"metadata": {"reason": reason}} if reason != "user" else {})}
+        return {
+            "status": {"state": "canceled", **words},
+            **({"metadata": {"reason": reason}} if reason != "user" else {}),
+        }
 
     def _drop(self, errors: list[Error]) -> None:
         for _ in errors:
             self._losses.add("error", "only the error that ends a task is written")
 
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
-        RunStart: _start, User: _user, Delta: _delta, Respond: _respond, Think: _think, Call: _call,
-        Started: _about_call, Progress: _about_call, Approval: _about_call, Result: _about_call, Metric: _metric, State: _state,
-        Node: _node, Extension: _extension, Error: _error, Interrupt: _interrupt, End: _end,
-    }  # fmt: skip
+        RunStart: _start,
+        User: _user,
+        Delta: _delta,
+        Respond: _respond,
+        Think: _think,
+        Call: _call,
+        Started: _about_call,
+        Progress: _about_call,
+        Approval: _about_call,
+        Result: _about_call,
+        Metric: _metric,
+        State: _state,
+        Node: _node,
+        Extension: _extension,
+        Error: _error,
+        Interrupt: _interrupt,
+        End: _end,
+    }
 
 
 _WORDS = frozenset({Delta, Respond, Think, Metric, Error})

@@ -1,11 +1,14 @@
-"""What a translation could not carry: counted, with the reason, so that nothing is dropped in silence.
+"""What a translation could not carry: counted, with the reason, so that nothing is dropped in
+silence.
 
-Why: every foreign format knows less than the canonical events. A converter that says what it left out can be trusted; with `strict`
-it refuses instead.
+Why: every foreign format knows less than the canonical events. A converter that says what it left
+out can be trusted; with `strict` it refuses instead.
 
 Rules
-- A loss is named `kind` (the whole event), `kind.field`, or by a plain word for lines that could not be read (`malformed line`).
-- A `detail` is what every reader makes anew (numbering, synthetic ids, delta boundaries); it is counted too and strict mode allows it.
+- A loss is named `kind` (the whole event), `kind.field`, or by a plain word for lines that could
+  not be read (`malformed line`).
+- A `detail` is what every reader makes anew (numbering, synthetic ids, delta boundaries); it is
+  counted too and strict mode allows it.
 """
 
 from __future__ import annotations
@@ -33,18 +36,26 @@ class Losses:
         self.strict = strict
         self._found: dict[str, Loss] = {}
 
-    def add(self, what: str, reason: str, *, detail: bool = False, raw: str = "", position: int = 0) -> None:
+    def add(
+        self, what: str, reason: str, *, detail: bool = False, raw: str = "", position: int = 0
+    ) -> None:
         """Count one loss. Raises WireError in strict mode unless it is a detail."""
         before = self._found.get(what)
         self._found[what] = Loss(what, reason, before.count + 1 if before else 1, detail)
         if self.strict and not detail:
-            raise WireError(f"{what}: {reason}. Leave strict mode to go on without it.", raw=raw[:2000], position=position)
+            raise WireError(
+                f"{what}: {reason}. Leave strict mode to go on without it.",
+                raw=raw[:2000],
+                position=position,
+            )
 
     def update(self, other: Losses) -> None:
         """Add what another stream lost."""
         for loss in other:
             before = self._found.get(loss.what)
-            self._found[loss.what] = msgspec.structs.replace(loss, count=loss.count + (before.count if before else 0))
+            self._found[loss.what] = msgspec.structs.replace(
+                loss, count=loss.count + (before.count if before else 0)
+            )
 
     def __iter__(self) -> Iterator[Loss]:
         return iter(self._found.values())
@@ -57,4 +68,6 @@ class Losses:
         return {loss.what: loss.count for loss in self if not loss.detail}
 
     def __str__(self) -> str:
-        return "\n".join(f"{loss.count:>7}  {loss.what}: {loss.reason}" for loss in self if not loss.detail)
+        return "\n".join(
+            f"{loss.count:>7}  {loss.what}: {loss.reason}" for loss in self if not loss.detail
+        )

@@ -1,10 +1,11 @@
 """Objects that a program hands over, as plain JSON values.
 
-Why: an iterator of dicts may hold what no line of JSON could: half surrogate pairs (`json.loads` gives them), NaN, dates, sets, objects of
-any class. Readers and writers may rely on it that whatever they see can be written.
+Why: an iterator of dicts may hold what no line of JSON could: half surrogate pairs (`json.loads`
+gives them), NaN, dates, sets, objects of any class. Readers and writers may rely on it that
+whatever they see can be written.
 
-Rules: what is JSON already is returned as it is; what is not becomes the nearest JSON value, and that is said; what is nested too deeply
-becomes null. Never raises.
+Rules: what is JSON already is returned as it is; what is not becomes the nearest JSON value, and
+that is said; what is nested too deeply becomes null. Never raises.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ def _checked(value: Any) -> tuple[Any, bool]:
         same = _decode(_encode(value)) == value
     except (TypeError, ValueError, msgspec.MsgspecError, OverflowError):
         same = False
-    return (value, False) if same and (not isinstance(value, Mapping) or type(value) is dict) else (_plain(value), True)
+    return (
+        (value, False)
+        if same and (not isinstance(value, Mapping) or type(value) is dict)
+        else (_plain(value), True)
+    )
 
 
 def _plain(value: Any) -> Any:

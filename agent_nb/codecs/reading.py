@@ -1,8 +1,11 @@
-"""What every reader of a foreign stream shares: the envelope of imported events, turns, and blocks put together from deltas.
+"""What every reader of a foreign stream shares: the envelope of imported events, turns, and blocks
+put together from deltas.
 
 Rules
-- Everything read is `origin: imported`; `extra[codec]` marks where it came from and holds what the canonical fields do not (see residue).
-- A delta is passed on at once; when its block closes, the complete event follows with `chunks` (lengths and times of the deltas).
+- Everything read is `origin: imported`; `extra[codec]` marks where it came from and holds what the
+  canonical fields do not (see residue).
+- A delta is passed on at once; when its block closes, the complete event follows with `chunks`
+  (lengths and times of the deltas).
 - A turn begins with the first word of the model after a result.
 - A reader holds what is open, never what is past: memory does not grow with the stream.
 """
@@ -25,18 +28,23 @@ _ROOT: Mapping[str, Any] = {}
 
 
 def run_id(codec: str, first: Any, number: int = 1) -> str:
-    """Return an id for a run whose format gives none: 12 hex digits, the same for the same first object."""
+    """Return an id for a run whose format gives none: 12 hex digits, the same for the same first
+    object.
+    """
     return hashlib.sha256(f"{codec} {number} {dumps(first)}".encode()).hexdigest()[:12]
 
 
 def text_of(obj: Mapping[str, Any], key: str) -> str:
-    """Return the string at `key`, or "" if there is none of that type (the residue keeps what there is)."""
+    """Return the string at `key`, or "" if there is none of that type (the residue keeps what there
+    is).
+    """
     value = obj.get(key)
     return value if isinstance(value, str) else ""
 
 
 def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
-    """Return (arguments, their text) of a call whose arguments are an object, or the JSON text of one; what is neither are none.
+    """Return (arguments, their text) of a call whose arguments are an object, or the JSON text of
+    one; what is neither are none.
 
     An object has a text only where its order would be lost in a notebook's file, which sorts keys.
     """
@@ -60,9 +68,27 @@ def _is_sorted(value: Any) -> bool:
 class OpenBlock:
     """A block in progress."""
 
-    __slots__ = ("base", "first", "frame", "id", "key", "lengths", "lines", "name", "note", "of", "since", "texts", "ts", "turn", "where")
+    __slots__ = (
+        "base",
+        "first",
+        "frame",
+        "id",
+        "key",
+        "lengths",
+        "lines",
+        "name",
+        "note",
+        "of",
+        "since",
+        "texts",
+        "ts",
+        "turn",
+        "where",
+    )
 
-    def __init__(self, of: str, key: str, block_id: str, turn: int, where: Mapping[str, Any]) -> None:
+    def __init__(
+        self, of: str, key: str, block_id: str, turn: int, where: Mapping[str, Any]
+    ) -> None:
         self.of = of
         self.key = key
         self.id = block_id
@@ -73,9 +99,11 @@ class OpenBlock:
         self.lengths: list[tuple[int, int]] = []
         self.note: dict[str, Any] = {}  # of the first line
         self.lines: dict[str, Any] = {}  # of lines whose note does not follow from the one before
-        self.base = self.note  # the note that the coming lines follow from, and the number of its line
+        # the note that the coming lines follow from, and the number of its line
+        self.base = self.note
         self.first = 0
-        self.frame: dict[str, Any] = {}  # notes of the lines that open the block, where the protocol has such
+        # notes of the lines that open the block, where the protocol has such
+        self.frame: dict[str, Any] = {}
         self.ts = 0.0
         self.since = 0
 
@@ -88,7 +116,13 @@ class OpenBlock:
 class Source:
     """One run being read: builds its events."""
 
-    def __init__(self, codec: str, losses: Losses, shifts: Mapping[str, Shift] | None = None, prefix: str = "") -> None:
+    def __init__(
+        self,
+        codec: str,
+        losses: Losses,
+        shifts: Mapping[str, Shift] | None = None,
+        prefix: str = "",
+    ) -> None:
         self.codec = codec
         self.losses = losses
         self.run = ""
@@ -126,18 +160,42 @@ class Source:
             self.turn += 1
             self._after_result = False
 
-    def delta(self, of: str, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], *, key: str = "", ts: float = 0.0,
-              where: Mapping[str, Any] = _ROOT) -> list[Event]:  # fmt: skip
-        """Take a delta of text or reasoning: close what else is open, pass the delta on. `where`: its `path` and `span`."""
+    def delta(
+        self,
+        of: str,
+        text: str,
+        obj: Mapping[str, Any],
+        drawn: Mapping[str, Any],
+        *,
+        key: str = "",
+        ts: float = 0.0,
+        where: Mapping[str, Any] = _ROOT,
+    ) -> list[Event]:
+        """Take a delta of text or reasoning: close what else is open, pass the delta on. `where`:
+        its `path` and `span`.
+        """
         out: list[Event] = []
-        if self._open is not None and (self._open.of, self._open.key, self._open.where) != (of, key, where):
+        if self._open is not None and (self._open.of, self._open.key, self._open.where) != (
+            of,
+            key,
+            where,
+        ):
             out += self.close()
         if self._open is None:
             self._open = self._new(of, key, where)
         return [*out, self._add(self._open, text, obj, drawn, ts)]
 
-    def call_delta(self, key: str, name: str, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], *, ts: float = 0.0,
-                   where: Mapping[str, Any] = _ROOT) -> list[Event]:  # fmt: skip
+    def call_delta(
+        self,
+        key: str,
+        name: str,
+        text: str,
+        obj: Mapping[str, Any],
+        drawn: Mapping[str, Any],
+        *,
+        ts: float = 0.0,
+        where: Mapping[str, Any] = _ROOT,
+    ) -> list[Event]:
         """Take a piece of the arguments of the call `key`; text that is open closes first."""
         out = self.close()
         block = self._calls.get(key)
@@ -146,18 +204,42 @@ class Source:
         block.name = block.name or name
         return [*out, self._add(block, text, obj, drawn, ts)]
 
-    def open_block(self, of: str, key: str, frame: Mapping[str, Any], *, name: str = "", ts: float = 0.0,
-                   where: Mapping[str, Any] = _ROOT) -> Delta:  # fmt: skip
-        """Open a block that the protocol opens with a line of its own, whose note is in `frame`; an empty delta tells of it."""
+    def open_block(
+        self,
+        of: str,
+        key: str,
+        frame: Mapping[str, Any],
+        *,
+        name: str = "",
+        ts: float = 0.0,
+        where: Mapping[str, Any] = _ROOT,
+    ) -> Delta:
+        """Open a block that the protocol opens with a line of its own, whose note is in `frame`; an
+        empty delta tells of it.
+        """
         block = self._calls[key] = self._new(of, key, where)
         block.name, block.frame = name, dict(frame)
         self._gap(block, ts)
         return Delta(
-            run=self.run, turn=block.turn, ts=ts, origin="imported", extra={self.codec: block.frame},
-            block=block.id, of=of, name=name, **where,
-        )  # fmt: skip
+            run=self.run,
+            turn=block.turn,
+            ts=ts,
+            origin="imported",
+            extra={self.codec: block.frame},
+            block=block.id,
+            of=of,
+            name=name,
+            **where,
+        )
 
-    def block_delta(self, block: OpenBlock, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], ts: float = 0.0) -> Delta:
+    def block_delta(
+        self,
+        block: OpenBlock,
+        text: str,
+        obj: Mapping[str, Any],
+        drawn: Mapping[str, Any],
+        ts: float = 0.0,
+    ) -> Delta:
         """Take a delta of a block that was opened."""
         return self._add(block, text, obj, drawn, ts)
 
@@ -177,7 +259,9 @@ class Source:
         """Return the calls whose arguments are being written, in order of appearance."""
         return list(self._calls.values())
 
-    def close(self, note: Mapping[str, Any] | None = None, *, incomplete: bool = False) -> list[Event]:
+    def close(
+        self, note: Mapping[str, Any] | None = None, *, incomplete: bool = False
+    ) -> list[Event]:
         """Close the open text block, if any; `note` is added to its own."""
         block, self._open = self._open, None
         if block is None:
@@ -190,11 +274,15 @@ class Source:
         """The open text block."""
         return self._open
 
-    def complete_call(self, block: OpenBlock, note: Mapping[str, Any] | None = None, **fields: Any) -> Event:
+    def complete_call(
+        self, block: OpenBlock, note: Mapping[str, Any] | None = None, **fields: Any
+    ) -> Event:
         """Return the call that the deltas of `block` add up to."""
         return self._complete(Call, block, note, raw_args=block.text, **fields)
 
-    def _complete(self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any) -> E:
+    def _complete(
+        self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any
+    ) -> E:
         kept = {**block.note, **({"lines": block.lines} if block.lines else {}), **(note or {})}
         chunks = encode_chunks(block.lengths)
         if "chunks" in cls.__struct_fields__:
@@ -208,7 +296,14 @@ class Source:
         self._blocks += 1
         return OpenBlock(of, key, f"{self._prefix}{self.codec}-{self._blocks}", self.turn, where)
 
-    def _add(self, block: OpenBlock, text: str, obj: Mapping[str, Any], drawn: Mapping[str, Any], ts: float) -> Delta:
+    def _add(
+        self,
+        block: OpenBlock,
+        text: str,
+        obj: Mapping[str, Any],
+        drawn: Mapping[str, Any],
+        ts: float,
+    ) -> Delta:
         note = diff(obj, drawn)
         gap = self._gap(block, ts)
         count = len(block.lengths)
@@ -222,9 +317,17 @@ class Source:
         block.texts.append(text)
         block.lengths.append((len(text), gap))
         return Delta(
-            run=self.run, turn=block.turn, ts=ts, origin="imported", extra={self.codec: note},
-            block=block.id, of=block.of, name=block.name, text=text, **block.where,
-        )  # fmt: skip
+            run=self.run,
+            turn=block.turn,
+            ts=ts,
+            origin="imported",
+            extra={self.codec: note},
+            block=block.id,
+            of=block.of,
+            name=block.name,
+            text=text,
+            **block.where,
+        )
 
     def _gap(self, block: OpenBlock, ts: float) -> int:
         if ts and not self.start:

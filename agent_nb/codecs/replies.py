@@ -1,6 +1,7 @@
 """What a reply adds to what was streamed, in formats whose run, or turn, ends with its whole text.
 
-Rule: a reply repeats the answer if its text was streamed already: as the last turn, its last block, or all turns together.
+Rule: a reply repeats the answer if its text was streamed already: as the last turn, its last block,
+or all turns together.
 """
 
 from __future__ import annotations
@@ -27,9 +28,15 @@ class Told(Answer):
     def knows(self, reply: str) -> bool:
         """True if a reply says nothing that was not streamed."""
         known = {self.text.strip(), self.last.strip()}
-        return not reply or reply.strip() in known or hashlib.sha256(reply.encode()).digest() == self._all.digest()
+        return (
+            not reply
+            or reply.strip() in known
+            or hashlib.sha256(reply.encode()).digest() == self._all.digest()
+        )
 
     def missing(self, reply: str) -> tuple[str, bool]:
-        """Return what of a reply was not streamed: (the rest, True) of an answer streamed in part, else (the whole, False)."""
+        """Return what of a reply was not streamed: (the rest, True) of an answer streamed in part,
+        else (the whole, False).
+        """
         rest = bool(self.text) and reply.startswith(self.text)
         return (reply[len(self.text) :] if rest else reply), rest

@@ -1,10 +1,12 @@
-"""The difference between a foreign object as it came and as we would write it, so that it comes out again unchanged.
+"""The difference between a foreign object as it came and as we would write it, so that it comes out
+again unchanged.
 
-Why: a foreign object is decoded into canonical fields. What those do not determine (unknown fields, an envelope, null for absent) is
-kept beside them in `extra[codec]`, and nothing else is: the canonical fields stay the only home of what they carry.
+Why: a foreign object is decoded into canonical fields. What those do not determine (unknown fields,
+an envelope, null for absent) is kept beside them in `extra[codec]`, and nothing else is: the
+canonical fields stay the only home of what they carry.
 
-Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions; `restore(drawn, diff(obj, drawn)) == obj` for all
-JSON objects; 1, 1.0 and true are three different values.
+Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions; `restore(drawn,
+diff(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true are three different values.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-Shift = Callable[[Any, int, int], Any]  # (value on the first line, lines since, milliseconds since) -> value
+# (value on the first line, lines since, milliseconds since) -> value
+Shift = Callable[[Any, int, int], Any]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -39,7 +42,9 @@ def diff(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restore(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object of which `note` is the difference from `drawn`. A note that is not of our form is ignored as far as it is not."""
+    """Return the object of which `note` is the difference from `drawn`. A note that is not of our
+    form is ignored as far as it is not.
+    """
     obj = dict(drawn)
     absent, fields = note.get("absent"), note.get("fields")
     for key in absent if isinstance(absent, list) else ():
@@ -47,19 +52,29 @@ def restore(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]
     return {**obj, **fields} if isinstance(fields, dict) else obj
 
 
-def shifted(note: Mapping[str, Any], shifts: Mapping[str, Shift], lines: int, ms: int) -> dict[str, Any]:
-    """Return the note expected of a line of a block, `lines` lines and `ms` milliseconds after one whose note is `note`.
+def shifted(
+    note: Mapping[str, Any], shifts: Mapping[str, Shift], lines: int, ms: int
+) -> dict[str, Any]:
+    """Return the note expected of a line of a block, `lines` lines and `ms` milliseconds after one
+    whose note is `note`.
 
-    `shifts` says which fields count on (a sequence number, a time); a value of another type is left as it is.
+    `shifts` says which fields count on (a sequence number, a time); a value of another type is left
+    as it is.
     """
     fields = note.get("fields")
     if not isinstance(fields, dict) or not lines:
         return dict(note)
-    return {**note, "fields": {k: shifts[k](v, lines, ms) if k in shifts else v for k, v in fields.items()}}
+    return {
+        **note,
+        "fields": {k: shifts[k](v, lines, ms) if k in shifts else v for k, v in fields.items()},
+    }
 
 
-def line_notes(note: Mapping[str, Any], shifts: Mapping[str, Shift], gaps: Iterable[int]) -> Iterator[Mapping[str, Any]]:
-    """Yield the note of each line of a block: that of the first counts on until `note["lines"]` has one of its own, and so forth.
+def line_notes(
+    note: Mapping[str, Any], shifts: Mapping[str, Shift], gaps: Iterable[int]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the note of each line of a block: that of the first counts on until `note["lines"]` has
+    one of its own, and so forth.
 
     `gaps` are the milliseconds before each line.
     """

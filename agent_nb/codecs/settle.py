@@ -1,19 +1,33 @@
 """Events of a stream as a log wants them: numbered, and every run with one end.
 
-Why: a foreign stream may stop anywhere and number nothing, while a record is valid only if each call has a result and each run an end.
+Why: a foreign stream may stop anywhere and number nothing, while a record is valid only if each
+call has a result and each run an end.
 
 Rules
 - `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
 - What is added is marked as derived, so that the format it was read from does not show it.
 - Where runs do not interleave, a new run ends the one before.
-- A run without an end is `ok` if its answer is complete and no call is open; what it said last of an error or an interrupt counts more.
+- A run without an end is `ok` if its answer is complete and no call is open; what it said last of
+  an error or an interrupt counts more.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from ..events import Call, Delta, End, EndStatus, Error, Event, Interrupt, Node, Respond, Result, Think
+from ..events import (
+    Call,
+    Delta,
+    End,
+    EndStatus,
+    Error,
+    Event,
+    Interrupt,
+    Node,
+    Respond,
+    Result,
+    Think,
+)
 
 CUT = "The stream ended before its result came."
 
@@ -69,17 +83,39 @@ class Settler:
             return []
         whole = isinstance(run.word, Respond) and not run.word.incomplete and not run.calls
         status = run.stopped or ("ok" if whole else "interrupted")
-        end = End(run=last.run, ts=last.ts, turn=last.turn, origin="imported", status=status, extra={self._codec: {"derived": True}})
+        end = End(
+            run=last.run,
+            ts=last.ts,
+            turn=last.turn,
+            origin="imported",
+            status=status,
+            extra={self._codec: {"derived": True}},
+        )
         return [*self._results(run), end]
 
     def _results(self, run: _Run) -> list[Event]:
         note = {self._codec: {"derived": True}}
         out: list[Event] = []
         for call in run.calls.values():
-            where = {"run": call.run, "turn": call.turn, "span": call.span, "parent": call.parent, "path": call.path}
+            where = {
+                "run": call.run,
+                "turn": call.turn,
+                "span": call.span,
+                "parent": call.parent,
+                "path": call.path,
+            }
             ts = run.last.ts if run.last else call.ts
             out.append(
-                Result(call_id=call.call_id, name=call.name, status="cancelled", content=CUT, ts=ts, origin="imported", extra=note, **where)  # type: ignore[arg-type]  # fields of the envelope
+                Result(
+                    call_id=call.call_id,
+                    name=call.name,
+                    status="cancelled",
+                    content=CUT,
+                    ts=ts,
+                    origin="imported",
+                    extra=note,
+                    **where,  # type: ignore[arg-type]  # fields of the envelope
+                )
             )
         run.calls.clear()
         return out
@@ -99,7 +135,11 @@ class _Run:
         if type(event) is Delta:
             return
         self.last = event
-        self.stopped = None if isinstance(event, Call | Respond | Result | Think) else _how(event) or self.stopped
+        self.stopped = (
+            None
+            if isinstance(event, Call | Respond | Result | Think)
+            else _how(event) or self.stopped
+        )
         if isinstance(event, Call):
             self.calls[event.call_id] = event
             self.word = event
@@ -113,7 +153,9 @@ def _how(event: Event) -> EndStatus | None:
     """Return how a run ended of which `event` is the last news; None when it does not tell."""
     if event.span and not isinstance(event, Node):
         return None
-    if isinstance(event, Error) or (isinstance(event, Node) and not event.parent and event.result.startswith("error")):
+    if isinstance(event, Error) or (
+        isinstance(event, Node) and not event.parent and event.result.startswith("error")
+    ):
         return "error"
     if isinstance(event, Interrupt):
         return "interrupted" if event.reason == "user" else "limit"

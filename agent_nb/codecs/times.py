@@ -1,6 +1,7 @@
 """Times of other protocols: ISO 8601 texts as JavaScript writes them, and epoch milliseconds.
 
-Rules: epoch seconds in whole milliseconds here; what is no time is 0.0; `iso(epoch(text)) == text` for what `Date.toISOString` writes.
+Rules: epoch seconds in whole milliseconds here; what is no time is 0.0; `iso(epoch(text)) == text`
+for what `Date.toISOString` writes.
 """
 
 from __future__ import annotations
@@ -30,13 +31,21 @@ def _sound(seconds: float) -> float:
 
 
 def iso(seconds: float) -> str:
-    """Return epoch seconds as `2026-01-31T12:00:00.000Z`; what is no time is the nearest that is one."""
+    """Return epoch seconds as `2026-01-31T12:00:00.000Z`; what is no time is the nearest that is
+    one.
+    """
     seconds = min(max(seconds, 0.0), _LATEST) if math.isfinite(seconds) else 0.0
-    return datetime.fromtimestamp(round(seconds, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(round(seconds, 3), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def later_iso(value: Any, _lines: int, ms: int) -> Any:
-    """Shift of a field that holds an ISO time: `ms` milliseconds later. A text that `iso` does not write stays as it is."""
+    """Shift of a field that holds an ISO time: `ms` milliseconds later. A text that `iso` does not
+    write stays as it is.
+    """
     at = epoch(value)
     return iso(at + ms / 1000) if at and isinstance(value, str) and iso(at) == value else value
 

@@ -1,10 +1,15 @@
-"""The UI message stream of the Vercel AI SDK 6 (ai-sdk.dev, stream protocol): what `useChat` and others show.
+"""The UI message stream of the Vercel AI SDK 6 (ai-sdk.dev, stream protocol): what `useChat` and
+others show.
 
 Rules
-- A message is a run. Text, reasoning and tool input are blocks with start, deltas and end, and may interleave.
-- `tool-input-available` is the call; a preliminary output is progress, the other outputs, errors and denials are results.
-- Steps are internal nodes; message metadata is a state; sources, files and `data-*` parts are extensions, as they came.
-- `finish` and `abort` end the run. An `error` does not by itself: some senders finish after it; the end of the stream does.
+- A message is a run. Text, reasoning and tool input are blocks with start, deltas and end, and may
+  interleave.
+- `tool-input-available` is the call; a preliminary output is progress, the other outputs, errors
+  and denials are results.
+- Steps are internal nodes; message metadata is a state; sources, files and `data-*` parts are
+  extensions, as they came.
+- `finish` and `abort` end the run. An `error` does not by itself: some senders finish after it; the
+  end of the stream does.
 - A receiver wants the header `x-vercel-ai-ui-message-stream: v1`, and `[DONE]` as the last frame.
 """
 
@@ -15,7 +20,20 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import Approval, Call, End, Error, Event, Extension, Interrupt, Node, Progress, Result, RunStart, State
+from ..events import (
+    Approval,
+    Call,
+    End,
+    Error,
+    Event,
+    Extension,
+    Interrupt,
+    Node,
+    Progress,
+    Result,
+    RunStart,
+    State,
+)
 from . import keyed
 from .base import Codec, Item
 from .correlate import Correlator
@@ -23,7 +41,18 @@ from .keyed import Obj
 from .losses import Losses
 from .reading import OpenBlock, Source, arguments_of, run_id, text_of
 from .residue import diff
-from .ui_message_write import CAUSES, CUT, DRAW, FORMS, NAME, REASONING, TEXT, TOOL, UiMessageWriter, read_output
+from .ui_message_write import (
+    CAUSES,
+    CUT,
+    DRAW,
+    FORMS,
+    NAME,
+    REASONING,
+    TEXT,
+    TOOL,
+    UiMessageWriter,
+    read_output,
+)
 
 
 class UiMessageReader:
@@ -46,7 +75,11 @@ class UiMessageReader:
             out += self._close_run()
             self._begin(obj)
         self._begun = True
-        handler = self.HANDLERS.get(kind, UiMessageReader._unknown) if isinstance(kind, str) else UiMessageReader._unknown
+        handler = (
+            self.HANDLERS.get(kind, UiMessageReader._unknown)
+            if isinstance(kind, str)
+            else UiMessageReader._unknown
+        )
         return [*out, *handler(self, obj)]
 
     def close(self) -> list[Event]:
@@ -65,7 +98,11 @@ class UiMessageReader:
         out: list[Event] = []
         for block in self._source.open_calls():
             self._source.take_call(block.key)
-            out.append(self._cut_call(block) if block.of == "call" else keyed.ended_as_cut(self._source, block))
+            out.append(
+                self._cut_call(block)
+                if block.of == "call"
+                else keyed.ended_as_cut(self._source, block)
+            )
         return out
 
     def _close_run(self) -> list[Event]:
@@ -93,14 +130,19 @@ class UiMessageReader:
         reason = text_of(obj, "finishReason")
         self._over = True
         status = "error" if self._failed or reason == "error" else "ok"
-        return [*out, self._make(End, obj, status=status, finish_reason="" if reason == "error" else reason)]
+        return [
+            *out,
+            self._make(End, obj, status=status, finish_reason="" if reason == "error" else reason),
+        ]
 
     def _abort(self, obj: Obj) -> list[Event]:
         out = self._close_open()
         self._over = True
         reason = text_of(obj, "reason")
         cause = reason if reason in CAUSES else "user"
-        why = self._source.derived(Interrupt, reason=cause, detail=reason if reason != cause else "")
+        why = self._source.derived(
+            Interrupt, reason=cause, detail=reason if reason != cause else ""
+        )
         return [*out, why, self._make(End, obj, status="interrupted")]
 
     def _error(self, obj: Obj) -> list[Event]:
@@ -113,7 +155,15 @@ class UiMessageReader:
         if enter or not self._step:
             self._step = f"step-{self._steps}"
         fields: Obj = {"name": "llm", "span": self._step, "data": {"internal": True}}
-        return [self._make(Node, obj, phase="enter" if enter else "exit", result="" if enter else "ok", **fields)]
+        return [
+            self._make(
+                Node,
+                obj,
+                phase="enter" if enter else "exit",
+                result="" if enter else "ok",
+                **fields,
+            )
+        ]
 
     def _metadata(self, obj: Obj) -> list[Event]:
         return [self._make(State, obj, kind="metadata", payload=obj.get("messageMetadata"))]
@@ -124,7 +174,9 @@ class UiMessageReader:
         form = FORMS[obj["type"]]
         if form is TOOL:
             self._calls.call(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        return keyed.opened(self._source, form, obj, of=form.of, name=text_of(obj, "toolName"), where={})
+        return keyed.opened(
+            self._source, form, obj, of=form.of, name=text_of(obj, "toolName"), where={}
+        )
 
     def _content(self, obj: Obj) -> list[Event]:
         form = FORMS[obj["type"]]
@@ -135,25 +187,52 @@ class UiMessageReader:
 
     def _end(self, obj: Obj) -> list[Event]:
         block, note = keyed.taken(self._source, FORMS[obj["type"]], obj)
-        return [keyed.completed(self._source, block, note)] if block is not None else self._unknown(obj)
+        return (
+            [keyed.completed(self._source, block, note)]
+            if block is not None
+            else self._unknown(obj)
+        )
 
     def _call(self, obj: Obj) -> list[Event]:
-        """The input of a call is there, whole; with `tool-input-error` it is not what the tool takes."""
+        """The input of a call is there, whole; with `tool-input-error` it is not what the tool
+        takes.
+        """
         given, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
         call_id, synthetic = self._calls.call(name, given)
-        fields: Obj = {"call_id": call_id, "name": name, "args": args if isinstance(args, dict) else {}, "synthetic": synthetic}
+        fields: Obj = {
+            "call_id": call_id,
+            "name": name,
+            "args": args if isinstance(args, dict) else {},
+            "synthetic": synthetic,
+        }
         block = self._source.take_call(f"{TOOL.start}:{given}")
         failed = obj["type"] == "tool-input-error"
         if block is None:
-            raw = args if failed and isinstance(args, str) else arguments_of(args)[1] if isinstance(args, dict) else ""
-            call = self._source.make(Call, incomplete=failed and not isinstance(args, dict), raw_args=raw, **fields)
+            raw = (
+                args
+                if failed and isinstance(args, str)
+                else arguments_of(args)[1]
+                if isinstance(args, dict)
+                else ""
+            )
+            call = self._source.make(
+                Call, incomplete=failed and not isinstance(args, dict), raw_args=raw, **fields
+            )
         else:
             call = keyed.completed(self._source, block, {}, **fields)  # type: ignore[assignment]  # a call, as its block is one
         note = {**(call.extra or {}).get(NAME, {}), "call": diff(obj, DRAW[Call](call))}
         out: list[Event] = [msgspec.structs.replace(call, extra={NAME: note})]
         if failed and text_of(obj, "errorText") != CUT:
             self._calls.result(name, call_id)
-            out.append(self._source.derived(Result, call_id=call_id, name=name, status="error", content=text_of(obj, "errorText")))
+            out.append(
+                self._source.derived(
+                    Result,
+                    call_id=call_id,
+                    name=name,
+                    status="error",
+                    content=text_of(obj, "errorText"),
+                )
+            )
         return out
 
     # Outputs.
@@ -161,7 +240,10 @@ class UiMessageReader:
     def _output(self, obj: Obj) -> list[Event]:
         if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
             match = self._calls.news("", text_of(obj, "toolCallId"))
-            return [*self._implicit(match.call_id, obj, wanted=match.implicit), self._report(obj, match.call_id)]
+            return [
+                *self._implicit(match.call_id, obj, wanted=match.implicit),
+                self._report(obj, match.call_id),
+            ]
         given = text_of(obj, "toolCallId")
         if self._calls.seen(given) == "over":
             return self._unknown(obj)
@@ -169,7 +251,10 @@ class UiMessageReader:
         match = self._calls.result(name, given)
         status, content = _OUTPUTS[obj["type"]](obj)
         fields: Obj = {"call_id": match.call_id, "name": name, "status": status, "content": content}
-        return [*self._implicit(match.call_id, obj, wanted=match.implicit), self._make(Result, obj, **fields)]
+        return [
+            *self._implicit(match.call_id, obj, wanted=match.implicit),
+            self._make(Result, obj, **fields),
+        ]
 
     def _report(self, obj: Obj, call_id: str) -> Event:
         event: Event = self._make(Progress, obj, call_id=call_id, **read_output(obj.get("output")))
@@ -177,7 +262,10 @@ class UiMessageReader:
 
     def _approval(self, obj: Obj) -> list[Event]:
         match = self._calls.news("", text_of(obj, "toolCallId"))
-        return [*self._implicit(match.call_id, obj, wanted=match.implicit), self._make(Approval, obj, call_id=match.call_id)]
+        return [
+            *self._implicit(match.call_id, obj, wanted=match.implicit),
+            self._make(Approval, obj, call_id=match.call_id),
+        ]
 
     def _implicit(self, call_id: str, obj: Obj, *, wanted: bool) -> list[Event]:
         synthetic = not text_of(obj, "toolCallId")
@@ -185,15 +273,33 @@ class UiMessageReader:
 
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k != "type"}
-        return [self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)]
+        return [
+            self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)
+        ]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
-        "start": _start, "finish": _finish, "abort": _abort, "error": _error, "start-step": _on_step, "finish-step": _on_step,
-        "message-metadata": _metadata, "text-start": _open, "text-delta": _content, "text-end": _end, "reasoning-start": _open,
-        "reasoning-delta": _content, "reasoning-end": _end, "tool-input-start": _open, "tool-input-delta": _content,
-        "tool-input-available": _call, "tool-input-error": _call, "tool-output-available": _output, "tool-output-error": _output,
-        "tool-output-denied": _output, "tool-approval-request": _approval,
-    }  # fmt: skip
+        "start": _start,
+        "finish": _finish,
+        "abort": _abort,
+        "error": _error,
+        "start-step": _on_step,
+        "finish-step": _on_step,
+        "message-metadata": _metadata,
+        "text-start": _open,
+        "text-delta": _content,
+        "text-end": _end,
+        "reasoning-start": _open,
+        "reasoning-delta": _content,
+        "reasoning-end": _end,
+        "tool-input-start": _open,
+        "tool-input-delta": _content,
+        "tool-input-available": _call,
+        "tool-input-error": _call,
+        "tool-output-available": _output,
+        "tool-output-error": _output,
+        "tool-output-denied": _output,
+        "tool-approval-request": _approval,
+    }
 
 
 _OUTPUTS: dict[str, Callable[[Obj], tuple[str, Any]]] = {
@@ -213,25 +319,41 @@ def _score(item: Item) -> float:
         return 1.0
     if kind in _OWN or kind.startswith(("data-", "source-")):
         return 0.9
-    fits = (kind == "start" and obj.keys() <= {"type", "messageId", "messageMetadata"}) or (kind == "error" and "errorText" in obj)
+    fits = (kind == "start" and obj.keys() <= {"type", "messageId", "messageMetadata"}) or (
+        kind == "error" and "errorText" in obj
+    )
     return 0.8 if fits else 0.0
 
 
 codec = Codec(
-    name=NAME, title="UI message stream (AI SDK)", framing="sse", headers={"x-vercel-ai-ui-message-stream": "v1"},
-    reader=UiMessageReader, writer=UiMessageWriter, score=_score,
+    name=NAME,
+    title="UI message stream (AI SDK)",
+    framing="sse",
+    headers={"x-vercel-ai-ui-message-stream": "v1"},
+    reader=UiMessageReader,
+    writer=UiMessageWriter,
+    score=_score,
     carries={
-        "run_start": frozenset(), "think": frozenset({"content"}), "respond": frozenset({"content"}),
+        "run_start": frozenset(),
+        "think": frozenset({"content"}),
+        "respond": frozenset({"content"}),
         "call": frozenset({"call_id", "name", "args", "raw_args", "chunks", "incomplete"}),
-        "approval": frozenset({"call_id", "stage"}), "progress": frozenset({"call_id", "text", "fraction", "data", "message"}),
-        "result": frozenset({"call_id", "name", "status", "content"}), "state": frozenset({"kind", "payload"}),
-        "error": frozenset({"message"}), "interrupt": frozenset({"reason", "detail"}), "end": frozenset({"status", "finish_reason"}),
+        "approval": frozenset({"call_id", "stage"}),
+        "progress": frozenset({"call_id", "text", "fraction", "data", "message"}),
+        "result": frozenset({"call_id", "name", "status", "content"}),
+        "state": frozenset({"kind", "payload"}),
+        "error": frozenset({"message"}),
+        "interrupt": frozenset({"reason", "detail"}),
+        "end": frozenset({"status", "finish_reason"}),
         "extension": frozenset({"namespace", "name", "payload"}),
     },
     envelope=frozenset({"run"}),
     lossy={
-        "user": "the client knows what was asked", "execute": "a call is executed at once", "started": "a call is executed at once",
-        "metric": "usage is not written", "node": "of nodes only the steps of the model are written",
+        "user": "the client knows what was asked",
+        "execute": "a call is executed at once",
+        "started": "a call is executed at once",
+        "metric": "usage is not written",
+        "node": "of nodes only the steps of the model are written",
         "extension": "it belongs to another format",
     },
-)  # fmt: skip
+)

@@ -2,7 +2,8 @@
 
 Rules
 - What was read from this wire goes back as it came; see residue and keyed.
-- A run of ours is one message: `start`, its turns as steps, `finish`; the stream ends with `[DONE]`. A block of ours has an id of its own.
+- A run of ours is one message: `start`, its turns as steps, `finish`; the stream ends with
+  `[DONE]`. A block of ours has an id of its own.
 - Reports of a running tool are preliminary outputs; the last output is the result.
 """
 
@@ -41,8 +42,17 @@ CUT = "the arguments broke off"
 CAUSES = ("user", "timeout", "limit")
 TEXT = Form("respond", "text-start", "text-delta", "text-end", "id", "delta")
 REASONING = Form("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id", "delta")
-TOOL = Form("call", "tool-input-start", "tool-input-delta", "tool-input-available", "toolCallId", "inputTextDelta")
-FORMS = {name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)}
+TOOL = Form(
+    "call",
+    "tool-input-start",
+    "tool-input-delta",
+    "tool-input-available",
+    "toolCallId",
+    "inputTextDelta",
+)
+FORMS = {
+    name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
+}
 OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
 
 
@@ -56,10 +66,17 @@ def _result(event: Result) -> Obj:
 
 
 def progress_output(event: Progress) -> Any:
-    """Return the preliminary output that a report of a tool becomes: text as it is, anything else as an object."""
+    """Return the preliminary output that a report of a tool becomes: text as it is, anything else
+    as an object.
+    """
     if event.text and not event.message:
         return event.text
-    told = {"text": event.text, "progress": event.fraction, "message": event.message, "data": event.data}
+    told = {
+        "text": event.text,
+        "progress": event.fraction,
+        "message": event.message,
+        "data": event.data,
+    }
     return {k: v for k, v in told.items() if v not in ("", None)}
 
 
@@ -67,21 +84,40 @@ def read_output(output: Any) -> Obj:
     """Return the fields of a report from a preliminary output."""
     if isinstance(output, str):
         return {"text": output}
-    if not isinstance(output, dict) or not output or not output.keys() <= {"text", "progress", "message", "data"}:
+    if (
+        not isinstance(output, dict)
+        or not output
+        or not output.keys() <= {"text", "progress", "message", "data"}
+    ):
         return {"data": output}
     share = output.get("progress")
-    sound = share is None or (isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1)
+    sound = share is None or (
+        isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
+    )
     words = [output.get(k, "") for k in ("text", "message")]
     if not sound or not all(isinstance(w, str) for w in words):
         return {"data": output}
-    return {"text": words[0], "message": words[1], "fraction": None if share is None else float(share), "data": output.get("data")}
+    return {
+        "text": words[0],
+        "message": words[1],
+        "fraction": None if share is None else float(share),
+        "data": output.get("data"),
+    }
 
 
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: lambda _: {"type": "start"},
-    End: lambda e: {"type": "finish", **({"finishReason": e.finish_reason} if e.finish_reason else {})},
+    End: lambda e: {
+        "type": "finish",
+        **({"finishReason": e.finish_reason} if e.finish_reason else {}),
+    },
     Error: lambda e: {"type": "error", "errorText": e.message},
-    Call: lambda e: {"type": TOOL.end, "toolCallId": e.call_id, "toolName": e.name, "input": e.args},
+    Call: lambda e: {
+        "type": TOOL.end,
+        "toolCallId": e.call_id,
+        "toolName": e.name,
+        "input": e.args,
+    },
     Approval: lambda e: {"type": "tool-approval-request", "toolCallId": e.call_id},
     Progress: lambda e: {
         "type": "tool-output-available",
@@ -127,10 +163,16 @@ class UiMessageWriter:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            return keyed.imported_delta(event, OF[event.of], note, self._live) if event.of in OF else []
+            return (
+                keyed.imported_delta(event, OF[event.of], note, self._live)
+                if event.of in OF
+                else []
+            )
         if isinstance(event, Call):
             whole = note.get("call")
-            lines = keyed.imported_block(event, TOOL, {k: v for k, v in note.items() if k != "end"}, self._live, {})
+            lines = keyed.imported_block(
+                event, TOOL, {k: v for k, v in note.items() if k != "end"}, self._live, {}
+            )
             return [*lines, restore(DRAW[Call](event), whole)] if isinstance(whole, dict) else lines
         if isinstance(event, Think | Respond):
             return keyed.imported_block(event, OF[event.type], note, self._live, {})
@@ -143,7 +185,11 @@ class UiMessageWriter:
         return [{"type": "start", **({"messageId": event.run} if event.run else {})}]
 
     def _id(self, event: Any) -> str:
-        known = self._ids.pop(event.block, "") if not isinstance(event, Delta) else self._ids.get(event.block, "")
+        known = (
+            self._ids.pop(event.block, "")
+            if not isinstance(event, Delta)
+            else self._ids.get(event.block, "")
+        )
         if not known:
             self._blocks += 1
             known = f"block-{self._blocks}"
@@ -164,7 +210,9 @@ class UiMessageWriter:
         end = {"type": form.end, "id": number}
         if self._live.take(event):
             return [end]
-        content = [{"type": form.delta, "id": number, "delta": text} for text, _ in pieces(event) if text]
+        content = [
+            {"type": form.delta, "id": number, "delta": text} for text, _ in pieces(event) if text
+        ]
         return [{"type": form.start, "id": number}, *content, end]
 
     def _call(self, event: Call) -> list[Obj]:
@@ -173,18 +221,39 @@ class UiMessageWriter:
             return [{"type": "tool-input-error", **who, "input": event.raw_args, "errorText": CUT}]
         who = {"toolCallId": event.call_id}
         start = [{"type": TOOL.start, **who, "toolName": event.name}] if event.chunks else []
-        texts = [{"type": TOOL.delta, **who, TOOL.text: text} for text, _ in pieces(event)] if event.chunks else []
+        texts = (
+            [{"type": TOOL.delta, **who, TOOL.text: text} for text, _ in pieces(event)]
+            if event.chunks
+            else []
+        )
         return [*start, *texts, DRAW[Call](event)]
 
     def _approval(self, event: Approval) -> list[Obj]:
         if event.stage != "requested":
             self._losses.add("approval.decision", "only the question has a chunk")
             return []
-        return [{"type": "tool-approval-request", "approvalId": event.call_id, "toolCallId": event.call_id}]
+        return [
+            {
+                "type": "tool-approval-request",
+                "approvalId": event.call_id,
+                "toolCallId": event.call_id,
+            }
+        ]
 
     def _progress(self, event: Progress) -> list[Obj]:
-        told = {"text": event.text, "fraction": event.fraction, "message": event.message, "data": event.data}
-        back = {"text": "", "fraction": None, "message": "", "data": None, **read_output(progress_output(event))}
+        told = {
+            "text": event.text,
+            "fraction": event.fraction,
+            "message": event.message,
+            "data": event.data,
+        }
+        back = {
+            "text": "",
+            "fraction": None,
+            "message": "",
+            "data": None,
+            **read_output(progress_output(event)),
+        }
         if back != told:
             self._losses.add("progress.data", "this shape of output reads back as something else")
         return [DRAW[Progress](event)]
@@ -193,7 +262,9 @@ class UiMessageWriter:
         if event.status in ("cancelled", "timeout"):
             self._losses.add("result.status", "only errors and denials are distinguished")
         if event.status not in ("ok", "denied") and not isinstance(event.content, str):
-            self._losses.add("result.content", "an error is text: the value is written as JSON text")
+            self._losses.add(
+                "result.content", "an error is text: the value is written as JSON text"
+            )
         if event.status == "denied" and event.content:
             self._losses.add("result.content", "a denial says nothing")
         return [_result(event)]
@@ -235,6 +306,18 @@ class UiMessageWriter:
         return [{"type": "finish", **({"finishReason": reason} if reason else {})}]
 
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
-        RunStart: _start, Delta: _delta, Think: _block, Respond: _block, Call: _call, Approval: _approval, Progress: _progress,
-        Result: _on_result, Node: _node, State: _state, Extension: _extension, Error: _error, Interrupt: _interrupt, End: _end,
-    }  # fmt: skip
+        RunStart: _start,
+        Delta: _delta,
+        Think: _block,
+        Respond: _block,
+        Call: _call,
+        Approval: _approval,
+        Progress: _progress,
+        Result: _on_result,
+        Node: _node,
+        State: _state,
+        Extension: _extension,
+        Error: _error,
+        Interrupt: _interrupt,
+        End: _end,
+    }

@@ -1,6 +1,7 @@
 """Usage of another protocol as counts of ours.
 
-Why: protocols name the same few figures differently, and do not agree on whether the input has the tokens of a cache in it.
+Why: protocols name the same few figures differently, and do not agree on whether the input has the
+tokens of a cache in it.
 
 Rules: a value that is not a count is 0; nothing here raises.
 """
@@ -13,19 +14,29 @@ from typing import Any
 from ..events import Counts
 from ..usage import whole_input
 
-PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}  # the names of chat completions
+# the names of chat completions
+PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}
 
 
 def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
-    """Return the counts in `usage`; `names` maps `input output cached reasoning total` to its fields."""
+    """Return the counts in `usage`; `names` maps `input output cached reasoning total` to its
+    fields.
+    """
     found = {field: _count(usage.get(name)) for field, name in names.items()}
     total, given, cached = found.pop("total", 0), found.pop("input", 0), found.get("cached", 0)
-    return Counts(input=whole_input(given, cached, output=found.get("output", 0), total=total), **found)
+    return Counts(
+        input=whole_input(given, cached, output=found.get("output", 0), total=total), **found
+    )
 
 
 def added(one: Counts, other: Counts) -> Counts:
     """Return the sum of the tokens of two usages."""
-    return Counts(**{name: getattr(one, name) + getattr(other, name) for name in ("input", "output", "cached", "reasoning")})
+    return Counts(
+        **{
+            name: getattr(one, name) + getattr(other, name)
+            for name in ("input", "output", "cached", "reasoning")
+        }
+    )
 
 
 def _count(value: Any) -> int:

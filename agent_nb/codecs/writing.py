@@ -1,8 +1,9 @@
-"""What every writer of a foreign stream shares: the pieces of a block, and which blocks have been written live already.
+"""What every writer of a foreign stream shares: the pieces of a block, and which blocks have been
+written live already.
 
 Rules
-- A block whose deltas came through is not written again when it closes; one that comes only complete is written in the pieces that its
-  `chunks` tell, or whole if it has none.
+- A block whose deltas came through is not written again when it closes; one that comes only
+  complete is written in the pieces that its `chunks` tell, or whole if it has none.
 - A text that its chunks do not add up to (somebody edited it) is written whole.
 """
 
@@ -21,7 +22,9 @@ Block = Think | Respond | Call
 
 
 def as_text(value: Any) -> str:
-    """Return a result's content as the text that a model reads: a string as it is, other values as JSON."""
+    """Return a result's content as the text that a model reads: a string as it is, other values as
+    JSON.
+    """
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -31,7 +34,9 @@ def text_of_block(event: Block) -> str:
 
 
 def pieces(event: Block) -> list[tuple[str, int]]:
-    """Return (text, milliseconds before it) for each delta of a block; the whole text if it was never in pieces."""
+    """Return (text, milliseconds before it) for each delta of a block; the whole text if it was
+    never in pieces.
+    """
     text, at, out = text_of_block(event), 0, []
     try:
         lengths = list(decode_chunks(event.chunks))
@@ -45,13 +50,21 @@ def pieces(event: Block) -> list[tuple[str, int]]:
     return out
 
 
-def noted_pieces(event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shift]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def noted_pieces(
+    event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shift]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (text, note of its line) for each delta of an imported block."""
     parts = pieces(event)
-    return zip((text for text, _ in parts), line_notes(note, shifts, (gap for _, gap in parts)), strict=True)
+    return zip(
+        (text for text, _ in parts),
+        line_notes(note, shifts, (gap for _, gap in parts)),
+        strict=True,
+    )
 
 
-def line_texts(event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def line_texts(
+    event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """As `noted_pieces`, for blocks that may have had no delta line at all."""
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
@@ -74,7 +87,9 @@ class Live:
         return first
 
     def take(self, event: Event, block: str = "") -> bool:
-        """True if the deltas of this block have been written; it is closed now. `block`: the id where the event has no field for it."""
+        """True if the deltas of this block have been written; it is closed now. `block`: the id
+        where the event has no field for it.
+        """
         key = (event.run, block or getattr(event, "block", ""))
         if key in self._blocks:
             self._blocks.discard(key)

@@ -1,1 +1,3 @@
-"""How a model writes a turn: each file is one dialect (instructions, rendering, parser); see `base`."""
+"""How a model writes a turn: each file is one dialect (instructions, rendering, parser); see
+`base`.
+"""

@@ -1,15 +1,19 @@
 """Tool calls as JSON text: follow the text across chunks, then read it strictly.
 
-Why two steps: the end of a block can be found, and arguments shown while they grow, long before the JSON is complete; whether it is
-valid is decided once, on the whole text.
+Why two steps: the end of a block can be found, and arguments shown while they grow, long before the
+JSON is complete; whether it is valid is decided once, on the whole text.
 
 Rules
-- `Scan` knows strings: a marker inside a JSON string is text. It looks at every character once and copies nothing but the names.
-- The fragments that `Scan` gives out (CallDelta) are provisional: they hold until the block has been read. A Call of the same
-  `index` confirms them (its `raw_args` is their sum); a Fault revokes them. A call whose name comes after its arguments has none.
-- Strict JSON (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs, no number out of range; nesting
-  deeper than `MAX_DEPTH` is refused. Of equal members the last one counts.
-- `name` is a text that is not empty, `args` an object and mandatory; a member `id` is kept as the call id; others are dropped.
+- `Scan` knows strings: a marker inside a JSON string is text. It looks at every character once and
+  copies nothing but the names.
+- The fragments that `Scan` gives out (CallDelta) are provisional: they hold until the block has
+  been read. A Call of the same `index` confirms them (its `raw_args` is their sum); a Fault revokes
+  them. A call whose name comes after its arguments has none.
+- Strict JSON (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs, no
+  number out of range; nesting deeper than `MAX_DEPTH` is refused. Of equal members the last one
+  counts.
+- `name` is a text that is not empty, `args` an object and mandatory; a member `id` is kept as the
+  call id; others are dropped.
 """
 
 from __future__ import annotations
@@ -30,14 +34,22 @@ _decode_call = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_batch = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 
 
-_KINDS = {list: "an array", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
+_KINDS = {
+    list: "an array",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
 
 
 class Scan:
     """Follows the JSON text of calls across chunks.
 
-    `sigil` is the character that begins a marker, `level` the depth at which call objects stand (0: one bare object, 1: in an array),
-    `index` that of the first call, `live` whether to give out the growing arguments.
+    `sigil` is the character that begins a marker, `level` the depth at which call objects stand (0:
+    one bare object, 1: in an array), `index` that of the first call, `live` whether to give out the
+    growing arguments.
     """
 
     def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:
@@ -65,8 +77,9 @@ class Scan:
     def run(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
         """Go on at `pos`; return why and where it stopped.
 
-        `more`: the text is used up (an escape cut in two is left). `sigil`: one stands outside a string; go on behind it if it is no
-        marker. `broken`: a character that no JSON has there. `done`: the outermost bracket has closed.
+        `more`: the text is used up (an escape cut in two is left). `sigil`: one stands outside a
+        string; go on behind it if it is no marker. `broken`: a character that no JSON has there.
+        `done`: the outermost bracket has closed.
         """
         self._from = pos
         stop, pos = self._run(text, pos, out)
@@ -104,7 +117,9 @@ class Scan:
         return "more", size
 
     def _string(self, text: str, pos: int) -> tuple[int, bool]:
-        """Go on in a string; return the position behind its quote, or where it cannot go on (yet), and whether it has closed."""
+        """Go on in a string; return the position behind its quote, or where it cannot go on (yet),
+        and whether it has closed.
+        """
         end = _STRING(text, pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         if self._word is not None:
             self._word.append(text[pos:end])
@@ -117,7 +132,13 @@ class Scan:
         if bracket == "{" and self.depth == self._level:
             self._index += 1
             self._name, self._expects_key = "", True
-        elif bracket == "{" and self.depth == self._level + 1 and self._key == "args" and self._name and not self._expects_key:
+        elif (
+            bracket == "{"
+            and self.depth == self._level + 1
+            and self._key == "args"
+            and self._name
+            and not self._expects_key
+        ):
             self._in_args, self._from = self._live, pos
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
@@ -169,7 +190,9 @@ def read_call(text: str, index: int = 0) -> Call:
 
 
 def read_args(text: str) -> dict[str, Any]:
-    """Return arguments as an object; none at all are {}. Raises ValueError with a message for the model."""
+    """Return arguments as an object; none at all are {}. Raises ValueError with a message for the
+    model.
+    """
     value = _strictly(_decode, text) if text.strip() else {}
     if not isinstance(value, dict):
         raise ValueError(f"it is {_KINDS.get(type(value), type(value).__name__)}")  # noqa: TRY004  (the text is wrong, not a type)
@@ -207,7 +230,9 @@ def _strictly(decode: Any, text: Any) -> Any:
     try:
         return decode(text)
     except UnicodeError:
-        raise ValueError("it holds one half of a surrogate pair, which is not a character") from None
+        raise ValueError(
+            "it holds one half of a surrogate pair, which is not a character"
+        ) from None
     except RecursionError:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
     except msgspec.MsgspecError as fault:

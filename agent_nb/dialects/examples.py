@@ -1,11 +1,13 @@
 """Example turns for small models, made from the tools that are really there.
 
-Why: a model of a hundred million parameters copies what it has seen; it must see these tools, with arguments as a user would give them.
+Why: a model of a hundred million parameters copies what it has seen; it must see these tools, with
+arguments as a user would give them.
 
 Rules
 - A few tools at most (`MOST`), in their order, and one question that needs none.
-- An argument's value is, in this order: its schema's example, default, constant or first enumerated value, the value that its name
-  suggests (`PLAUSIBLE`), a value of its type within the schema's bounds.
+- An argument's value is, in this order: its schema's example, default, constant or first enumerated
+  value, the value that its name suggests (`PLAUSIBLE`), a value of its type within the schema's
+  bounds.
 - Required arguments are given; of a tool without any, the first optional one.
 """
 
@@ -25,18 +27,51 @@ _DEPTH = 4
 
 # parameter name -> a value that such a parameter may have
 PLAUSIBLE: dict[str, Any] = {
-    "path": "docs", "folder": "docs", "directory": "docs", "dir": "docs", "file": "notes.txt", "filename": "notes.txt",
-    "expression": "3 * 4", "code": "print(6 * 7)", "command": "ls", "query": "solar power", "question": "solar power", "q": "solar power",
-    "url": "https://example.org", "city": "Paris", "location": "Paris", "place": "Paris", "name": "Ada", "text": "hello",
-    "content": "hello", "message": "hello", "language": "French", "pattern": "total", "date": "2025-01-31", "a": 3, "b": 4, "x": 3, "y": 4,
-    "n": 3, "count": 3, "limit": 3, "steps": 3, "seconds": 2,
-}  # fmt: skip
+    "path": "docs",
+    "folder": "docs",
+    "directory": "docs",
+    "dir": "docs",
+    "file": "notes.txt",
+    "filename": "notes.txt",
+    "expression": "3 * 4",
+    "code": "print(6 * 7)",
+    "command": "ls",
+    "query": "solar power",
+    "question": "solar power",
+    "q": "solar power",
+    "url": "https://example.org",
+    "city": "Paris",
+    "location": "Paris",
+    "place": "Paris",
+    "name": "Ada",
+    "text": "hello",
+    "content": "hello",
+    "message": "hello",
+    "language": "French",
+    "pattern": "total",
+    "date": "2025-01-31",
+    "a": 3,
+    "b": 4,
+    "x": 3,
+    "y": 4,
+    "n": 3,
+    "count": 3,
+    "limit": 3,
+    "steps": 3,
+    "seconds": 2,
+}
 
 # parameter name -> what a tool with such a parameter may return, and how an answer puts it
 OUTCOMES: dict[str, tuple[str, str]] = {
     "path": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
-    "folder": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
-    "directory": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
+    "folder": (
+        "summer.txt  12 B\nwinter.txt  9 B",
+        "I found two files: summer.txt and winter.txt.",
+    ),
+    "directory": (
+        "summer.txt  12 B\nwinter.txt  9 B",
+        "I found two files: summer.txt and winter.txt.",
+    ),
     "file": ("Buy milk.", "The file says: Buy milk."),
     "filename": ("Buy milk.", "The file says: Buy milk."),
     "expression": ("12", "3 * 4 is 12."),
@@ -64,7 +99,11 @@ def examples(tools: Sequence[ToolSpec]) -> list[Example]:
     return [_GREETING, *(_example(t, n) for n, t in enumerate(tools[:MOST], 1))]
 
 
-_PLAIN = Example("What is a cat? Answer shortly.", "The user asks what a cat is.", "A cat is a small furry animal that many people keep.")
+_PLAIN = Example(
+    "What is a cat? Answer shortly.",
+    "The user asks what a cat is.",
+    "A cat is a small furry animal that many people keep.",
+)
 _GREETING = Example("Thank you!", NO_TOOL, "You are welcome.")
 
 
@@ -85,7 +124,9 @@ def _example(tool: ToolSpec, number: int) -> Example:
 def _question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     """Return what a user would say: the tool's purpose, and the values."""
     purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
-    said = [str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()]
+    said = [
+        str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
+    ]
     return f"{purpose}: {', '.join(said)}" if said else f"{purpose}."
 
 
@@ -97,7 +138,9 @@ def example_args(tool: ToolSpec) -> dict[str, Any]:
     return {n: example_value(properties[n], tool.parameters, n) for n in chosen}
 
 
-def example_value(schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0) -> Any:
+def example_value(
+    schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0
+) -> Any:
     """Return a value that fits `schema`; `root` holds its definitions."""
     schema = render.resolve(schema, root)
     told = _told(schema)
@@ -107,7 +150,9 @@ def example_value(schema: Mapping[str, Any], root: Mapping[str, Any], name: str 
     if isinstance(kind, list):
         kind = next((k for k in kind if k != "null"), "null")
     for key in ("anyOf", "oneOf", "allOf"):
-        options = [s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"]
+        options = [
+            s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"
+        ]
         if options and kind is None:
             return example_value(options[0], root, name, depth)
     maker = _MAKERS.get(str(kind), _text)
@@ -140,13 +185,19 @@ def _number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth
 
 def _array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     items = schema.get("items")
-    item = example_value(items if isinstance(items, dict) else {}, root, name.removesuffix("s"), depth + 1)
+    item = example_value(
+        items if isinstance(items, dict) else {}, root, name.removesuffix("s"), depth + 1
+    )
     return [item] * max(1, int(schema.get("minItems", 1)))
 
 
 def _object(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     properties = schema.get("properties", {})
-    return {n: example_value(properties[n], root, n, depth + 1) for n in schema.get("required", ()) if n in properties}
+    return {
+        n: example_value(properties[n], root, n, depth + 1)
+        for n in schema.get("required", ())
+        if n in properties
+    }
 
 
 _MAKERS = {
@@ -171,7 +222,8 @@ class Writer(Protocol):
 
 
 def shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> list[Message]:
-    """Return example turns as `dialect` writes them: a call, its result and the answer, for a few of the tools.
+    """Return example turns as `dialect` writes them: a call, its result and the answer, for a few
+    of the tools.
 
     `closing` stands after each answer, where the dialect marks the end of one.
     """
@@ -181,8 +233,12 @@ def shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> l
 def _shot(dialect: Writer, example: Example, closing: str) -> Iterator[Message]:
     yield text_message("user", example.question)
     if example.call is None or example.result is None:
-        yield text_message("assistant", dialect.assistant(example.thought, (), example.answer) + closing)
+        yield text_message(
+            "assistant", dialect.assistant(example.thought, (), example.answer) + closing
+        )
         return
     yield text_message("assistant", dialect.assistant(example.thought, (example.call,), ""))
     yield dialect.results((example.result,))
-    yield text_message("assistant", dialect.assistant(example.conclusion, (), example.answer) + closing)
+    yield text_message(
+        "assistant", dialect.assistant(example.conclusion, (), example.answer) + closing
+    )

@@ -1,13 +1,15 @@
 """llguidance grammars: under them even a very small model writes valid calls only.
 
-Why: the tools' JSON schemas go into the grammar as they are (`%json`), so names, argument names, types and enumerations are enforced
-while the model writes.
+Why: the tools' JSON schemas go into the grammar as they are (`%json`), so names, argument names,
+types and enumerations are enforced while the model writes.
 
 Rules
-- Only keywords that llguidance knows are passed on, so that no schema of a user makes the whole grammar invalid; tools validate anyway.
-- Objects take no members beyond their schema's, unless it says so. Texts, numbers and arrays without a bound get one: a small model
-  that has begun to repeat itself would otherwise never end.
-- Definitions (`$defs`) move to the root under a name with their tool's number; nothing else refers outside.
+- Only keywords that llguidance knows are passed on, so that no schema of a user makes the whole
+  grammar invalid; tools validate anyway.
+- Objects take no members beyond their schema's, unless it says so. Texts, numbers and arrays
+  without a bound get one: a small model that has begun to repeat itself would otherwise never end.
+- Definitions (`$defs`) move to the root under a name with their tool's number; nothing else refers
+  outside.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ THOUGHT = r"/[^<§\n]{5,400}/"
 ANSWER = r"/[^<§]{1,6000}/"
 MOST_CALLS = 3
 
-# For a model of a hundred million parameters: fixed words for what it is about to do (the shots use the same), one short paragraph to say.
+# For a model of a hundred million parameters: fixed words for what it is about to do (the shots use
+# the same), one short paragraph to say.
 PLAN = "I need to call "
 NO_TOOL = "I need no tool."
 CONCLUSION = "I have the result."
@@ -31,13 +34,20 @@ SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\
 
 
 def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
-    """Return the rules that all dialects share: `thought` and `reply`, `plan` (before calls) and `settled` (before the reply)."""
+    """Return the rules that all dialects share: `thought` and `reply`, `plan` (before calls) and
+    `settled` (before the reply).
+    """
     if not small:
         rules = [f"thought: {THOUGHT}", f"reply: {ANSWER}", "plan: thought", "settled: thought"]
         return ["%llguidance {}", *(rules if tools else rules[:2])]
     if not tools:
         sentences = 'reply: SENTENCE (" " SENTENCE)? (" " SENTENCE)?'
-        return ["%llguidance {}", f"thought: {SHORT_THOUGHT}", f"SENTENCE: {SHORT_ANSWER}", sentences]
+        return [
+            "%llguidance {}",
+            f"thought: {SHORT_THOUGHT}",
+            f"SENTENCE: {SHORT_ANSWER}",
+            sentences,
+        ]
     names = " | ".join(json.dumps(t.name) for t in tools)
     return [
         "%llguidance {}",
@@ -49,13 +59,41 @@ def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]
 
 
 SHORT, LONG = 120, 1000  # characters of a text without a bound
-LONG_NAMES = frozenset({"code", "content", "contents", "text", "body", "source", "script", "prompt", "message", "data", "sql", "patch"})
+LONG_NAMES = frozenset(
+    {
+        "code",
+        "content",
+        "contents",
+        "text",
+        "body",
+        "source",
+        "script",
+        "prompt",
+        "message",
+        "data",
+        "sql",
+        "patch",
+    }
+)
 NUMBER = 10**12
 ITEMS = 12
 
-_PLAIN = ("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
-          "minItems", "maxItems")  # fmt: skip
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"})
+_PLAIN = (
+    "type",
+    "enum",
+    "const",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+)
+_FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"}
+)
 _LISTS = {"anyOf": "anyOf", "oneOf": "anyOf", "allOf": "allOf", "prefixItems": "prefixItems"}
 
 
@@ -72,7 +110,9 @@ def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
 
 
 def as_json(schema: Mapping[str, Any]) -> str:
-    """Return a schema as a grammar holds it: JSON of one line, spaced as the shots are, because white space has no end either."""
+    """Return a schema as a grammar holds it: JSON of one line, spaced as the shots are, because
+    white space has no end either.
+    """
     form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
 
@@ -90,13 +130,19 @@ def _calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
 
 
 def bounded(schema: Any, prefix: str = "", name: str = "") -> Any:
     """Return `schema` in the keywords that the grammar takes, with bounds where it has none.
 
-    `prefix` is put before the names of definitions; `name` is the parameter's, from which the length of a text is guessed.
+    `prefix` is put before the names of definitions; `name` is the parameter's, from which the
+    length of a text is guessed.
     """
     if not isinstance(schema, Mapping):
         return schema if isinstance(schema, bool) else {}
@@ -118,7 +164,9 @@ def bounded(schema: Any, prefix: str = "", name: str = "") -> Any:
 
 def _text(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
     if not {"enum", "const", "maxLength", "format"} & out.keys():
-        out["maxLength"] = max(LONG if name.lower() in LONG_NAMES else SHORT, int(out.get("minLength", 0)))
+        out["maxLength"] = max(
+            LONG if name.lower() in LONG_NAMES else SHORT, int(out.get("minLength", 0))
+        )
 
 
 def _number(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
@@ -139,11 +187,19 @@ def _members(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: 
         out["properties"] = {n: bounded(s, prefix, str(n)) for n, s in properties.items()}
         out["required"] = [n for n in schema.get("required", ()) if n in properties]
     more = schema.get("additionalProperties", not properties and "properties" not in schema)
-    out["additionalProperties"] = bounded(more, prefix, name) if isinstance(more, Mapping) else bool(more)
+    out["additionalProperties"] = (
+        bounded(more, prefix, name) if isinstance(more, Mapping) else bool(more)
+    )
 
 
 def _unbounded(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
     """Kinds that end by themselves."""
 
 
-_BOUNDS = {"string": _text, "number": _number, "integer": _number, "array": _array, "object": _members}
+_BOUNDS = {
+    "string": _text,
+    "number": _number,
+    "integer": _number,
+    "array": _array,
+    "object": _members,
+}

@@ -1,13 +1,16 @@
 """The parser that the text dialects share: text with markers in it, in any chunking, to parts.
 
-Why one machine: what is held back, when a block closes and what a cut stream leaves behind must be the same in every dialect; and
-the thought tags of `thinking` have to be read by the parser that knows when it is inside a block, not by one before it.
+Why one machine: what is held back, when a block closes and what a cut stream leaves behind must be
+the same in every dialect; and the thought tags of `thinking` have to be read by the parser that
+knows when it is inside a block, not by one before it.
 
 Rules
-- A parser is a set of modes; each consumes what it can of the buffer. A mode is run until it leaves the mode as it is.
+- A parser is a set of modes; each consumes what it can of the buffer. A mode is run until it leaves
+  the mode as it is.
 - Ordinary text takes one look for a sigil and is returned as it came, in the same call.
 - Text is kept raw: white space around markers belongs to the text beside it.
-- Text that ends with the stream is closed; a thought tag that was never closed is closed as incomplete.
+- Text that ends with the stream is closed; a thought tag that was never closed is closed as
+  incomplete.
 - Nothing raises, whatever the text.
 """
 
@@ -35,39 +38,47 @@ class Taggable(Protocol):
 
 
 @cache
-def markers_with_tags(pattern: str, words: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False) -> Markers:
+def markers_with_tags(
+    pattern: str, words: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False
+) -> Markers:
     """Return the markers of a dialect together with the thought tags `tags`, which come first."""
     if not tags:
         return Markers(pattern, words, fold=fold)
     names = "|".join(sorted(map(re.escape, tags), key=len, reverse=True))
     tagged = rf"<(?P<tag>{names})(?=[\s/>])"
-    return Markers(f"{tagged}|{pattern}" if pattern else tagged, (*words, *(f"<{t}" for t in tags)), fold=fold)
+    return Markers(
+        f"{tagged}|{pattern}" if pattern else tagged, (*words, *(f"<{t}" for t in tags)), fold=fold
+    )
 
 
 class MarkerParser:
     """Reads text with thought tags; dialects add their markers.
 
-    `_handlers` says by the name of the group that matched what to do with a marker. A handler moves `_pos` behind it.
+    `_handlers` says by the name of the group that matched what to do with a marker. A handler moves
+    `_pos` behind it.
     """
 
     def __init__(self, markers: Markers, last: Markers | None = None) -> None:
         self.stopped = False
         self._markers = markers
         self._last = last or markers  # in force once no more text comes
-        self._sigil, self._others = markers.sigils[0], list(markers.sigils[1:])  # what a marker may begin with
+        # what a marker may begin with
+        self._sigil, self._others = markers.sigils[0], list(markers.sigils[1:])
         self._buf = ""
         self._pos = 0
         self._base = 0  # offset of the buffer in the turn
         self._final = self._cut = False
         self._voice: type[Text] | type[Thought] = Text
         self._open = False  # a block of this voice has begun
-        self._plain: type[Text] | type[Thought] | None = None  # set while text without a sigil may pass as it is
+        # set while text without a sigil may pass as it is
+        self._plain: type[Text] | type[Thought] | None = None
         self._mode: Mode = self._text
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._closing = ""
         self._attributes: dict[str, Any] | None = None
         self._tag: TagReader | None = None
-        self._kept: list[str] | None = None  # text of a block that is being kept, as far as it left the buffer
+        # text of a block that is being kept, as far as it left the buffer
+        self._kept: list[str] | None = None
         self._size = 0  # its length
         self._start = 0  # where the rest of it begins in the buffer
         self._at = 0  # offset of the block in the turn

@@ -1,9 +1,12 @@
-"""The `native` dialect: tools travel in the request and calls come back as the provider's own parts; text is the answer as it is.
+"""The `native` dialect: tools travel in the request and calls come back as the provider's own
+parts; text is the answer as it is.
 
 Rules
-- `NativeParser` passes text on; nothing in it is a marker (`thinking` wraps it where a model writes its reasoning into the text).
-- `CallAssembler` puts fragments of arguments (CallDelta) together by their index. A fragment with another call id at the same index
-  begins a new call. Arguments that are empty are `{}`; what is no JSON object is a Call with a `fault` that says why.
+- `NativeParser` passes text on; nothing in it is a marker (`thinking` wraps it where a model writes
+  its reasoning into the text).
+- `CallAssembler` puts fragments of arguments (CallDelta) together by their index. A fragment with
+  another call id at the same index begins a new call. Arguments that are empty are `{}`; what is no
+  JSON object is a Call with a `fault` that says why.
 - A call that the stream cut off is `incomplete` and does not run.
 """
 
@@ -42,7 +45,9 @@ class NativeParser:
 
 
 def partial_args(raw: str) -> dict[str, Any]:
-    """Return what can be read of arguments that are still growing, strings cut short included; {} while there is nothing."""
+    """Return what can be read of arguments that are still growing, strings cut short included; {}
+    while there is nothing.
+    """
     from pydantic_core import from_json
 
     try:
@@ -89,7 +94,9 @@ class CallAssembler:
     def feed(self, delta: CallDelta) -> None:
         """Take one fragment."""
         pending = self._at.get(delta.index)
-        if pending is None or (delta.call_id and pending.call_id and delta.call_id != pending.call_id):
+        if pending is None or (
+            delta.call_id and pending.call_id and delta.call_id != pending.call_id
+        ):
             pending = self._at[delta.index] = _Pending(delta)
             self._calls.append(pending)
         pending.add(delta)
@@ -125,7 +132,9 @@ class Native:
         """Return no shots."""
         return ()
 
-    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
+    def grammar(
+        self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
+    ) -> str:
         """Return no grammar."""
         return ""
 
@@ -147,9 +156,11 @@ class Native:
 
 
 def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:
-    """Return the calls in the JSON `text` that a cut left open, as incomplete ones; a Fault where nothing of a call can be told.
+    """Return the calls in the JSON `text` that a cut left open, as incomplete ones; a Fault where
+    nothing of a call can be told.
 
-    `scan` is a fresh one; `raw` is the text with its marker, `position` where that begins in the turn.
+    `scan` is a fresh one; `raw` is the text with its marker, `position` where that begins in the
+    turn.
     """
     assembler, out = CallAssembler(), list[Part]()
     stop, pos = scan.run(text, 0, out)

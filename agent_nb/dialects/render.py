@@ -1,11 +1,14 @@
 """What the text dialects write: JSON that holds no marker, lists of tools, and example turns.
 
-Why one file: whatever goes to a model comes from tools and users, so each dialect writes it through the same few functions.
+Why one file: whatever goes to a model comes from tools and users, so each dialect writes it through
+the same few functions.
 
 Rules
-- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`: text of a tool can neither close a block nor
-  look like a marker. Half surrogate pairs stay escaped, so that everything can be encoded.
-- Example calls are made from the tools' own schemas; defaults, examples and enumerations come before invented values.
+- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`: text of
+  a tool can neither close a block nor look like a marker. Half surrogate pairs stay escaped, so
+  that everything can be encoded.
+- Example calls are made from the tools' own schemas; defaults, examples and enumerations come
+  before invented values.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ _DEPTH = 4
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as JSON of one line without any marker in it. What JSON cannot say becomes null or text."""
+    """Return `value` as JSON of one line without any marker in it. What JSON cannot say becomes
+    null or text.
+    """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     except ValueError:
@@ -39,10 +44,17 @@ def call_value(call: CallBlock) -> dict[str, Any]:
 
 
 def result_value(result: ResultBlock) -> dict[str, Any]:
-    """Return a result as both text dialects write it (seed 000, results); `printed` beside it where the tool has printed something."""
+    """Return a result as both text dialects write it (seed 000, results); `printed` beside it where
+    the tool has printed something.
+    """
     content = result.content if result.value is None else result.value
     printed = {"printed": result.printed} if result.printed else {}
-    return {"tool": result.name, "status": "error" if result.error else "success", "content": content, **printed}
+    return {
+        "tool": result.name,
+        "status": "error" if result.error else "success",
+        "content": content,
+        **printed,
+    }
 
 
 def encodable(text: str) -> str:
@@ -56,26 +68,44 @@ def tool_lines(tools: Sequence[ToolSpec]) -> str:
 
 
 def brief(tools: Sequence[ToolSpec]) -> str:
-    """Return the system text for a small model, which learns the markers from example turns: who it is, and one line a tool."""
+    """Return the system text for a small model, which learns the markers from example turns: who it
+    is, and one line a tool.
+    """
     if not tools:
         return "You are a helpful assistant. Think in one short sentence, then answer in one short paragraph."
-    lines = [f"{t.name}({', '.join(properties_of(t))}): {' '.join(t.description.split()).split('. ')[0].rstrip('.')}." for t in tools]
+    lines = [
+        f"{t.name}({', '.join(properties_of(t))}): {' '.join(t.description.split()).split('. ')[0].rstrip('.')}."
+        for t in tools
+    ]
     return "You are an agent with tools. " + " ".join(lines)
 
 
 def _tool(tool: ToolSpec) -> str:
     required = set(tool.parameters.get("required", ()))
     properties = properties_of(tool)
-    signature = ", ".join(f"{n}{'' if n in required else '?'}: {type_name(s, tool.parameters)}{_default(s)}" for n, s in properties.items())
-    lines = [f"- {tool.name}({signature}): {' '.join(tool.description.split()) or 'no description'}"]
-    lines += [f"    {n}: {' '.join(str(s['description']).split())}" for n, s in properties.items() if s.get("description")]
+    signature = ", ".join(
+        f"{n}{'' if n in required else '?'}: {type_name(s, tool.parameters)}{_default(s)}"
+        for n, s in properties.items()
+    )
+    lines = [
+        f"- {tool.name}({signature}): {' '.join(tool.description.split()) or 'no description'}"
+    ]
+    lines += [
+        f"    {n}: {' '.join(str(s['description']).split())}"
+        for n, s in properties.items()
+        if s.get("description")
+    ]
     return "\n".join(lines)
 
 
 def properties_of(tool: ToolSpec) -> dict[str, dict[str, Any]]:
     """Return the schemas of a tool's parameters by name."""
     properties = tool.parameters.get("properties", {})
-    return {n: s if isinstance(s, dict) else {} for n, s in properties.items()} if isinstance(properties, dict) else {}
+    return (
+        {n: s if isinstance(s, dict) else {} for n, s in properties.items()}
+        if isinstance(properties, dict)
+        else {}
+    )
 
 
 def _default(schema: Mapping[str, Any]) -> str:
@@ -93,7 +123,9 @@ def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
 
 
 def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a schema in a few words a model understands: `string`, `"a" | "b"`, `array of {x: number}` …"""
+    """Return a schema in a few words a model understands: `string`, `"a" | "b"`, `array of {x:
+    number}` …
+    """
     schema = resolve(schema, root)
     if depth > _DEPTH:
         return "any"
@@ -103,13 +135,24 @@ def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
         return " | ".join(json_text(v) for v in schema["enum"])
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list):
-            return " | ".join(dict.fromkeys(type_name(s, root, depth + 1) for s in schema[key] if isinstance(s, dict)))
+            return " | ".join(
+                dict.fromkeys(
+                    type_name(s, root, depth + 1) for s in schema[key] if isinstance(s, dict)
+                )
+            )
     kind = schema.get("type", "any")
     if kind == "array":
         items = schema.get("items")
-        return f"array of {type_name(items, root, depth + 1)}" if isinstance(items, dict) and items else "array"
+        return (
+            f"array of {type_name(items, root, depth + 1)}"
+            if isinstance(items, dict) and items
+            else "array"
+        )
     if kind == "object" and isinstance(schema.get("properties"), dict):
         required = schema.get("required", ())
-        fields = (f"{n}{'' if n in required else '?'}: {type_name(s, root, depth + 1)}" for n, s in schema["properties"].items())
+        fields = (
+            f"{n}{'' if n in required else '?'}: {type_name(s, root, depth + 1)}"
+            for n, s in schema["properties"].items()
+        )
         return "{" + ", ".join(fields) + "}"
     return " | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)

@@ -1,9 +1,11 @@
-"""The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `[SYSTEM: …]`, `§RESPOND: … §END`.
+"""The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `[SYSTEM: …]`, `§RESPOND: …
+§END`.
 
 How it is read is in `section_reader`; here is how it is taught and written.
 
 Rules
-- A result is one `[SYSTEM: {…}]` line of JSON: its text has no line break, no § and no other `[SYSTEM:` in it, so it cannot forge another.
+- A result is one `[SYSTEM: {…}]` line of JSON: its text has no line break, no § and no other
+  `[SYSTEM:` in it, so it cannot forge another.
 - A marker inside a thought or an answer is written with a backslash behind its §.
 """
 
@@ -68,9 +70,14 @@ class Section:
         """Return example turns: a call, its result and the answer, for a few of the tools."""
         return shots(self, tools, closing="\n§END")
 
-    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
+    def grammar(
+        self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
+    ) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        rules = [*grammar.head(tools, small=small, answered=answered), 'answer: "§RESPOND: " reply "\\n§END"']
+        rules = [
+            *grammar.head(tools, small=small, answered=answered),
+            'answer: "§RESPOND: " reply "\\n§END"',
+        ]
         if not tools:
             return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
         more = "call? " * (grammar.MOST_CALLS - 1)

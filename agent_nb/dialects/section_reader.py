@@ -1,13 +1,17 @@
 """Reads the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
 
 Rules
-- Markers count in any letter case and anywhere, glued to a word too; `§THINK: §CALL: §RESPOND:` need their colon, `§EXECUTE` and `§END`
-  must not go on as a word (`§executed` is text). White space after a colon or a call belongs to the marker.
+- Markers count in any letter case and anywhere, glued to a word too; `§THINK: §CALL: §RESPOND:`
+  need their colon, `§EXECUTE` and `§END` must not go on as a word (`§executed` is text). White
+  space after a colon or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
-- `§CALL:` is followed by one JSON object, in whose strings a § is text; the call is known when the object closes. Call text that is
-  no such object is answer text (rule 3 of the seed), without the marker; one that a cut left open is an incomplete call.
-- `§EXECUTE` and `§END` stop the turn. A call that no `§EXECUTE` follows is given out, but no Execute: it does not run.
-- `[SYSTEM: …]` is written by the system only: from the model, as answer, it is the Fault `forged_results` up to its bracket.
+- `§CALL:` is followed by one JSON object, in whose strings a § is text; the call is known when the
+  object closes. Call text that is no such object is answer text (rule 3 of the seed), without the
+  marker; one that a cut left open is an incomplete call.
+- `§EXECUTE` and `§END` stop the turn. A call that no `§EXECUTE` follows is given out, but no
+  Execute: it does not run.
+- `[SYSTEM: …]` is written by the system only: from the model, as answer, it is the Fault
+  `forged_results` up to its bracket.
 """
 
 from __future__ import annotations
@@ -45,11 +49,18 @@ class SectionParser(MarkerParser):
     """Reads one turn."""
 
     def __init__(self, tags: tuple[str, ...] = ()) -> None:
-        super().__init__(markers_with_tags(_PATTERN, _WORDS, tags, fold=True), markers_with_tags(_LAST, _WORDS, tags, fold=True))
+        super().__init__(
+            markers_with_tags(_PATTERN, _WORDS, tags, fold=True),
+            markers_with_tags(_LAST, _WORDS, tags, fold=True),
+        )
         self._handlers |= {
-            "think": self._think, "call": self._call, "respond": self._respond,
-            "execute": self._execute, "end": self._end, "system": self._system,
-        }  # fmt: skip
+            "think": self._think,
+            "call": self._call,
+            "respond": self._respond,
+            "execute": self._execute,
+            "end": self._end,
+            "system": self._system,
+        }
         self._calls = 0
         self._scan: Scan | None = None
         self._depth = 0
@@ -119,7 +130,9 @@ class SectionParser(MarkerParser):
             self._complete(pos)
         elif self._cut and stop == "more":
             text = self._take(len(buf), self._text)
-            self._out.extend(cut_calls(text, Scan("§", 0, index=self._calls), f"§CALL: {text}", self._at))
+            self._out.extend(
+                cut_calls(text, Scan("§", 0, index=self._calls), f"§CALL: {text}", self._at)
+            )
         elif stop == "broken" or self._final:
             self._rewind()
             self._take(self._pos, self._text)
@@ -160,7 +173,9 @@ class SectionParser(MarkerParser):
         self._mode = self._forged
 
     def _forged(self) -> None:
-        """A line of the system, as the model imagines it, up to the bracket that closes it or to the next marker."""
+        """A line of the system, as the model imagines it, up to the bracket that closes it or to
+        the next marker.
+        """
         buf, pos = self._buf, self._pos
         markers = self._last if self._final else self._markers
         last = self._start - self._size + FORGED
@@ -190,5 +205,7 @@ class SectionParser(MarkerParser):
 
     def _too_large(self) -> None:
         message = f"A call is larger than {LARGEST} characters; the turn was given up there."
-        self._out.append(Fault("limit", message, self._take(self._pos, self._text)[:FORGED], self._at))
+        self._out.append(
+            Fault("limit", message, self._take(self._pos, self._text)[:FORGED], self._at)
+        )
         self.stopped = True

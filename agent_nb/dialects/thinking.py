@@ -1,15 +1,21 @@
-"""The `thinking` filter: `<think>…</think>`, `<thinking>…</thinking>` and their attribute forms (seed 004), over any dialect.
+"""The `thinking` filter: `<think>…</think>`, `<thinking>…</thinking>` and their attribute forms
+(seed 004), over any dialect.
 
-Why a wrapper: reasoning models write their thoughts into the text whatever the protocol around it is.
+Why a wrapper: reasoning models write their thoughts into the text whatever the protocol around it
+is.
 
 Rules
-- Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…" confidence="…"></thinking>`, the same ending in `/>`. The
-  attributes other than `thought` stay on the thought; `confidence` is a number.
-- In a thought nothing counts but its own closing tag: no call runs from inside it. The same thought twice is two thoughts.
-- Tags count in text only, never inside the wrapped dialect's blocks and strings: its parser reads them itself (`Taggable`). The text
-  of a dialect that cannot is filtered before it gets there.
-- Any other tag, and anything that only looks like one, is text and is not held back longer than it looks like one.
-- As a dialect of its own, `thinking` is the filter over `native`; `dialect.over(inner)` wraps another.
+- Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…"
+  confidence="…"></thinking>`, the same ending in `/>`. The attributes other than `thought` stay on
+  the thought; `confidence` is a number.
+- In a thought nothing counts but its own closing tag: no call runs from inside it. The same thought
+  twice is two thoughts.
+- Tags count in text only, never inside the wrapped dialect's blocks and strings: its parser reads
+  them itself (`Taggable`). The text of a dialect that cannot is filtered before it gets there.
+- Any other tag, and anything that only looks like one, is text and is not held back longer than it
+  looks like one.
+- As a dialect of its own, `thinking` is the filter over `native`; `dialect.over(inner)` wraps
+  another.
 """
 
 from __future__ import annotations
@@ -83,7 +89,9 @@ class Thinking:
         """Return the shots of the wrapped dialect."""
         return self._inner.shots(tools)
 
-    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
+    def grammar(
+        self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
+    ) -> str:
         """Return the grammar of the wrapped dialect."""
         return self._inner.grammar(tools, small=small, answered=answered)
 
@@ -111,7 +119,9 @@ def thinking(inner: Dialect, tags: Sequence[str] = TAGS) -> Dialect:
     """
     for tag in tags:
         if not re.fullmatch(r"[A-Za-z_][\w.-]*", tag):
-            raise UsageError(f"{tag!r} is not a tag name. Write it without brackets, for example 'thinking'.")
+            raise UsageError(
+                f"{tag!r} is not a tag name. Write it without brackets, for example 'thinking'."
+            )
     return inner if isinstance(inner, Thinking) or not tags else Thinking(inner, tags)
 
 

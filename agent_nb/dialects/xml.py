@@ -1,10 +1,13 @@
-"""The `xml` dialect (seed 000): `<think>`, `<execute>[…]</execute>`, `<results>[…]</results>`, bare text is the answer.
+"""The `xml` dialect (seed 000): `<think>`, `<execute>[…]</execute>`, `<results>[…]</results>`, bare
+text is the answer.
 
 How it is read is in `xml_reader`; here is how it is taught and written.
 
 Rules
-- Results come as a message of the user, one JSON entry per call in call order (seed 000, "Storage → Messages").
-- What is written into a block can neither close it nor open another (see `render`). Answers are written as they were.
+- Results come as a message of the user, one JSON entry per call in call order (seed 000, "Storage →
+  Messages").
+- What is written into a block can neither close it nor open another (see `render`). Answers are
+  written as they were.
 """
 
 from __future__ import annotations
@@ -61,8 +64,12 @@ class Xml:
         """Return example turns: a call, its result and the answer, for a few of the tools."""
         return shots(self, tools)
 
-    def grammar(self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False) -> str:
-        """Return the llguidance grammar of one turn: a thought, then a batch of valid calls or an answer."""
+    def grammar(
+        self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
+    ) -> str:
+        """Return the llguidance grammar of one turn: a thought, then a batch of valid calls or an
+        answer.
+        """
         rules = grammar.head(tools, small=small, answered=answered)
         if not tools:
             return "\n".join([*rules, 'start: "<think>" thought "</think>\\n\\n" reply', ""])
@@ -93,12 +100,17 @@ class Xml:
         if text:
             pieces.append(render.encodable(text))
         if calls:
-            pieces.append(f"<execute>\n{render.json_text([render.call_value(c) for c in calls])}\n</execute>")
+            pieces.append(
+                f"<execute>\n{render.json_text([render.call_value(c) for c in calls])}\n</execute>"
+            )
         return "\n\n".join(pieces)
 
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write the results of a batch."""
-        return text_message("user", f"<results>\n{render.json_text([render.result_value(r) for r in results])}\n</results>")
+        return text_message(
+            "user",
+            f"<results>\n{render.json_text([render.result_value(r) for r in results])}\n</results>",
+        )
 
 
 dialect = Xml()

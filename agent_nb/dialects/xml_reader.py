@@ -1,13 +1,20 @@
-"""Reads the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>[…]</execute>`, bare text, an optional `<end>`.
+"""Reads the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>[…]</execute>`,
+bare text, an optional `<end>`.
 
 Rules
-- Markers are exact: lower case, no attributes, no spaces; `<end/>` and `<end />` count as `<end>`. `<respond>` is taken off.
-- A block ends at its closing tag; in `<execute>` and `<results>` a tag inside a JSON string is text. A block that cannot be JSON (a raw
-  line break in a string, a backslash outside one) ends at its first closing tag instead, so that an open quote swallows nothing.
-- A batch is all or nothing. A whole one stops the turn; a malformed one is a Fault that goes back to the model, and reading goes on.
-- `<results>` are written by the system only: from the model they are the Fault `forged_results`; with nothing in them they are nothing.
-- `<execute>` or `<results>` before prose, with no closing tag in the next `PROSE` characters, is text: somebody wrote about the protocol.
-- An unclosed thought is incomplete; an unclosed block is a Fault, never a call. At a cut the calls in it are incomplete ones.
+- Markers are exact: lower case, no attributes, no spaces; `<end/>` and `<end />` count as `<end>`.
+  `<respond>` is taken off.
+- A block ends at its closing tag; in `<execute>` and `<results>` a tag inside a JSON string is
+  text. A block that cannot be JSON (a raw line break in a string, a backslash outside one) ends at
+  its first closing tag instead, so that an open quote swallows nothing.
+- A batch is all or nothing. A whole one stops the turn; a malformed one is a Fault that goes back
+  to the model, and reading goes on.
+- `<results>` are written by the system only: from the model they are the Fault `forged_results`;
+  with nothing in them they are nothing.
+- `<execute>` or `<results>` before prose, with no closing tag in the next `PROSE` characters, is
+  text: somebody wrote about the protocol.
+- An unclosed thought is incomplete; an unclosed block is a Fault, never a call. At a cut the calls
+  in it are incomplete ones.
 """
 
 from __future__ import annotations
@@ -25,8 +32,19 @@ LARGEST = 64 * 1024 * 1024  # characters of one block
 KEPT = 64 * 1024  # characters of a block beyond the limit that its fault shows
 EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
 
-_PATTERN = r"(?P<think><think>)|<(?P<block>execute|results)>|(?P<end><end ?/?>)|(?P<respond></?respond>)"
-_WORDS = ("<think>", "<execute>", "<results>", "<end>", "<end/>", "<end />", "<respond>", "</respond>")
+_PATTERN = (
+    r"(?P<think><think>)|<(?P<block>execute|results)>|(?P<end><end ?/?>)|(?P<respond></?respond>)"
+)
+_WORDS = (
+    "<think>",
+    "<execute>",
+    "<results>",
+    "<end>",
+    "<end/>",
+    "<end />",
+    "<respond>",
+    "</respond>",
+)
 _blank = re.compile(r"\s*").match
 
 
@@ -35,7 +53,12 @@ class XmlParser(MarkerParser):
 
     def __init__(self, tags: tuple[str, ...] = ()) -> None:
         super().__init__(markers_with_tags(_PATTERN, _WORDS, tags))
-        self._handlers |= {"think": self._think, "block": self._block, "end": self._end, "respond": self._respond}
+        self._handlers |= {
+            "think": self._think,
+            "block": self._block,
+            "end": self._end,
+            "respond": self._respond,
+        }
         self._responding = False
         self._calls = 0  # calls announced so far, those of malformed blocks included
         self._kind = ""  # of the block that is open

@@ -1,7 +1,8 @@
 """The `.env` of a folder: variables that its owner keeps for programs that are started there.
 
-Rules: it is found in the folder or one above it, up to the repository or the user's home; one that cannot be read, or is larger than 1 MB,
-is as if it were not there. Reading it sets nothing; what may count of it is decided elsewhere (`trust`).
+Rules: it is found in the folder or one above it, up to the repository or the user's home; one that
+cannot be read, or is larger than 1 MB, is as if it were not there. Reading it sets nothing; what
+may count of it is decided elsewhere (`trust`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def values(folder: Path | None = None) -> dict[str, str]:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return the variables of a `.env` file: `NAME=value` or `export NAME="value"`; `#` begins a comment."""
+    """Return the variables of a `.env` file: `NAME=value` or `export NAME="value"`; `#` begins a
+    comment.
+    """
     found = {}
     for line in text.splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")

@@ -1,18 +1,21 @@
 """Imports of our code never resolve in the notebook's folder.
 
-Why: a kernel has the notebook's folder on `sys.path`, before the installed packages. A `keyring.py` beside a stranger's notebook would be
-executed by an import of ours that nobody sees.
+Why: a kernel has the notebook's folder on `sys.path`, before the installed packages. A `keyring.py`
+beside a stranger's notebook would be executed by an import of ours that nobody sees.
 
 Rules
-- A finder at the front of `sys.meta_path` decides by who imports: going up the stack, the first frame of `agent_nb` makes an import ours,
-  the first frame of the user (`__main__`, a module of the project, a tool that we call: `theirs`) the user's. Libraries in between import
-  for the one who called them. The user's imports are not touched.
-- Ours are looked up in what is installed (the standard library, site-packages, what their .pth files name), then in other absolute entries
-  of `sys.path`; never in a relative entry, and never in the project: the working folder with what is below it (unless that is the user's
-  home), what is above it, and the repository around it.
-- A module that the user has imported from the project is not the library of that name: `library` and `find` take it for absent,
-  `verify` reports it.
-- Entry points are read in the same places; `without_project` is for libraries that look for their own.
+- A finder at the front of `sys.meta_path` decides by who imports: going up the stack, the first
+  frame of `agent_nb` makes an import ours, the first frame of the user (`__main__`, a module of the
+  project, a tool that we call: `theirs`) the user's. Libraries in between import for the one who
+  called them. The user's imports are not touched.
+- Ours are looked up in what is installed (the standard library, site-packages, what their .pth
+  files name), then in other absolute entries of `sys.path`; never in a relative entry, and never in
+  the project: the working folder with what is below it (unless that is the user's home), what is
+  above it, and the repository around it.
+- A module that the user has imported from the project is not the library of that name: `library`
+  and `find` take it for absent, `verify` reports it.
+- Entry points are read in the same places; `without_project` is for libraries that look for their
+  own.
 """
 
 from __future__ import annotations
@@ -37,9 +40,23 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 OURS = "agent_nb"
 NEEDED = (
-    "IPython", "anyio", "httpx", "ipykernel", "ipywidgets", "markdown_it", "msgspec", "nbclient", "nbformat", "nh3", "numpy", "pandas",
-    "platformdirs", "pydantic", "pygments", "yaml",
-)  # fmt: skip
+    "IPython",
+    "anyio",
+    "httpx",
+    "ipykernel",
+    "ipywidgets",
+    "markdown_it",
+    "msgspec",
+    "nbclient",
+    "nbformat",
+    "nh3",
+    "numpy",
+    "pandas",
+    "platformdirs",
+    "pydantic",
+    "pygments",
+    "yaml",
+)
 MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
 _swapping = threading.RLock()
 _theirs: dict[int, CodeType] = {}  # by id: a code object's own hash looks at all its constants
@@ -59,18 +76,31 @@ class Places:
 
     def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
         self._folders = set(folders)
-        self._projects = {_project(folder) for folder in folders} - {_home(), os.path.abspath(os.sep)}  # all is below these
+        # all is below these
+        self._projects = {_project(folder) for folder in folders} - {
+            _home(),
+            os.path.abspath(os.sep),
+        }
         self._sites = _sites()
         rooted = [e for e in entries if os.path.isabs(e)]
-        self._trees = set(_trees(self._sites)) if any(not _within(e, self._sites) for e in rooted) else set()
+        self._trees = (
+            set(_trees(self._sites)) if any(not _within(e, self._sites) for e in rooted) else set()
+        )
         self._known: dict[tuple[str, str], bool] = {}
-        above = {e for e in rooted if any(_within(folder, [os.path.realpath(e)]) for folder in folders) and not self._installed(e)}
+        above = {
+            e
+            for e in rooted
+            if any(_within(folder, [os.path.realpath(e)]) for folder in folders)
+            and not self._installed(e)
+        }
         allowed = [e for e in rooted if e not in above and not self._strange(e)]
         self.path = sorted(allowed, key=lambda e: not self._installed(e))
         self.rest = [e for e in entries if e not in self.path]
 
     def strange(self, name: str, place: str) -> bool:
-        """Return whether the module `name` at `place` (a file, or the folder of a package without one) is one of the project."""
+        """Return whether the module `name` at `place` (a file, or the folder of a package without
+        one) is one of the project.
+        """
         key = (name, place)
         if key not in self._known:
             self._known[key] = self._strange(_entry(name, os.path.abspath(place)))
@@ -81,7 +111,9 @@ class Places:
 
     def _strange(self, entry: str) -> bool:
         places = (entry, os.path.realpath(entry))
-        return not self._installed(entry) and any(place in self._folders or _within(place, self._projects) for place in places)
+        return not self._installed(entry) and any(
+            place in self._folders or _within(place, self._projects) for place in places
+        )
 
 
 class Guard:
@@ -96,15 +128,25 @@ class Guard:
         """Return the places as things are now."""
         state = ([entry for entry in sys.path if isinstance(entry, str)], _folder())
         if state != self._state:
-            self._places, self._state = Places(state[0], [f for f in {self._start, state[1]} if f]), state
+            self._places, self._state = (
+                Places(state[0], [f for f in {self._start, state[1]} if f]),
+                state,
+            )
         return self._places
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return where an import of ours is found; None for imports of others, and for what the usual finders do not find either.
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where an import of ours is found; None for imports of others, and for what the
+        usual finders do not find either.
 
         Raises ModuleNotFoundError for a module that only the project has.
         """
-        if name.startswith(f"{OURS}.") or (path is not None and not _is_part(name)) or not self._is_ours(sys._getframe(1)):  # noqa: SLF001
+        if (
+            name.startswith(f"{OURS}.")
+            or (path is not None and not _is_part(name))
+            or not self._is_ours(sys._getframe(1))  # noqa: SLF001
+        ):
             return None
         places = self.places()
         if path is None:
@@ -125,8 +167,11 @@ class Guard:
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, places.path if finder is PathFinder else None, target)
-            named = str(getattr(finder, "__module__", "")).startswith("__editable__")  # an installed package that names its folder
-            if spec is not None and (finder is PathFinder or named or not places.strange(name, _place(spec))):
+            # an installed package that names its folder
+            named = str(getattr(finder, "__module__", "")).startswith("__editable__")
+            if spec is not None and (
+                finder is PathFinder or named or not places.strange(name, _place(spec))
+            ):
                 return spec
         return None
 
@@ -151,13 +196,17 @@ def install() -> None:
 
 
 def strange(module: ModuleType) -> bool:
-    """Return whether a module comes from the project; what has no file (built in, made by a test) does not."""
+    """Return whether a module comes from the project; what has no file (built in, made by a test)
+    does not.
+    """
     place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     return isinstance(place, str) and GUARD.places().strange(getattr(module, "__name__", ""), place)
 
 
 def library(name: str) -> ModuleType | None:
-    """Return the installed module `name`, imported, or None when there is none. Raises what the module raises."""
+    """Return the installed module `name`, imported, or None when there is none. Raises what the
+    module raises.
+    """
     known = sys.modules.get(name)
     if known is not None:
         return None if strange(known) else known
@@ -172,29 +221,40 @@ def library(name: str) -> ModuleType | None:
 def find(name: str) -> ModuleSpec | None:
     """Return where the installed module `name` is, None when there is none; it is not imported."""
     known = sys.modules.get(name)
-    with suppress(ImportError, ValueError):  # ValueError: a module that does not say where it comes from
+    # ValueError: a module that does not say where it comes from
+    with suppress(ImportError, ValueError):
         return importlib.util.find_spec(name) if known is None or not strange(known) else None
     return None
 
 
 def verify() -> None:
-    """Raise UsageError when a module of the project stands in the place of a library that we need."""
+    """Raise UsageError when a module of the project stands in the place of a library
+    that we need.
+    """
     for name in NEEDED:
         module = sys.modules.get(name)
         if module is not None and strange(module):
             where = getattr(module, "__file__", None) or name
-            raise UsageError(f"The module {name!r} of this process is {where}, not the library. Rename that file and restart the kernel.")
+            raise UsageError(
+                f"The module {name!r} of this process is {where}, not the library. Rename that file and restart the kernel."
+            )
 
 
 def entry_points(group: str) -> list[EntryPoint]:
-    """Return the entry points of the packages that are installed, the first to be found first; the project cannot add or replace one."""
+    """Return the entry points of the packages that are installed, the first to be found first; the
+    project cannot add or replace one.
+    """
     from importlib.metadata import distributions
 
     found: list[EntryPoint] = []
     for package in distributions(path=GUARD.places().path):
         with suppress(Exception):  # its metadata is damaged
             found += [entry for entry in package.entry_points if entry.group == group]
-    return [e for e in found if (top := sys.modules.get(e.module.partition(".")[0])) is None or not strange(top)]
+    return [
+        e
+        for e in found
+        if (top := sys.modules.get(e.module.partition(".")[0])) is None or not strange(top)
+    ]
 
 
 @contextmanager
@@ -212,13 +272,19 @@ def without_project() -> Iterator[None]:
 
 
 def _is_part(name: str) -> bool:
-    """Return whether the package above `name` is one without a file, whose parts may lie anywhere."""
+    """Return whether the package above `name` is one without a file, whose parts may
+    lie anywhere.
+    """
     above = sys.modules.get(name.rpartition(".")[0])
     return above is not None and getattr(above, "__file__", None) is None
 
 
 def _place(spec: ModuleSpec) -> str:
-    found = spec.origin if spec.has_location else next(iter(spec.submodule_search_locations or ()), None)
+    found = (
+        spec.origin
+        if spec.has_location
+        else next(iter(spec.submodule_search_locations or ()), None)
+    )
     return found or os.__file__  # built in or frozen
 
 
@@ -239,7 +305,9 @@ def _folder() -> str:
 
 
 def _project(folder: str) -> str:
-    """Return the top folder of the project around `folder`: the folder itself where nothing below the user's home marks one."""
+    """Return the top folder of the project around `folder`: the folder itself where nothing below
+    the user's home marks one.
+    """
     place = folder
     while place not in (_home(), os.path.dirname(place)):
         if any(os.path.exists(os.path.join(place, mark)) for mark in MARKS):
@@ -260,9 +328,17 @@ def _within(path: str, folders: Iterable[str]) -> bool:
 def _sites() -> list[str]:
     """Return the folders in which everything is installed."""
     own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    found = [os.path.dirname(os.__file__), os.path.join(sys.base_exec_prefix, "DLLs"), *site.getsitepackages(), *own]
+    found = [
+        os.path.dirname(os.__file__),
+        os.path.join(sys.base_exec_prefix, "DLLs"),
+        *site.getsitepackages(),
+        *own,
+    ]
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    beside = any(name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info") for name in _names(home))
+    beside = any(
+        name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")
+        for name in _names(home)
+    )
     return [*found, home] if beside else found  # beside: `pip install --target`
 
 
@@ -271,9 +347,16 @@ def _trees(sites: Iterable[str]) -> Iterator[str]:
     for place in sites:
         for name in _names(place):
             if name.endswith(".pth"):
-                with suppress(OSError, UnicodeDecodeError), open(os.path.join(place, name), encoding="utf-8-sig") as file:
+                with (
+                    suppress(OSError, UnicodeDecodeError),
+                    open(os.path.join(place, name), encoding="utf-8-sig") as file,
+                ):
                     lines = [line.strip() for line in file]
-                    yield from (os.path.abspath(os.path.join(place, line)) for line in lines if line[:6] not in ("", "import"))
+                    yield from (
+                        os.path.abspath(os.path.join(place, line))
+                        for line in lines
+                        if line[:6] not in ("", "import")
+                    )
 
 
 def _names(folder: str) -> list[str]:

@@ -1,11 +1,14 @@
 """What the notebook's folder may do, remembered for this user.
 
-Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide where prompts go and what runs unasked.
-Found in a folder they are the word of whoever made the folder; they count after the user has said yes.
+Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide
+where prompts go and what runs unasked. Found in a folder they are the word of whoever made the
+folder; they count after the user has said yes.
 
 Rules
-- What a folder offers is an `Offer`. Keys are allowed for the folder, other files for exactly their content: a changed file asks again.
-- A yes is kept in one file of the user's state folder, which only the user can read; `AGENT_NB_TRUST_FOLDER` is a yes for one process.
+- What a folder offers is an `Offer`. Keys are allowed for the folder, other files for exactly their
+  content: a changed file asks again.
+- A yes is kept in one file of the user's state folder, which only the user can read;
+  `AGENT_NB_TRUST_FOLDER` is a yes for one process.
 - What a user names on a command line is the user's own word (`named`).
 - An offer says what it would do, by names; it never holds a value.
 """
@@ -35,7 +38,9 @@ _SHOWN = 200  # characters of what a file does that messages hold
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a file would do if it were allowed: `does`, in words. `file` is absolute; `digest` is empty where the content does not count."""
+    """What a file would do if it were allowed: `does`, in words. `file` is absolute; `digest` is
+    empty where the content does not count.
+    """
 
     what: What
     file: str
@@ -45,7 +50,12 @@ class Offer(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, what: What, path: Path, does: str, content: bytes | None = None) -> Offer:
         """Return the offer of a file, for its `content` or (None) whatever it holds."""
-        return cls(what, os.path.abspath(path), does, hashlib.sha256(content).hexdigest() if content is not None else "")
+        return cls(
+            what,
+            os.path.abspath(path),
+            does,
+            hashlib.sha256(content).hexdigest() if content is not None else "",
+        )
 
     @property
     def folder(self) -> str:
@@ -99,38 +109,57 @@ def allowed(offer: Offer) -> bool:
     if everywhere() or (offer.file, offer.digest) in _here or offer.file in _named:
         return True
     kept = _load().folders.get(os.path.realpath(offer.folder), Folder())
-    return kept.keys if offer.what == "keys" else bool(offer.digest) and kept.files.get(os.path.basename(offer.file)) == offer.digest
+    return (
+        kept.keys
+        if offer.what == "keys"
+        else bool(offer.digest) and kept.files.get(os.path.basename(offer.file)) == offer.digest
+    )
 
 
 def allow(offers: Iterable[Offer]) -> bool:
-    """Remember a yes to each offer; return False when it cannot be written and holds for this process only."""
+    """Remember a yes to each offer; return False when it cannot be written and holds for this
+    process only.
+    """
     kept = _load()
     for offer in offers:
         _here.add((offer.file, offer.digest))
         place = os.path.realpath(offer.folder)
         before = kept.folders.get(place, Folder())
-        files = before.files if offer.what == "keys" else {**before.files, os.path.basename(offer.file): offer.digest}
+        files = (
+            before.files
+            if offer.what == "keys"
+            else {**before.files, os.path.basename(offer.file): offer.digest}
+        )
         kept.folders[place] = Folder(keys=before.keys or offer.what == "keys", files=files)
     return _save(kept)
 
 
 def revoke(folder: str) -> bool:
-    """Forget every yes to a folder; return whether there was one. Raises UsageError when that cannot be written."""
+    """Forget every yes to a folder; return whether there was one. Raises UsageError when that
+    cannot be written.
+    """
     place = os.path.realpath(folder)
-    here = {(file, digest) for file, digest in _here if os.path.realpath(os.path.dirname(file)) == place}
+    here = {
+        (file, digest) for file, digest in _here if os.path.realpath(os.path.dirname(file)) == place
+    }
     _here.difference_update(here)
     kept = _load()
     if kept.folders.pop(place, None) is None:
         return bool(here)
     if not _save(kept):
-        raise UsageError(f"{tilde(path())} cannot be written; the folder stays allowed. Delete the file.")
+        raise UsageError(
+            f"{tilde(path())} cannot be written; the folder stays allowed. Delete the file."
+        )
     return True
 
 
 def listed() -> Iterator[tuple[str, str]]:
     """Yield (folder, what it may do) for every folder that was allowed."""
     for place, kept in sorted(_load().folders.items()):
-        may = [*(["give keys (.env)"] if kept.keys else []), *(f"be obeyed in {name}" for name in sorted(kept.files))]
+        may = [
+            *(["give keys (.env)"] if kept.keys else []),
+            *(f"be obeyed in {name}" for name in sorted(kept.files)),
+        ]
         yield tilde(Path(place)), ", ".join(may)
 
 
@@ -140,7 +169,9 @@ def named(file: str | os.PathLike[str]) -> None:
 
 
 def found_in(file: Path, folder: str | os.PathLike[str], *, given: str) -> bool:
-    """Return whether `file`, written as `given`, is the word of `folder`: named by a relative path, or inside it."""
+    """Return whether `file`, written as `given`, is the word of `folder`: named by a relative path,
+    or inside it.
+    """
     if not os.path.isabs(os.path.expanduser(given)):
         return True
     inside = Path(os.path.realpath(folder))

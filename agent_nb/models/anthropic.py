@@ -1,9 +1,12 @@
-"""`anthropic/NAME`: models behind Anthropic's Messages API (ANTHROPIC_BASE_URL, or an endpoint of the configuration).
+"""`anthropic/NAME`: models behind Anthropic's Messages API (ANTHROPIC_BASE_URL, or an endpoint of
+the configuration).
 
 Rules
-- A turn that the server pauses (`pause_turn`: its own tools take long) is continued at once, up to `CONTINUES` times; outside it looks
-  like one answer with the usage of all. `Continued` goes before each further request, so that the run can stop there.
-- A model that refuses a thinking budget is asked again with an effort, and the model object remembers.
+- A turn that the server pauses (`pause_turn`: its own tools take long) is continued at once, up to
+  `CONTINUES` times; outside it looks like one answer with the usage of all. `Continued` goes before
+  each further request, so that the run can stop there.
+- A model that refuses a thinking budget is asked again with an effort, and the model object
+  remembers.
 """
 
 from __future__ import annotations
@@ -47,7 +50,9 @@ class Anthropic(Remote):
         return {"anthropic-version": VERSION, **super()._headers(key)}
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for
+        a wrong setting.
+        """
         await self.named()
         paused: list[dict[str, Any]] = []
         spent = Usage()
@@ -55,9 +60,15 @@ class Anthropic(Remote):
         for number in range(CONTINUES + 1):
             decoders: list[AnthropicDecoder] = []
             prefix = f"{number}." if number else ""
-            async with aclosing(self._ask(request, paused, decoders, prefix, first_call)) as batches:
+            async with aclosing(
+                self._ask(request, paused, decoders, prefix, first_call)
+            ) as batches:
                 async for batch in batches:
-                    yield [_joined(part, spent) for part in batch if not _inner(part, number, CONTINUES)]
+                    yield [
+                        _joined(part, spent)
+                        for part in batch
+                        if not _inner(part, number, CONTINUES)
+                    ]
             decoder = decoders[-1]
             if decoder.stop_reason != "pause_turn":
                 return
@@ -67,7 +78,12 @@ class Anthropic(Remote):
                 yield [Continued()]
 
     async def _ask(
-        self, request: Request, paused: list[dict[str, Any]], decoders: list[AnthropicDecoder], prefix: str, first_call: int
+        self,
+        request: Request,
+        paused: list[dict[str, Any]],
+        decoders: list[AnthropicDecoder],
+        prefix: str,
+        first_call: int,
     ) -> AsyncGenerator[Sequence[Part], None]:
         """Make one request of a turn, once more if the model wants to be asked in other words."""
 
@@ -83,7 +99,12 @@ class Anthropic(Remote):
                         yield batch
                 return
             except ModelError as fault:
-                if last or self._adaptive or fault.status != 400 or "adaptive" not in f"{fault} {fault.raw}":
+                if (
+                    last
+                    or self._adaptive
+                    or fault.status != 400
+                    or "adaptive" not in f"{fault} {fault.raw}"
+                ):
                     raise
                 self._adaptive = True
 
@@ -121,7 +142,9 @@ def provider(
     context: int = 0,
     **_: Any,
 ) -> Anthropic:
-    """Return the model `name` of Anthropic, of ANTHROPIC_BASE_URL or of `base_url`. Raises UsageError for an address that is none."""
+    """Return the model `name` of Anthropic, of ANTHROPIC_BASE_URL or of `base_url`. Raises
+    UsageError for an address that is none.
+    """
     url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL
     return Anthropic(
         name,

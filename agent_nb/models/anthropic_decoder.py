@@ -1,13 +1,17 @@
 """Anthropic's Messages API: response bytes in, parts out.
 
-Why a table of events: the API is well defined and grows by new kinds of blocks; a kind that is not known here is kept whole.
+Why a table of events: the API is well defined and grows by new kinds of blocks; a kind that is not
+known here is kept whole.
 
 Rules
-- A block's index is its block id (after a continued turn with a prefix); every text and thought block is closed explicitly.
-- A thought's signature, and redacted thoughts, travel as `opaque`; blocks of server tools and other kinds as Resend: all of them go back
-  unchanged. `content` gives the whole turn as the API wants it back, for `pause_turn`.
-- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. What the provider calls input tokens leaves
-  out those read from its cache or written to it; `Usage.input` has them.
+- A block's index is its block id (after a continued turn with a prefix); every text and thought
+  block is closed explicitly.
+- A thought's signature, and redacted thoughts, travel as `opaque`; blocks of server tools and other
+  kinds as Resend: all of them go back unchanged. `content` gives the whole turn as the API wants it
+  back, for `pause_turn`.
+- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. What the
+  provider calls input tokens leaves out those read from its cache or written to it; `Usage.input`
+  has them.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -28,7 +32,9 @@ _PIECES = "_pieces"  # of a block in progress: its text, or its input, as it cam
 
 
 class AnthropicDecoder(EventDecoder):
-    """Decodes one response; `prefix` goes before the block ids, `first_call` is the index of its first call."""
+    """Decodes one response; `prefix` goes before the block ids, `first_call` is the index of its
+    first call.
+    """
 
     def __init__(self, status: int = 200, *, prefix: str = "", first_call: int = 0) -> None:
         super().__init__(status)
@@ -43,7 +49,12 @@ class AnthropicDecoder(EventDecoder):
     def usage_after(self, spent: Usage) -> Usage:
         """Return the usage of this response on top of `spent`."""
         used = usage_part(self._usage)
-        return Usage(used.input + spent.input, used.output + spent.output, used.cached + spent.cached, used.reasoning + spent.reasoning)
+        return Usage(
+            used.input + spent.input,
+            used.output + spent.output,
+            used.cached + spent.cached,
+            used.reasoning + spent.reasoning,
+        )
 
     def _finish(self, out: list[Part]) -> bool:
         for index in tuple(self._open):
@@ -84,7 +95,14 @@ class AnthropicDecoder(EventDecoder):
             out.append(Thought(word(block["thinking"]), name))
         elif kind == "tool_use":
             self._index[id(block)] = self.calls
-            out.append(CallDelta("", index=self.calls, call_id=word(block.get("id")), name=word(block.get("name"))))
+            out.append(
+                CallDelta(
+                    "",
+                    index=self.calls,
+                    call_id=word(block.get("id")),
+                    name=word(block.get("name")),
+                )
+            )
             self.calls += 1
 
     def on_block_delta(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -98,21 +116,27 @@ class AnthropicDecoder(EventDecoder):
         handler = _DELTAS.get(kind, AnthropicDecoder.on_other_delta)
         handler(self, self._open[index], delta, self._name(index), out)
 
-    def on_text_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+    def on_text_delta(
+        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
+    ) -> None:
         """Text."""
         text = word(delta.get("text"))
         if text:
             block.setdefault(_PIECES, []).append(text)
             out.append(Text(text, name))
 
-    def on_thinking_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+    def on_thinking_delta(
+        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
+    ) -> None:
         """Reasoning."""
         text = word(delta.get("thinking"))
         if text:
             block.setdefault(_PIECES, []).append(text)
             out.append(Thought(text, name))
 
-    def on_json_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+    def on_json_delta(
+        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
+    ) -> None:
         """A fragment of a tool's input, ours or the server's."""
         text = word(delta.get("partial_json"))
         block.setdefault(_PIECES, []).append(text)
@@ -120,12 +144,16 @@ class AnthropicDecoder(EventDecoder):
             call_id, tool = word(block.get("id")), word(block.get("name"))
             out.append(CallDelta(text, index=self._index[id(block)], call_id=call_id, name=tool))
 
-    def on_citations_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+    def on_citations_delta(
+        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
+    ) -> None:
         """A citation: kept, and added to its block."""
         block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
         out.append(Extra(PROVIDER, "citation", delta.get("citation")))
 
-    def on_other_delta(self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]) -> None:
+    def on_other_delta(
+        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
+    ) -> None:
         """Any other piece (signatures too): texts join, other values replace."""
         for key, value in delta.items():
             if key == "type":
@@ -143,7 +171,11 @@ class AnthropicDecoder(EventDecoder):
         delta = delta if isinstance(delta, dict) else {}
         self._use(event.get("usage"), out)
         for holder in (event, delta):
-            out += [Extra(PROVIDER, name, value) for name, value in holder.items() if name not in _TOLD and not empty(value)]
+            out += [
+                Extra(PROVIDER, name, value)
+                for name, value in holder.items()
+                if name not in _TOLD and not empty(value)
+            ]
         if delta.get("stop_reason"):
             self.stop_reason = word(delta["stop_reason"])
             out.append(Finish(self.stop_reason))
@@ -166,7 +198,11 @@ class AnthropicDecoder(EventDecoder):
             given = block.get("input")
             raw = raw or (json.dumps(given, ensure_ascii=False) if given else "")
             call = call_part(
-                word(block.get("name")), raw, call_id=word(block.get("id")), index=self._index.pop(id(block), 0), broken=broken
+                word(block.get("name")),
+                raw,
+                call_id=word(block.get("id")),
+                index=self._index.pop(id(block), 0),
+                broken=broken,
             )
             block["input"] = call.args
             out.append(call)
@@ -176,10 +212,21 @@ class AnthropicDecoder(EventDecoder):
         elif kind == "thinking":
             block["thinking"] = word(block.get("thinking")) + raw
             if block.get("signature"):
-                out.append(Thought("", name, opaque={"provider": PROVIDER, "signature": block["signature"]}))
+                out.append(
+                    Thought(
+                        "", name, opaque={"provider": PROVIDER, "signature": block["signature"]}
+                    )
+                )
             out.append(Close(name, incomplete=bool(broken)))
         elif kind == "redacted_thinking":
-            out.append(Thought("", name, attributes={"redacted": True}, opaque={"provider": PROVIDER, "block": block}))
+            out.append(
+                Thought(
+                    "",
+                    name,
+                    attributes={"redacted": True},
+                    opaque={"provider": PROVIDER, "block": block},
+                )
+            )
             out.append(Close(name, incomplete=bool(broken)))
         else:
             if raw:
@@ -209,7 +256,11 @@ def _implied(delta: str) -> dict[str, Any]:
     """Return the block that a delta without a start belongs to."""
     if delta in ("thinking_delta", "signature_delta"):
         return {"type": "thinking", "thinking": ""}
-    return {"type": "text", "text": ""} if delta == "text_delta" else {"type": delta.removesuffix("_delta")}
+    return (
+        {"type": "text", "text": ""}
+        if delta == "text_delta"
+        else {"type": delta.removesuffix("_delta")}
+    )
 
 
 def _input(raw: str) -> Any:
@@ -224,7 +275,9 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     details = usage.get("output_tokens_details")
     cached = number(usage.get("cache_read_input_tokens"))
     return Usage(
-        input=number(usage.get("input_tokens")) + cached + number(usage.get("cache_creation_input_tokens")),
+        input=number(usage.get("input_tokens"))
+        + cached
+        + number(usage.get("cache_creation_input_tokens")),
         output=number(usage.get("output_tokens")),
         cached=cached,
         reasoning=number(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
@@ -242,7 +295,9 @@ AnthropicDecoder.events = {
     "message_stop": AnthropicDecoder.on_message_stop,
     "ping": AnthropicDecoder.on_ping,
 }
-_DELTAS: dict[str, Callable[[AnthropicDecoder, dict[str, Any], dict[str, Any], str, list[Part]], None]] = {
+_DELTAS: dict[
+    str, Callable[[AnthropicDecoder, dict[str, Any], dict[str, Any], str, list[Part]], None]
+] = {
     "text_delta": AnthropicDecoder.on_text_delta,
     "thinking_delta": AnthropicDecoder.on_thinking_delta,
     "input_json_delta": AnthropicDecoder.on_json_delta,

@@ -1,9 +1,10 @@
 """A request in the words of Anthropic's Messages API.
 
 Rules
-- System messages become `system`; messages of one role in a row become one; results come first in theirs, as the API demands.
-- Signed and redacted thoughts and blocks of server tools go back unchanged; unsigned thoughts, and what belongs to other providers,
-  are left out. Empty texts are left out, for the API refuses them.
+- System messages become `system`; messages of one role in a row become one; results come first in
+  theirs, as the API demands.
+- Signed and redacted thoughts and blocks of server tools go back unchanged; unsigned thoughts, and
+  what belongs to other providers, are left out. Empty texts are left out, for the API refuses them.
 - `max_tokens` is required: `MAX_TOKENS` if not given, on top of the thinking budget.
 - `extra_body` comes last and wins.
 """
@@ -15,7 +16,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import UsageError
-from ..messages import Block, CallBlock, ImageBlock, Message, OpaqueBlock, Request, ResultBlock, TextBlock, ThoughtBlock, ToolSpec
+from ..messages import (
+    Block,
+    CallBlock,
+    ImageBlock,
+    Message,
+    OpaqueBlock,
+    Request,
+    ResultBlock,
+    TextBlock,
+    ThoughtBlock,
+    ToolSpec,
+)
 from .anthropic_decoder import PROVIDER
 from .settings import budget, checked, effort, stops
 
@@ -24,15 +36,26 @@ LEAST_BUDGET = 1024
 _EFFORTS = {"minimal": "low", "xhigh": "high"}
 
 
-def encode(request: Request, model: str, *, adaptive: bool = False, after: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def encode(
+    request: Request,
+    model: str,
+    *,
+    adaptive: bool = False,
+    after: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `adaptive`: the model decides how long it thinks, and is told an effort instead of a budget; `after` is the paused turn to continue.
+    `adaptive`: the model decides how long it thinks, and is told an effort instead of a budget;
+    `after` is the paused turn to continue.
     """
     settings = checked(request.settings)
     if "seed" in settings:
         raise UsageError("Anthropic's models have no setting seed. Leave it out.")
-    body: dict[str, Any] = {"model": model, "max_tokens": settings.get("max_tokens", MAX_TOKENS), "stream": True}
+    body: dict[str, Any] = {
+        "model": model,
+        "max_tokens": settings.get("max_tokens", MAX_TOKENS),
+        "stream": True,
+    }
     system = "\n\n".join(m.text for m in request.messages if m.role == "system" and m.text)
     if system:
         body["system"] = system
@@ -56,12 +79,20 @@ def _thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[str, Any
         return {"thinking": {"type": "disabled"}}
     if adaptive:
         level = effort(value)
-        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": _EFFORTS.get(level, level)}}
+        return {
+            "thinking": {"type": "adaptive"},
+            "output_config": {"effort": _EFFORTS.get(level, level)},
+        }
     tokens = max(LEAST_BUDGET, tokens)
     if limit is None:
-        return {"thinking": {"type": "enabled", "budget_tokens": tokens}, "max_tokens": tokens + MAX_TOKENS}
+        return {
+            "thinking": {"type": "enabled", "budget_tokens": tokens},
+            "max_tokens": tokens + MAX_TOKENS,
+        }
     if limit <= LEAST_BUDGET:
-        raise UsageError(f"With reasoning, max_tokens must be more than {LEAST_BUDGET}; it is {limit}.")
+        raise UsageError(
+            f"With reasoning, max_tokens must be more than {LEAST_BUDGET}; it is {limit}."
+        )
     return {"thinking": {"type": "enabled", "budget_tokens": min(tokens, limit - 1)}}
 
 
@@ -86,7 +117,9 @@ def messages(given: Iterable[Message]) -> list[dict[str, Any]]:
     return made
 
 
-def _joined(made: list[dict[str, Any]], role: str, pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _joined(
+    made: list[dict[str, Any]], role: str, pieces: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Add pieces to the last message if it has the role, else as a message."""
     if not pieces:
         return made
@@ -119,12 +152,19 @@ def _call(block: CallBlock) -> dict[str, Any]:
 
 
 def _result(block: ResultBlock) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(block.call_id), "content": block.content}
+    made: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": _id(block.call_id),
+        "content": block.content,
+    }
     return made | {"is_error": True} if block.error else made
 
 
 def _image(block: ImageBlock) -> dict[str, Any]:
-    return {"type": "image", "source": {"type": "base64", "media_type": block.media_type, "data": block.data}}
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": block.media_type, "data": block.data},
+    }
 
 
 def _opaque(block: OpaqueBlock) -> dict[str, Any] | None:

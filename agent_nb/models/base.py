@@ -3,13 +3,16 @@
 A provider module offers a factory as `provider`: `provider(name, **options) -> Model`.
 
 Rules
-- `stream` yields one batch of parts for each chunk that arrived, so that nothing is awaited per token.
-- Before the first part a fault is raised as ModelError (the loop may retry it); after it, a fault is a Fault part or a
-  ModelError with `retryable=False`, and the stream ends.
+- `stream` yields one batch of parts for each chunk that arrived, so that nothing is awaited per
+  token.
+- Before the first part a fault is raised as ModelError (the loop may retry it); after it, a fault
+  is a Fault part or a ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
-- Optional: `named()`, awaited for the name where only the server knows it, and `loading`, where weights have to load (`readiness`).
-- Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() -> list[Part]`.
+- Optional: `named()`, awaited for the name where only the server knows it, and `loading`, where
+  weights have to load (`readiness`).
+- Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
+  list[Part]`.
 """
 
 from __future__ import annotations
@@ -44,4 +47,6 @@ class Decoder(Protocol):
         """Return the parts that `data` completes."""
 
     def close(self) -> Sequence[Part]:
-        """The body is over: flush open calls as incomplete; a Fault if the protocol was broken off."""
+        """The body is over: flush open calls as incomplete; a Fault if the protocol was
+        broken off.
+        """

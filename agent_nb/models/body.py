@@ -1,11 +1,14 @@
 """A response body as frames, whatever form the server gave it.
 
-Why: a request for an event stream is also answered with one JSON object, with JSON lines, with a web page, or with nothing. What it
-was shows in the first bytes, so the decoders of all providers begin here.
+Why: a request for an event stream is also answered with one JSON object, with JSON lines, with a
+web page, or with nothing. What it was shows in the first bytes, so the decoders of all providers
+begin here.
 
 Rules
-- `feed` returns the frames that a chunk completes; a JSON body is held back and returned by `close` as frames without an event name.
-- What is no body of a model is a Fault of code `garbage` (or `empty`), which names what came and what to check.
+- `feed` returns the frames that a chunk completes; a JSON body is held back and returned by `close`
+  as frames without an event name.
+- What is no body of a model is a Fault of code `garbage` (or `empty`), which names what came and
+  what to check.
 - No I/O; the size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
 """
 
@@ -66,7 +69,9 @@ class Body:
         return frames
 
     def _sniff(self, data: bytes) -> bytes:
-        """Decide on the form from the first bytes that are not blank; return what is to be decoded."""
+        """Decide on the form from the first bytes that are not blank; return what is to
+        be decoded.
+        """
         self._start += data
         begin = self._start.lstrip(_BLANK)
         if not begin:
@@ -82,7 +87,9 @@ class Body:
         self._size += len(data)
         if self._size > LARGEST:
             self._json = []
-            self.fault = Fault("limit", f"The answer is larger than {LARGEST >> 20} MB and was given up.")
+            self.fault = Fault(
+                "limit", f"The answer is larger than {LARGEST >> 20} MB and was given up."
+            )
         else:
             self._json.append(data)
         return []
@@ -91,7 +98,9 @@ class Body:
         """Return a JSON body as one frame, or JSON lines as a frame each."""
         text = body.decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]
-        several = len(lines) > 1 and all(line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" for line in lines)
+        several = len(lines) > 1 and all(
+            line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" for line in lines
+        )
         return [Frame("message", line) for line in (lines if several else [text])]
 
 
@@ -99,7 +108,13 @@ def _nothing(start: bytes) -> Fault:
     """Return the fault for a body without a single frame."""
     text = start.decode("utf-8", "replace").strip()
     if is_page(text):
-        return Fault("garbage", "The server answered with a web page. Is the base URL right?", raw=text[:500])
+        return Fault(
+            "garbage", "The server answered with a web page. Is the base URL right?", raw=text[:500]
+        )
     if not text or text.startswith(":"):
         return Fault("empty", "The server answered with nothing.", retryable=True)
-    return Fault("garbage", f"The answer is neither an event stream nor JSON. It begins with {text[:80]!r}.", raw=text[:500])
+    return Fault(
+        "garbage",
+        f"The answer is neither an event stream nor JSON. It begins with {text[:80]!r}.",
+        raw=text[:500],
+    )

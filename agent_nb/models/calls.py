@@ -1,13 +1,17 @@
 """Native tool calls out of fragments, whatever a provider leaves out.
 
-Why: compatible servers disagree on how a call is cut up. Some give no index, some the same index to every call, some
-repeat the name or invent a new id with every fragment. All of them are read here by one set of rules.
+Why: compatible servers disagree on how a call is cut up. Some give no index, some the same index to
+every call, some repeat the name or invent a new id with every fragment. All of them are read here
+by one set of rules.
 
 Rules
-- A fragment belongs to the call of its index; without an index to the call of its id; without both to the last call.
-- With a call's index but another id *and* a name, or with a name once the arguments are complete, it begins a new call.
+- A fragment belongs to the call of its index; without an index to the call of its id; without both
+  to the last call.
+- With a call's index but another id *and* a name, or with a name once the arguments are complete,
+  it begins a new call.
 - Our own `index` counts the calls in order of first appearance.
-- A call whose arguments are no JSON object is still a Call, with a `fault` that says why; it never raises.
+- A call whose arguments are no JSON object is still a Call, with a `fault` that says why; it never
+  raises.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse JSON, tolerating what providers really send: NaN, lone surrogates, raw control characters.
+    """Parse JSON, tolerating what providers really send: NaN, lone surrogates, raw control
+    characters.
 
     Raises ValueError for anything else, too deep a nesting included.
     """
@@ -38,13 +43,23 @@ def loads(text: str | bytes) -> Any:
 
 
 def call_part(name: str, raw: str, *, call_id: str = "", index: int = 0, broken: str = "") -> Call:
-    """Return the Call of arguments as written; `broken` says why the block never ended ("" when it did)."""
+    """Return the Call of arguments as written; `broken` says why the block never ended ("" when it
+    did).
+    """
     args, fault = _arguments(raw)
     if broken:
         fault = broken
     elif not name:
         fault = "The call has no tool name."
-    return Call(name=name, args=args, raw_args=raw, call_id=call_id, index=index, incomplete=bool(broken), fault=fault)
+    return Call(
+        name=name,
+        args=args,
+        raw_args=raw,
+        call_id=call_id,
+        index=index,
+        incomplete=bool(broken),
+        fault=fault,
+    )
 
 
 def _arguments(raw: str) -> tuple[dict[str, Any], str]:
@@ -105,17 +120,25 @@ class CallTable:
             slot.name += name
         if args:
             slot.pieces.append(args)
-        return CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name) if args or fresh or name else None
+        return (
+            CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
+            if args or fresh or name
+            else None
+        )
 
     def finish(self) -> list[Call]:
-        """The provider says that it is done: return the calls, or none while one is not whole (see `close`)."""
+        """The provider says that it is done: return the calls, or none while one is not whole (see
+        `close`).
+        """
         waiting = [slot for slot in self._slots if not slot.done]
         if not all(slot.complete() for slot in waiting):
             return []
         return [self._call(slot, "") for slot in waiting]
 
     def close(self, broken: str = "") -> list[Call]:
-        """The stream is over: return the calls that are left; `broken` says why they are incomplete."""
+        """The stream is over: return the calls that are left; `broken` says why they are
+        incomplete.
+        """
         return [self._call(slot, broken) for slot in self._slots if not slot.done]
 
     def _call(self, slot: _Slot, broken: str) -> Call:

@@ -1,16 +1,19 @@
 """Chat completions (`/v1/chat/completions`) of any compatible server: response bytes in, parts out.
 
-Why: dozens of servers speak this API and no two alike. Reasoning comes as `reasoning_content`, `reasoning`, `reasoning_details` or in a
-list of content; calls in fragments (see `calls`); usage in the last chunk, in every chunk, in `x_groq` or not at all; errors in the
-middle of a stream; `[DONE]` or none.
+Why: dozens of servers speak this API and no two alike. Reasoning comes as `reasoning_content`,
+`reasoning`, `reasoning_details` or in a list of content; calls in fragments (see `calls`); usage in
+the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle of a stream;
+`[DONE]` or none.
 
 Rules
-- A decoder reads one response. `feed` and `close` never raise; what is wrong becomes a Fault, the last part of its chunk.
-- Reasoning that a server sends twice (as text and as details) is told once. Where it must go back with the calls (`opaque`, Resend),
-  the name of the field is kept.
-- What has no word here is kept: an Extra when it first appears and, for objects and lists, when it changes. Bookkeeping of the
-  protocol (`_QUIET`) is not.
-- A call is whole when the server says it has finished; after a cut it is closed as incomplete, with a fault.
+- A decoder reads one response. `feed` and `close` never raise; what is wrong becomes a Fault, the
+  last part of its chunk.
+- Reasoning that a server sends twice (as text and as details) is told once. Where it must go back
+  with the calls (`opaque`, Resend), the name of the field is kept.
+- What has no word here is kept: an Extra when it first appears and, for objects and lists, when it
+  changes. Bookkeeping of the protocol (`_QUIET`) is not.
+- A call is whole when the server says it has finished; after a cut it is closed as incomplete, with
+  a fault.
 """
 
 from __future__ import annotations
@@ -31,12 +34,46 @@ from .values import empty, flat, usage_part, word
 PROVIDER = "openai"
 LENGTH = "The call was cut off at the limit of tokens."
 
-_QUIET = frozenset({
-    "id", "object", "created", "model", "choices", "usage", "x_groq", "error", "provider", "system_fingerprint", "service_tier",
-    "obfuscation", "index", "delta", "message", "finish_reason", "native_finish_reason", "stop_reason", "text", "role", "content",
-    "refusal", "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call", "channel", "name", "type",
-    "padding", "p", "timings", "status_code", "token_ids", "prompt_token_ids",
-})  # fmt: skip
+_QUIET = frozenset(
+    {
+        "id",
+        "object",
+        "created",
+        "model",
+        "choices",
+        "usage",
+        "x_groq",
+        "error",
+        "provider",
+        "system_fingerprint",
+        "service_tier",
+        "obfuscation",
+        "index",
+        "delta",
+        "message",
+        "finish_reason",
+        "native_finish_reason",
+        "stop_reason",
+        "text",
+        "role",
+        "content",
+        "refusal",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "tool_calls",
+        "function_call",
+        "channel",
+        "name",
+        "type",
+        "padding",
+        "p",
+        "timings",
+        "status_code",
+        "token_ids",
+        "prompt_token_ids",
+    }
+)
 _CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
 _EXTRAS = 100
 MISSES = 3  # in a row: this server writes no plain chunks
@@ -127,7 +164,9 @@ class ChatDecoder(FrameDecoder):
             self._keep(chunk, out)
 
     def _read_choice(self, choice: dict[str, Any], out: list[Part]) -> Any:
-        """Read one choice (the first of several alternatives only); return its error, if it has one."""
+        """Read one choice (the first of several alternatives only); return its error, if it has
+        one.
+        """
         index = choice.get("index")
         if self._choice is None:
             self._choice = index
@@ -192,7 +231,11 @@ class ChatDecoder(FrameDecoder):
         for piece in content if isinstance(content, list) else [content]:
             kind = piece.get("type") if isinstance(piece, dict) else "text"
             if kind in ("thinking", "reasoning"):
-                self._think(piece.get("thinking") or piece.get("reasoning") or piece.get("text") or "", {}, out)
+                self._think(
+                    piece.get("thinking") or piece.get("reasoning") or piece.get("text") or "",
+                    {},
+                    out,
+                )
             elif kind in ("text", "output_text", "refusal"):
                 self._say(Text, flat(piece), out)
             else:
@@ -205,19 +248,36 @@ class ChatDecoder(FrameDecoder):
             function = call.get("function")
             function = function if isinstance(function, dict) else call
             args = function.get("arguments")
-            raw = args if isinstance(args, str) else "" if args is None else json.dumps(args, ensure_ascii=False)
+            raw = (
+                args
+                if isinstance(args, str)
+                else ""
+                if args is None
+                else json.dumps(args, ensure_ascii=False)
+            )
             index = call.get("index")
             index = index if isinstance(index, int | str) else None
             call_id = word(call.get("id"))
-            delta = self._calls.add(place if whole and index is None else index, call_id, word(function.get("name")), raw)
+            delta = self._calls.add(
+                place if whole and index is None else index,
+                call_id,
+                word(function.get("name")),
+                raw,
+            )
             if delta is not None:
                 out.append(delta)
             if call.keys() - _CALL_QUIET:
                 self._call_extra(call, delta.call_id if delta is not None else call_id)
 
     def _call_extra(self, call: dict[str, Any], call_id: str) -> None:
-        """Keep what a call carries beside its arguments (thought signatures): it is sent back with the call."""
-        extras = {key: value for key, value in call.items() if key not in _CALL_QUIET and value is not None}
+        """Keep what a call carries beside its arguments (thought signatures): it is sent back with
+        the call.
+        """
+        extras = {
+            key: value
+            for key, value in call.items()
+            if key not in _CALL_QUIET and value is not None
+        }
         if extras and call_id:
             self._call_extras.setdefault(call_id, {}).update(extras)
 

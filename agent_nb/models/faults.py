@@ -1,7 +1,7 @@
 """What a provider's refusal means, in one sentence that says what to do.
 
-Why: providers say the same few things (no key, no such model, too many requests, too long) in many shapes; the user should read the
-reason and the remedy, not a body of JSON.
+Why: providers say the same few things (no key, no such model, too many requests, too long) in many
+shapes; the user should read the reason and the remedy, not a body of JSON.
 
 Rules
 - Pure functions from status, headers and body to ModelError.
@@ -37,7 +37,8 @@ _NO_TOOLS = re.compile(
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who was asked, for the wording: provider and model as the user writes them, the host, and where its key comes from.
+    """Who was asked, for the wording: provider and model as the user writes them, the host, and
+    where its key comes from.
 
     `withheld`: the words about a key that lies in the folder and is not used.
     """
@@ -53,7 +54,12 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_page(text: str) -> bool:
     """Return whether `text` begins like an HTML page."""
-    return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype", "<html", "<head", "<body", "<?xml"))
+    return (
+        text[:200]
+        .lstrip("\ufeff \t\r\n")
+        .lower()
+        .startswith(("<!doctype", "<html", "<head", "<body", "<?xml"))
+    )
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
@@ -65,7 +71,9 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def error_object(value: Any) -> Any:
-    """Return the error in a decoded body or chunk (an object or a text), or None when it tells of none."""
+    """Return the error in a decoded body or chunk (an object or a text), or None when it tells of
+    none.
+    """
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict):
@@ -81,7 +89,11 @@ def error_object(value: Any) -> Any:
 
 def not_json(data: str) -> Fault:
     """Return the fault for a frame that should have been JSON."""
-    return Fault("garbage", f"The server sent a chunk that is not JSON. It begins with {scrub(data[:80])!r}.", raw=scrub(data[:500]))
+    return Fault(
+        "garbage",
+        f"The server sent a chunk that is not JSON. It begins with {scrub(data[:80])!r}.",
+        raw=scrub(data[:500]),
+    )
 
 
 def error_words(value: Any) -> str:
@@ -125,9 +137,15 @@ def body_words(body: bytes) -> str:
 
 
 def error_kind(value: Any) -> str:
-    """Return what an error says of its kind and of numbers, apart from its message: `type`, `code`, `n_ctx`."""
+    """Return what an error says of its kind and of numbers, apart from its message: `type`, `code`,
+    `n_ctx`.
+    """
     value = error_object(value) if isinstance(value, dict) and "error" in value else value
-    return " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key)) if isinstance(value, dict) else ""
+    return (
+        " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key))
+        if isinstance(value, dict)
+        else ""
+    )
 
 
 def _body_kind(body: bytes) -> str:
@@ -138,9 +156,17 @@ def _body_kind(body: bytes) -> str:
 
 
 def refusal(
-    status: int, headers: Mapping[str, str], body: bytes, peer: Peer, *, tools: bool = False, now: float | None = None
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    peer: Peer,
+    *,
+    tools: bool = False,
+    now: float | None = None,
 ) -> ModelError:
-    """Return the error for an HTTP answer that is no success; `tools`: the request offered tools."""
+    """Return the error for an HTTP answer that is no success; `tools`: the request
+    offered tools.
+    """
     words = scrub(body_words(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
     kind = f"{words} {_body_kind(body)}"
@@ -148,7 +174,9 @@ def refusal(
     said = f": {words.rstrip('.')}" if words else ""
     brief = scrub(_verdict(status, _who(peer)), peer.secrets)
     wait = retry_after(headers, raw, now)
-    late = f"It asks to wait {wait / 60:.0f} minutes." if wait is not None and wait > LONGEST else ""
+    late = (
+        f"It asks to wait {wait / 60:.0f} minutes." if wait is not None and wait > LONGEST else ""
+    )
     message = f"{brief}{said}. {late or _remedy(status, code, headers, peer)}"
     return ModelError(
         scrub(message.strip(), peer.secrets),
@@ -171,7 +199,9 @@ def _code(status: int, words: str, tools: bool) -> str:
 
 
 def _worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether the same request may succeed later; a server that says so itself (`x-should-retry`) is believed."""
+    """Whether the same request may succeed later; a server that says so itself (`x-should-retry`)
+    is believed.
+    """
     told = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
     return retryable_status(status) if told is None else told
 
@@ -189,7 +219,9 @@ def _verdict(status: int, who: str) -> str:
 
 
 def _who(peer: Peer) -> str:
-    """Return who was asked as people call it: a provider by its name, any other server by its host."""
+    """Return who was asked as people call it: a provider by its name, any other server
+    by its host.
+    """
     host = urlsplit(peer.url).netloc.rpartition("@")[2]
     if host and peer.provider in _HOSTS and not host.endswith(_HOSTS[peer.provider]):
         return host
@@ -197,11 +229,25 @@ def _who(peer: Peer) -> str:
 
 
 NAMES = {
-    "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter", "deepseek": "DeepSeek", "mistral": "Mistral",
-    "xai": "xAI", "gemini": "Gemini", "cerebras": "Cerebras", "together": "Together", "fireworks": "Fireworks", "cohere": "Cohere",
-    "huggingface": "Hugging Face", "perplexity": "Perplexity", "moonshot": "Moonshot", "ollama": "Ollama",
-}  # fmt: skip
-_HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}  # of those whose address is often that of another server
+    "openai": "OpenAI",
+    "anthropic": "Anthropic",
+    "groq": "Groq",
+    "openrouter": "OpenRouter",
+    "deepseek": "DeepSeek",
+    "mistral": "Mistral",
+    "xai": "xAI",
+    "gemini": "Gemini",
+    "cerebras": "Cerebras",
+    "together": "Together",
+    "fireworks": "Fireworks",
+    "cohere": "Cohere",
+    "huggingface": "Hugging Face",
+    "perplexity": "Perplexity",
+    "moonshot": "Moonshot",
+    "ollama": "Ollama",
+}
+# of those whose address is often that of another server
+_HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
 _VERDICTS = {
     401: "refused the key",
     402: "wants to be paid first",
@@ -226,7 +272,11 @@ def _remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> s
     if code == overflow.CODE:
         return overflow.HINT
     if status in (401, 403):
-        return key_hint(peer) if status == 401 or not peer.has_key else "Does this key have access to the model?"
+        return (
+            key_hint(peer)
+            if status == 401 or not peer.has_key
+            else "Does this key have access to the model?"
+        )
     if status == 404:
         return f"Check the model name {peer.model!r} and the base URL {peer.url}."
     if 300 <= status < 400:

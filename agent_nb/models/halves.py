@@ -1,8 +1,11 @@
-"""Characters that a server cut in two: JSON escapes text as UTF-16, and a chunk may end between the halves of a pair.
+"""Characters that a server cut in two: JSON escapes text as UTF-16, and a chunk may end between the
+halves of a pair.
 
-Why: the first half alone is no character; shown or saved it becomes U+FFFD, and so would the second.
+Why: the first half alone is no character; shown or saved it becomes U+FFFD, and so would the
+second.
 
-Rules: a first half is held back until the next piece of the same kind; `close` gives up what never got its second.
+Rules: a first half is held back until the next piece of the same kind; `close` gives up what never
+got its second.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""An image for a message, from whatever a notebook has: a path, bytes, a PIL image or a Matplotlib figure.
+"""An image for a message, from whatever a notebook has: a path, bytes, a PIL image or a Matplotlib
+figure.
 
 Why: models take base64 of four formats; everything else is written as PNG.
 
 Rules
 - PIL and Matplotlib are recognised by what they can do and never imported here.
-- The format is read from the bytes, not from a name. What is no image, or too large, is a UsageError that says so.
+- The format is read from the bytes, not from a name. What is no image, or too large, is a
+  UsageError that says so.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ def image_block(source: Any) -> ImageBlock:
     """Return `source` as a block. Raises UsageError when it is no image that can be sent."""
     data = _bytes(source)
     if len(data) > LARGEST:
-        raise UsageError(f"The image has {len(data) / 1e6:.0f} MB; at most {LARGEST / 1e6:.0f} MB can be sent. Make it smaller.")
+        raise UsageError(
+            f"The image has {len(data) / 1e6:.0f} MB; at most {LARGEST / 1e6:.0f} MB can be sent. Make it smaller."
+        )
     kind = media_type(data)
     if not kind:
         raise UsageError(f"{_name(source)} is not a PNG, JPEG, GIF or WebP image.")
@@ -39,7 +43,10 @@ def _bytes(source: Any) -> bytes:
         return bytes(source)
     if isinstance(source, str | Path):
         return _read(Path(source).expanduser())
-    for method, options in (("savefig", {"format": "png", "bbox_inches": "tight"}), ("save", {"format": "PNG"})):
+    for method, options in (
+        ("savefig", {"format": "png", "bbox_inches": "tight"}),
+        ("save", {"format": "PNG"}),
+    ):
         write = getattr(source, method, None)
         if callable(write):
             return _written(write, options, source)
@@ -47,7 +54,9 @@ def _bytes(source: Any) -> bytes:
     data = png() if callable(png) else None
     if isinstance(data, bytes):
         return data
-    raise UsageError(f"{_name(source)} is not an image: give a path, bytes, a PIL image or a Matplotlib figure.")
+    raise UsageError(
+        f"{_name(source)} is not an image: give a path, bytes, a PIL image or a Matplotlib figure."
+    )
 
 
 def _read(path: Path) -> bytes:
@@ -69,4 +78,8 @@ def _written(write: Any, options: dict[str, str], source: Any) -> bytes:
 
 
 def _name(source: Any) -> str:
-    return str(source) if isinstance(source, str | Path) else f"A value of type {type(source).__name__}"
+    return (
+        str(source)
+        if isinstance(source, str | Path)
+        else f"A value of type {type(source).__name__}"
+    )

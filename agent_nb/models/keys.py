@@ -1,13 +1,15 @@
 """Where the keys of providers come from.
 
-Why: no key belongs in a cell. It comes, in this order, from what `%agent key` was told in this session, the environment, the system's
-keyring, Colab's secrets, or a `.env` file (in the current folder or one above it, up to the repository or the home folder).
+Why: no key belongs in a cell. It comes, in this order, from what `%agent key` was told in this
+session, the environment, the system's keyring, Colab's secrets, or a `.env` file (in the current
+folder or one above it, up to the repository or the home folder).
 
 Rules
-- A `Key` never shows its value: not in repr, not in a message. `describe` says which key comes from where.
-- Only keys are read from `.env`: a file of somebody's repository must not be able to redirect them to another address. They count when
-  the user has allowed them for that folder (`folder.trust`): whose key it is, decides in whose account the prompts stand. Used or not,
-  they are secrets.
+- A `Key` never shows its value: not in repr, not in a message. `describe` says which key comes from
+  where.
+- Only keys are read from `.env`: a file of somebody's repository must not be able to redirect them
+  to another address. They count when the user has allowed them for that folder (`folder.trust`):
+  whose key it is, decides in whose account the prompts stand. Used or not, they are secrets.
 - Nothing is written but the keyring, and that only when asked.
 """
 
@@ -60,7 +62,8 @@ class Key:
 
 
 def remember(provider: str, value: str, *, keyring: bool = False) -> str:
-    """Keep a key for this session, and in the system's keyring when asked. Returns where it is kept.
+    """Keep a key for this session, and in the system's keyring when asked. Returns where it is
+    kept.
 
     Raises UsageError when the value cannot be a key, or the keyring cannot be written.
     """
@@ -73,14 +76,18 @@ def remember(provider: str, value: str, *, keyring: bool = False) -> str:
             if store := library("keyring"):
                 store.set_password(SERVICE, provider, value)
     except Exception as error:
-        raise UsageError(f"The keyring refused the key ({type(error).__name__}); it is kept for this session.") from None
+        raise UsageError(
+            f"The keyring refused the key ({type(error).__name__}); it is kept for this session."
+        ) from None
     if store is None:
         raise UsageError("The keyring is not installed. Install it with: pip install keyring")
     return "the keyring"
 
 
 def hide(value: str) -> None:
-    """Let a value that is no provider's key (a server's token) count as a secret of this session."""
+    """Let a value that is no provider's key (a server's token) count as a secret of
+    this session.
+    """
     _hidden.add(value)
 
 
@@ -90,7 +97,8 @@ def forget(provider: str) -> None:
 
 
 def find(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the key of a provider, or None. `variables` are the names to look for; the known ones if not given.
+    """Return the key of a provider, or None. `variables` are the names to look for; the known ones
+    if not given.
 
     Raises UsageError when what was found cannot be a key (white space, other than printable ASCII).
     """
@@ -103,36 +111,51 @@ def find(provider: str, variables: Iterable[str] | None = None) -> Key | None:
 
 
 def own(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the key of a provider that the user has, whatever the folder offers; else as `find`."""
+    """Return the key of a provider that the user has, whatever the folder offers; else
+    as `find`.
+    """
     for value, source in _candidates(provider, _names(provider, variables)):
         if value.strip():
             return Key(checked(value, source), source)
     return None
 
 
-def offered(provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None) -> trust.Offer | None:
-    """Return what the `.env` of a folder (None: the current one) offers for a provider ("": for any that is known); None: nothing."""
+def offered(
+    provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None
+) -> trust.Offer | None:
+    """Return what the `.env` of a folder (None: the current one) offers for a provider ("": for any
+    that is known); None: nothing.
+    """
     path = dotenv.file(folder)
     known = [name for group in VARIABLES.values() for name in group]
     wanted = _names(provider, variables) if provider else known
     values = dotenv.values(folder)
     if path is None or not any(_named(wanted, values)):
         return None
-    names = dict.fromkeys(name for name, _ in _named((*known, *wanted), values))  # whoever is asked for: it is one yes
+    # whoever is asked for: it is one yes
+    names = dict.fromkeys(name for name, _ in _named((*known, *wanted), values))
     return trust.Offer.of("keys", path, f"has {' and '.join(names)}")
 
 
 def withheld(provider: str, variables: Iterable[str] | None = None) -> trust.Offer | None:
-    """Return the offer of a key that is missing for want of a yes, None where a key is there or nothing is offered."""
+    """Return the offer of a key that is missing for want of a yes, None where a key is there or
+    nothing is offered.
+    """
     offer = offered(provider, variables)
-    return offer if offer is not None and not trust.allowed(offer) and own(provider, variables) is None else None
+    return (
+        offer
+        if offer is not None and not trust.allowed(offer) and own(provider, variables) is None
+        else None
+    )
 
 
 def checked(value: str, source: str) -> str:
     """Return a key without the white space around it. Raises UsageError, which does not show it."""
     value = value.strip()
     if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise UsageError(f"The key from {source} cannot be one: it holds white space or characters that keys do not have.")
+        raise UsageError(
+            f"The key from {source} cannot be one: it holds white space or characters that keys do not have."
+        )
     return value
 
 
@@ -154,20 +177,31 @@ def _named(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def describe() -> list[tuple[str, str, str]]:
-    """Return (provider, variable to set, where its key comes from or "") for every provider with keys; never a value."""
+    """Return (provider, variable to set, where its key comes from or "") for every provider with
+    keys; never a value.
+    """
     rows = []
     for provider in sorted({*VARIABLES, *_memory}):
         key = find(provider)
-        rows.append((provider, next(iter(VARIABLES.get(provider, ())), ""), key.source if key else ""))
+        rows.append(
+            (provider, next(iter(VARIABLES.get(provider, ())), ""), key.source if key else "")
+        )
     return rows
 
 
 def secrets() -> dict[str, str]:
-    """Return what must not be seen, by name: secret variables of the environment and of `.env`, whichever program they are for, and the
-    keys, tokens and headers that are known here."""
+    """Return what must not be seen, by name: secret variables of the environment and of `.env`,
+    whichever program they are for, and the keys, tokens and headers that are known here.
+    """
     beside = dotenv.values()
     names = {name for group in VARIABLES.values() for name in group}
-    found = {*_hidden, *_memory.values(), *_colab.values(), *(os.environ.get(n, "") for n in names), *(beside.get(n, "") for n in names)}
+    found = {
+        *_hidden,
+        *_memory.values(),
+        *_colab.values(),
+        *(os.environ.get(n, "") for n in names),
+        *(beside.get(n, "") for n in names),
+    }
     numbered = sorted({value.strip() for value in found if value.strip()})
     return {
         **environment_secrets(os.environ),
@@ -178,16 +212,30 @@ def secrets() -> dict[str, str]:
 
 
 def _configured(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what is secret of the configured endpoints: the values of their variables, and headers that carry a key."""
+    """Return what is secret of the configured endpoints: the values of their variables, and headers
+    that carry a key.
+    """
     from . import config
 
     try:
         endpoints = config.load().endpoints
     except UsageError:  # said where the configuration is used
         return {}
-    keys = {found.key: variables[found.key].strip() for found in endpoints.values() if found.key in variables}
-    headers = {f"{label} {name}": value.strip() for label, found in endpoints.items() for name, value in found.headers.items()}
-    whole = {name: value.split()[-1] for name, value in headers.items() if value and name.lower().endswith((" authorization", " cookie"))}
+    keys = {
+        found.key: variables[found.key].strip()
+        for found in endpoints.values()
+        if found.key in variables
+    }
+    headers = {
+        f"{label} {name}": value.strip()
+        for label, found in endpoints.items()
+        for name, value in found.headers.items()
+    }
+    whole = {
+        name: value.split()[-1]
+        for name, value in headers.items()
+        if value and name.lower().endswith((" authorization", " cookie"))
+    }
     return {**keys, **environment_secrets(headers), **whole}
 
 

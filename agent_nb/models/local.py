@@ -1,15 +1,21 @@
-"""`local/smollm2` and `local//path/model.gguf`: a model inside this process, through llama.cpp's own OpenAI-compatible server.
+"""`local/smollm2` and `local//path/model.gguf`: a model inside this process, through llama.cpp's
+own OpenAI-compatible server.
 
-Why: the product can be tried with no key and no network. The server (package `xllamacpp`) answers on a loopback port, so the same
-decoder, time limits and cancelling are used as for any other server.
+Why: the product can be tried with no key and no network. The server (package `xllamacpp`) answers
+on a loopback port, so the same decoder, time limits and cancelling are used as for any other
+server.
 
 Rules
-- One server per process and weights, started in the background when it is first needed (or by `prepare`), stopped with the process.
-- `Loading` tells how far it is; whoever shows it may ask or subscribe. The last step is one call into C++ that holds the interpreter
-  (about a second for the embedded weights), so the file is read ahead of it, in steps that can be shown.
+- One server per process and weights, started in the background when it is first needed (or by
+  `prepare`), stopped with the process.
+- `Loading` tells how far it is; whoever shows it may ask or subscribe. The last step is one call
+  into C++ that holds the interpreter (about a second for the embedded weights), so the file is read
+  ahead of it, in steps that can be shown.
 - Only this process may ask the server: it wants a key that is made up at its start.
-- Without `xllamacpp` or the weights: MissingExtra with the exact install line. A file that is no GGUF model is a UsageError.
-- A small model needs guidance: dialect `xml`, few-shot turns, a grammar, and cool, short answers unless the settings say otherwise.
+- Without `xllamacpp` or the weights: MissingExtra with the exact install line. A file that is no
+  GGUF model is a UsageError.
+- A small model needs guidance: dialect `xml`, few-shot turns, a grammar, and cool, short answers
+  unless the settings say otherwise.
 """
 
 from __future__ import annotations
@@ -39,12 +45,15 @@ SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 4096  # tokens of one run
 RUNS = 2  # at once
 BLOCK = 8 * 1024 * 1024
-SMALL = 600_000_000  # bytes of weights below which a model learns the dialect from examples rather than from rules
+# bytes of weights below which a model learns the dialect from examples rather than from rules
+SMALL = 600_000_000
 SETTINGS: dict[str, Any] = {"temperature": 0, "max_tokens": 512}
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a server is: `state` is idle, loading, ready or failed; `fraction` from 0 to 1; `message` for people."""
+    """How far a server is: `state` is idle, loading, ready or failed; `fraction` from 0 to 1;
+    `message` for people.
+    """
 
     state: str = "idle"
     fraction: float = 0.0
@@ -60,7 +69,9 @@ class Loading:
         self._lock = threading.Lock()
 
     def subscribe(self, listener: Callable[[Progress], None]) -> Callable[[], None]:
-        """Call `listener` with the progress now and at each change, from the loading thread; returns a way to stop that."""
+        """Call `listener` with the progress now and at each change, from the loading thread;
+        returns a way to stop that.
+        """
         with self._lock:
             self._listeners.append(listener)
         listener(self.now)
@@ -99,11 +110,15 @@ class Server:
         """Begin to load in the background; does nothing the second time."""
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._load, name=f"load {self.alias}", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._load, name=f"load {self.alias}", daemon=True
+                )
                 self._thread.start()
 
     def wait(self) -> str:
-        """Return the base URL once the server is ready. Raises UsageError or ModelError when it does not become so."""
+        """Return the base URL once the server is ready. Raises UsageError or ModelError when it
+        does not become so.
+        """
         self.start()
         self._done.wait()
         if self._fault is not None:
@@ -124,7 +139,9 @@ class Server:
             self.url = f"{self._handle.listening_address}/v1"
             self.loading.tell("ready", 1.0, f"{name} is ready")
         except RuntimeError:
-            self._fault = UsageError(f"{self.path} could not be loaded: it is damaged, or of a kind that this llama.cpp does not know.")
+            self._fault = UsageError(
+                f"{self.path} could not be loaded: it is damaged, or of a kind that this llama.cpp does not know."
+            )
         except Exception as error:
             self._fault = ModelError(f"{name} could not be started: {error}.", code="local")
         if self._fault is not None:
@@ -132,7 +149,9 @@ class Server:
         self._done.set()
 
     def _read_ahead(self) -> None:
-        """Bring the file into the system's cache, so that the step that cannot be watched is short."""
+        """Bring the file into the system's cache, so that the step that cannot be
+        watched is short.
+        """
         size = self.path.stat().st_size
         read = 0
         with self.path.open("rb", buffering=0) as file:
@@ -142,12 +161,15 @@ class Server:
 
 
 def _serve(path: Path, alias: str, key: str) -> Any:
-    """Start llama.cpp's server; returns when it can be asked. Raises RuntimeError when the weights cannot be loaded."""
+    """Start llama.cpp's server; returns when it can be asked. Raises RuntimeError when the weights
+    cannot be loaded.
+    """
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.model_alias = {alias}  # else the path of the file would be the model's name, and so get into records
+    # else the path of the file would be the model's name, and so get into records
+    params.model_alias = {alias}
     params.api_keys = [key]
     params.n_ctx = CONTEXT * RUNS
     params.n_parallel = RUNS
@@ -162,10 +184,13 @@ def _serve(path: Path, alias: str, key: str) -> Any:
 def threads() -> int:
     """Return how many threads to compute with: one core is left to the notebook.
 
-    llama.cpp's threads wait for each other in busy loops; where one of them has to share its core with a browser or a kernel, all of
-    them crawl (measured on two busy cores: 35 tokens/s with one thread, 2 to 6 with two).
+    llama.cpp's threads wait for each other in busy loops; where one of them has to share its core
+    with a browser or a kernel, all of them crawl (measured on two busy cores: 35 tokens/s with one
+    thread, 2 to 6 with two).
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+    )
     return max(1, min(cores - 1, 8))
 
 
@@ -217,7 +242,9 @@ class LocalModel:
         self._server.start()
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer, once the server is ready. Raises ModelError and UsageError."""
+        """Send the request and yield the parts of the answer, once the server is ready. Raises
+        ModelError and UsageError.
+        """
         if self._chat is None:
             url = await anyio.to_thread.run_sync(self._server.wait, abandon_on_cancel=True)
             self._chat = OpenAIChat(
@@ -245,9 +272,11 @@ class LocalModel:
 
 
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalModel:
-    """Return `smollm2`, or the model of a GGUF file (absolute, or from the current folder or `folder`).
+    """Return `smollm2`, or the model of a GGUF file (absolute, or from the current folder or
+    `folder`).
 
-    Raises MissingExtra without the engine or the weights, UsageError for a file that is not a GGUF model.
+    Raises MissingExtra without the engine or the weights, UsageError for a file that is not a GGUF
+    model.
     """
     if find("xllamacpp") is None:
         raise MissingExtra("The engine of the embedded model (xllamacpp)", ENGINE)
@@ -269,12 +298,16 @@ def _gguf(name: str, folder: str | Path | None) -> Path:
     if not path.exists() and folder is not None:
         path = Path(folder) / path
     if path.suffix != ".gguf" and not path.exists():
-        raise UsageError(f"There is no local model {name!r}. Use local/smollm2, or local/ and the path of a .gguf file.")
+        raise UsageError(
+            f"There is no local model {name!r}. Use local/smollm2, or local/ and the path of a .gguf file."
+        )
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as error:
         raise UsageError(f"The model file {path} cannot be read: {error.strerror}.") from None
     if magic != b"GGUF":
-        raise UsageError(f"{path} is not a GGUF model. Convert it to GGUF, or download a .gguf file.")
+        raise UsageError(
+            f"{path} is not a GGUF model. Convert it to GGUF, or download a .gguf file."
+        )
     return path.resolve()

@@ -1,12 +1,15 @@
-"""`openai/NAME`: chat completions of OpenAI or of any compatible server (OPENAI_BASE_URL, or an endpoint of the configuration).
+"""`openai/NAME`: chat completions of OpenAI or of any compatible server (OPENAI_BASE_URL, or an
+endpoint of the configuration).
 
-Why one class: servers differ in what they accept by a handful of fields, and say so when one is not understood.
+Why one class: servers differ in what they accept by a handful of fields, and say so when one is not
+understood.
 
 Rules
 - OPENAI_API_KEY is needed for api.openai.com; elsewhere it is sent if it is set.
-- A server that refuses a field which was not asked for by the user (`stream_options`, the name of the token limit) gets the request
-  again without it, and the model object remembers.
-- A server that refuses `tools` is a ModelError with code `no_tools`; what to do then is the loop's decision.
+- A server that refuses a field which was not asked for by the user (`stream_options`, the name of
+  the token limit) gets the request again without it, and the model object remembers.
+- A server that refuses `tools` is a ModelError with code `no_tools`; what to do then is the loop's
+  decision.
 """
 
 from __future__ import annotations
@@ -35,15 +38,21 @@ class OpenAIChat(Remote):
 
     path = "/chat/completions"
 
-    def __init__(self, model: str, *, grammar: bool = False, shots: bool = False, **options: Any) -> None:
+    def __init__(
+        self, model: str, *, grammar: bool = False, shots: bool = False, **options: Any
+    ) -> None:
         super().__init__(model, **options)
         self.grammar = grammar
         self.shots = shots
         self._usage = True
-        self._limit = "max_completion_tokens" if self._http.host == "api.openai.com" else "max_tokens"
+        self._limit = (
+            "max_completion_tokens" if self._http.host == "api.openai.com" else "max_tokens"
+        )
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for
+        a wrong setting.
+        """
         await self.named()
         for last in (False, False, True):
             try:
@@ -71,7 +80,9 @@ class OpenAIChat(Remote):
         if self._usage and re.search("stream_options|include_usage", words):
             self._usage = False
             return True
-        wanted = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[self._limit]
+        wanted = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
+            self._limit
+        ]
         if re.search(rf"\b{self._limit}\b", words) and re.search(
             "unsupported|not supported|unknown|unrecogni|extra|permitted", words, re.I
         ):
@@ -93,7 +104,9 @@ def provider(
     context: int = 0,
     **_: Any,
 ) -> OpenAIChat:
-    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`. Raises UsageError for an address that is none."""
+    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`. Raises UsageError for
+    an address that is none.
+    """
     url = base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL
     return OpenAIChat(
         name,
@@ -109,5 +122,7 @@ def provider(
 
 
 def _needs_key(url: str, label: str) -> bool:
-    """Whether there is no answer without a key: at OpenAI, and at the other providers that have keys."""
+    """Whether there is no answer without a key: at OpenAI, and at the other providers that have
+    keys.
+    """
     return label in VARIABLES and (label != "openai" or "//api.openai.com" in url)

@@ -1,7 +1,8 @@
-"""`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server (OPENAI_BASE_URL).
+"""`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server
+(OPENAI_BASE_URL).
 
-Rules: what was asked for on the user's behalf and is refused (encrypted reasoning, summaries) is left out of the next attempt, and the
-model object remembers.
+Rules: what was asked for on the user's behalf and is refused (encrypted reasoning, summaries) is
+left out of the next attempt, and the model object remembers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class OpenAIResponses(Remote):
         self._summary = True
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for a wrong setting."""
+        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for
+        a wrong setting.
+        """
         await self.named()
         for last in (False, False, True):
             body = encode(request, self.model, encrypted=self._encrypted, summary=self._summary)
@@ -72,7 +75,9 @@ def provider(
     context: int = 0,
     **_: Any,
 ) -> OpenAIResponses:
-    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`. Raises UsageError for an address that is none."""
+    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`. Raises UsageError for
+    an address that is none.
+    """
     url = base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL
     key_of = "openai" if label == "openai-responses" else label
     return OpenAIResponses(

@@ -1,9 +1,11 @@
 """Recognise a request that is too long for its model by the provider's words.
 
-Why: it is the one refusal that another request can mend, and every server words it in its own way (OpenAI and what is compatible,
-Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI, TGI …).
+Why: it is the one refusal that another request can mend, and every server words it in its own way
+(OpenAI and what is compatible, Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI,
+TGI …).
 
-Rules: pure functions; only words are looked at, as the status differs and an error may come within a stream.
+Rules: pure functions; only words are looked at, as the status differs and an error may come within
+a stream.
 """
 
 from __future__ import annotations
@@ -26,12 +28,17 @@ _SIZES = (
     re.compile(r"n_ctx: (\d+)"),
     re.compile(r"> (\d[\d,]*)"),
     re.compile(r"(\d[\d,]*) maximum context"),
-    re.compile(r"(?:maximum|context|exceed|limit|must be)(?:(?!\bby\b)[^\d.]){0,40}(\d[\d,]*)", re.IGNORECASE),
+    re.compile(
+        r"(?:maximum|context|exceed|limit|must be)(?:(?!\bby\b)[^\d.]){0,40}(\d[\d,]*)",
+        re.IGNORECASE,
+    ),
 )
 
 
 def too_long(words: str) -> bool:
-    """Return whether the words of a refusal say that the request is longer than the model's context."""
+    """Return whether the words of a refusal say that the request is longer than the model's
+    context.
+    """
     return bool(_TOO_LONG.search(words)) and not _RATE.search(words)
 
 

@@ -1,8 +1,10 @@
-"""The plain chunk: what nearly every chunk of a chat completion is, read in a third of the time of a general one.
+"""The plain chunk: what nearly every chunk of a chat completion is, read in a third of the time of
+a general one.
 
-Why: one piece of text, of reasoning or of a call's arguments, and bookkeeping, is the work of every token. A strict type reads it
-without making the rest of the object; whatever is not exactly that (a field nobody knows, usage, an end, an id) is refused here and
-goes the general way, so nothing is lost by being quick.
+Why: one piece of text, of reasoning or of a call's arguments, and bookkeeping, is the work of every
+token. A strict type reads it without making the rest of the object; whatever is not exactly that (a
+field nobody knows, usage, an end, an id) is refused here and goes the general way, so nothing is
+lost by being quick.
 
 Rules: `plain` never raises; None means: not plain.
 """

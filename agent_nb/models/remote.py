@@ -1,12 +1,16 @@
-"""What all models behind HTTP share: the key, the headers, the connection, the list of models, the wording of faults.
+"""What all models behind HTTP share: the key, the headers, the connection, the list of models, the
+wording of faults.
 
-Why: a provider differs in how a request and an answer are written, and in little else. Its class adds `stream`.
+Why: a provider differs in how a request and an answer are written, and in little else. Its class
+adds `stream`.
 
 Rules
-- The key is looked up when a request is made, so one that is set later is found; no key where one is needed is a ModelError `no_key`.
+- The key is looked up when a request is made, so one that is set later is found; no key where one
+  is needed is a ModelError `no_key`.
 - One connection per model object; the object holds no state of a stream.
 - An unknown model (404) is answered with the names that come near.
-- The model `*` is the first that the server lists and that can chat; its name is asked for once, when it is first needed.
+- The model `*` is the first that the server lists and that can chat; its name is asked for once,
+  when it is first needed.
 """
 
 from __future__ import annotations
@@ -29,15 +33,18 @@ from .streaming import Call, StreamDecoder, answer
 
 FIRST = "*"  # in place of a model's name
 LONGEST = 200  # characters of a name that is believed
-_OTHER = re.compile(r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I)  # they do not chat
+# they do not chat
+_OTHER = re.compile(
+    r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
+)
 _encode = msgspec.json.Encoder().encode
 
 
 class Remote:
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    `label` is the provider as the user writes it, `key_of` the one whose key it uses if that is another, `variables` where that
-    key may be, `needs_key` whether there is no going without.
+    `label` is the provider as the user writes it, `key_of` the one whose key it uses if that is
+    another, `variables` where that key may be, `needs_key` whether there is no going without.
     """
 
     dialect = "native"
@@ -79,16 +86,23 @@ class Remote:
         await self._http.aclose()
 
     async def named(self) -> str:
-        """Return the name of the model as the user writes it, asking the server for its first one if it is `*`. Raises ModelError."""
+        """Return the name of the model as the user writes it, asking the server for its first one
+        if it is `*`. Raises ModelError.
+        """
         if self.model == FIRST:
             url = self._http.address
             try:
                 names = [name for name in await self._listed() if len(name) <= LONGEST]
             except (ModelError, AttributeError, TypeError) as fault:
                 words = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
-                raise ModelError(f"{words} Name one: -m {self.label}/NAME.", code="no_model") from None
+                raise ModelError(
+                    f"{words} Name one: -m {self.label}/NAME.", code="no_model"
+                ) from None
             if not names:
-                raise ModelError(f"No model was named, and {url} has none. Name one: -m {self.label}/NAME.", code="no_model")
+                raise ModelError(
+                    f"No model was named, and {url} has none. Name one: -m {self.label}/NAME.",
+                    code="no_model",
+                )
             self.model = next((name for name in names if not _OTHER.search(name)), names[0])
             self.name = f"{self.label}/{self.model}"
         return self.name
@@ -101,7 +115,10 @@ class Remote:
         """Return the names in the server's own order."""
         listed = await self._http.get_json(self.models_path, self._headers(self._key()))
         items = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
-        found = [item.get("id") or item.get("name") if isinstance(item, dict) else item for item in items or ()]
+        found = [
+            item.get("id") or item.get("name") if isinstance(item, dict) else item
+            for item in items or ()
+        ]
         return [str(name).removeprefix("models/") for name in found if name]
 
     def auth(self, key: str) -> dict[str, str]:
@@ -114,11 +131,15 @@ class Remote:
     def _key(self) -> keys.Key | None:
         key = keys.find(self._key_of, self._variables)
         if key is None and self._needs_key:
-            raise ModelError(f"There is no key for {self.label}. {key_hint(self._peer(None))}", code="no_key")
+            raise ModelError(
+                f"There is no key for {self.label}. {key_hint(self._peer(None))}", code="no_key"
+            )
         return key
 
     def withheld(self) -> Offer | None:
-        """Return what the folder offers in place of the missing key, if it does and the user has not allowed it."""
+        """Return what the folder offers in place of the missing key, if it does and the user has
+        not allowed it.
+        """
         return keys.withheld(self._key_of, self._variables)
 
     def _peer(self, key: keys.Key | None) -> Peer:
@@ -133,10 +154,18 @@ class Remote:
             secrets=(key.value,) if key else (),
         )
 
-    async def _post(self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]) -> AsyncGenerator[Sequence[Part], None]:
+    async def _post(
+        self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]
+    ) -> AsyncGenerator[Sequence[Part], None]:
         """Send one request and yield the parts of its answer."""
         key = self._key()
-        call = Call(path=self.path, body=_encode(body), headers=self._headers(key), peer=self._peer(key), tools=bool(body.get("tools")))
+        call = Call(
+            path=self.path,
+            body=_encode(body),
+            headers=self._headers(key),
+            peer=self._peer(key),
+            tools=bool(body.get("tools")),
+        )
         try:
             async with aclosing(answer(self._http, call, decoder_of)) as batches:
                 async for batch in batches:
@@ -155,4 +184,6 @@ class Remote:
         if self.model in names or not names:
             return fault
         near = difflib.get_close_matches(self.model, names, 3, 0.4) or names[:5]
-        return ModelError(f"{fault} It has: {', '.join(near)}.", status=404, code=fault.code, raw=fault.raw)
+        return ModelError(
+            f"{fault} It has: {', '.join(near)}.", status=404, code=fault.code, raw=fault.raw
+        )

@@ -1,14 +1,17 @@
 """OpenAI's Responses API, and the servers that speak it: response bytes in, parts out.
 
-Why: this API tells everything several times (deltas, then the whole text, then the item, then the response). Deltas are what counts; the
-wholes only fill in what a server did not stream.
+Why: this API tells everything several times (deltas, then the whole text, then the item, then the
+response). Deltas are what counts; the wholes only fill in what a server did not stream.
 
 Rules
-- Which item an event is about is the business of `responses_items`: servers name their items badly or not at all.
-- A text or a piece of reasoning is a block named by its place (`0.0`, `0.s1`), closed when it is told to be done or its item is.
-- A call is complete with its item. Every other item (reasoning with its encrypted content, server tools) is a Resend: it goes back
-  unchanged, in order.
-- Of the whole response at the end only what never came is passed on: all of it, or a message where there was none, or a further call.
+- Which item an event is about is the business of `responses_items`: servers name their items badly
+  or not at all.
+- A text or a piece of reasoning is a block named by its place (`0.0`, `0.s1`), closed when it is
+  told to be done or its item is.
+- A call is complete with its item. Every other item (reasoning with its encrypted content, server
+  tools) is a Resend: it goes back unchanged, in order.
+- Of the whole response at the end only what never came is passed on: all of it, or a message where
+  there was none, or a further call.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -70,7 +73,9 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, kind, event))
 
     def on_begin(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The head, once; again where it comes to name the model (llama.cpp does that at the end)."""
+        """The head, once; again where it comes to name the model (llama.cpp does that
+        at the end).
+        """
         response = event.get("response")
         if isinstance(response, dict):
             head = Head(self._status, word(response.get("model")), word(response.get("id")))
@@ -81,9 +86,14 @@ class ResponsesDecoder(EventDecoder):
     def on_item(self, event: dict[str, Any], out: list[Part]) -> None:
         """An item begins; a call is announced."""
         item = _dict(event.get("item"))
-        found = self._items.begin(word(item.get("type")), names_of(event, item), word(item.get("call_id")))
+        found = self._items.begin(
+            word(item.get("type")), names_of(event, item), word(item.get("call_id"))
+        )
         if found.kind == CALL and not found.streamed:
-            found.call_id, found.name = word(item.get("call_id")) or word(item.get("id")), word(item.get("name"))
+            found.call_id, found.name = (
+                word(item.get("call_id")) or word(item.get("id")),
+                word(item.get("name")),
+            )
             self._argue(found, word(item.get("arguments")), out)
 
     def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -127,7 +137,9 @@ class ResponsesDecoder(EventDecoder):
         """An item is complete."""
         item = _dict(event.get("item"))
         kind, names = word(item.get("type")), names_of(event, item)
-        found = self._items.end(kind, names, word(item.get("name"))) or self._items.begin(kind, names)
+        found = self._items.end(kind, names, word(item.get("name"))) or self._items.begin(
+            kind, names
+        )
         if not found.done:
             self._complete(item, found, out)
 
@@ -140,7 +152,10 @@ class ResponsesDecoder(EventDecoder):
         response = _dict(event.get("response"))
         self.on_begin(event, out)
         output = response.get("output")
-        self._rest([item for item in output if isinstance(item, dict)] if isinstance(output, list) else [], out)
+        self._rest(
+            [item for item in output if isinstance(item, dict)] if isinstance(output, list) else [],
+            out,
+        )
         usage = response.get("usage")
         if isinstance(usage, dict) and usage:
             out.append(usage_part(usage))
@@ -158,9 +173,14 @@ class ResponsesDecoder(EventDecoder):
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         silent = not self._items.of(MESSAGE)
         for place, item in enumerate(output):
-            kind, names = word(item.get("type")), names_of({"output_index": place} if fresh else {}, item)
+            kind, names = (
+                word(item.get("type")),
+                names_of({"output_index": place} if fresh else {}, item),
+            )
             found = None if fresh else self._items.end(kind, names, word(item.get("name")))
-            if found is None and (fresh or (kind == MESSAGE and silent) or (kind == CALL and missing > 0)):
+            if found is None and (
+                fresh or (kind == MESSAGE and silent) or (kind == CALL and missing > 0)
+            ):
                 found = self._items.begin(kind, names)
                 missing -= kind == CALL
             if found is not None and not found.done and (fresh or kind in (MESSAGE, CALL)):
@@ -184,10 +204,15 @@ class ResponsesDecoder(EventDecoder):
     def _whole(self, item: dict[str, Any], found: Item, out: list[Part]) -> None:
         """Pass on the texts of an item that was not streamed."""
         if found.kind == MESSAGE:
-            whole: list[Text | Thought] = [Text(text, f"{found.place}.{n}") for n, text in enumerate(_pieces(item, "content"))]
+            whole: list[Text | Thought] = [
+                Text(text, f"{found.place}.{n}") for n, text in enumerate(_pieces(item, "content"))
+            ]
         elif found.kind == REASONING:
             name = "content" if item.get("content") else "summary"
-            whole = [Thought(text, f"{found.place}.{name[0]}{n}") for n, text in enumerate(_pieces(item, name))]
+            whole = [
+                Thought(text, f"{found.place}.{name[0]}{n}")
+                for n, text in enumerate(_pieces(item, name))
+            ]
         else:
             return
         for part in whole:
@@ -202,12 +227,19 @@ class ResponsesDecoder(EventDecoder):
 
     def _call(self, item: dict[str, Any], found: Item, out: list[Part], broken: str = "") -> None:
         raw = word(item.get("arguments")) or "".join(found.pieces)
-        found.name, found.call_id = word(item.get("name")) or found.name, word(item.get("call_id")) or found.call_id
+        found.name, found.call_id = (
+            word(item.get("name")) or found.name,
+            word(item.get("call_id")) or found.call_id,
+        )
         if not found.pieces:
             self._argue(found, raw, out)
-        out.append(call_part(found.name, raw, call_id=found.call_id, index=found.index, broken=broken))
+        out.append(
+            call_part(found.name, raw, call_id=found.call_id, index=found.index, broken=broken)
+        )
 
-    def _say(self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]) -> None:
+    def _say(
+        self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
+    ) -> None:
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
         block = _block(item, event, number)
         text = self._halves.feed(block, word(event.get("delta")))
@@ -216,7 +248,9 @@ class ResponsesDecoder(EventDecoder):
         if text:
             out.append(kind(text, block))
 
-    def _done(self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]) -> None:
+    def _done(
+        self, kind: type[Text | Thought], number: str, event: dict[str, Any], out: list[Part]
+    ) -> None:
         """Close a block; pass it on whole if its item never streamed."""
         sort, names = (MESSAGE if kind is Text else REASONING), names_of(event)
         item = self._items.known(sort, names)
@@ -225,7 +259,12 @@ class ResponsesDecoder(EventDecoder):
         if item is None:
             return
         if not item.streamed:
-            self._say(kind, number, {**event, "delta": flat(event.get("text") or event.get("refusal"))}, out)
+            self._say(
+                kind,
+                number,
+                {**event, "delta": flat(event.get("text") or event.get("refusal"))},
+                out,
+            )
         block = _block(item, event, number)
         if block in self._open:
             self._shut(block, out)
@@ -242,14 +281,20 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _block(item: Item, event: dict[str, Any], name: str) -> str:
-    """Return the name of the block that a piece belongs to; `name`: the field with its number in the item."""
+    """Return the name of the block that a piece belongs to; `name`: the field with its number in
+    the item.
+    """
     number = event.get(name)
     return f"{item.place}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 
 
 def _pieces(item: dict[str, Any], name: str) -> list[str]:
     pieces = item.get(name)
-    return [text for piece in (pieces if isinstance(pieces, list) else [pieces]) if (text := flat(piece))]
+    return [
+        text
+        for piece in (pieces if isinstance(pieces, list) else [pieces])
+        if (text := flat(piece))
+    ]
 
 
 ResponsesDecoder.events = {

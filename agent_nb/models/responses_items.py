@@ -1,13 +1,15 @@
 """The items of one answer of the Responses API, and which of them an event is about.
 
-Why: an event should name its item by `output_index` and `item_id`. Servers and proxies leave out the one, the other or both, give a new
-id with every event, or one number to all items; read literally, that doubles answers and makes up calls.
+Why: an event should name its item by `output_index` and `item_id`. Servers and proxies leave out
+the one, the other or both, give a new id with every event, or one number to all items; read
+literally, that doubles answers and makes up calls.
 
 Rules
-- An item goes by every name that was seen of it: its index, its id, and a call's `call_id`. A name that stood for several items counts
-  last. A name never leads to an item of another kind.
-- A piece under no known name belongs to the newest open item of its kind; it begins an item of its own where there is none, or where that
-  one was never announced and goes by another id. An end under no known name ends the oldest open item of its kind.
+- An item goes by every name that was seen of it: its index, its id, and a call's `call_id`. A name
+  that stood for several items counts last. A name never leads to an item of another kind.
+- A piece under no known name belongs to the newest open item of its kind; it begins an item of its
+  own where there is none, or where that one was never announced and goes by another id. An end
+  under no known name ends the oldest open item of its kind.
 - No I/O; nothing here raises, whatever the names are.
 """
 
@@ -24,9 +26,22 @@ Name = tuple[str, int | str]
 
 
 class Item:
-    """One item. `place` names its blocks, `streamed`: something of it was passed on, `pieces`: of a call's arguments."""
+    """One item. `place` names its blocks, `streamed`: something of it was passed on, `pieces`: of a
+    call's arguments.
+    """
 
-    __slots__ = ("announced", "call_id", "done", "index", "kind", "name", "names", "pieces", "place", "streamed")
+    __slots__ = (
+        "announced",
+        "call_id",
+        "done",
+        "index",
+        "kind",
+        "name",
+        "names",
+        "pieces",
+        "place",
+        "streamed",
+    )
 
     def __init__(self, kind: str, place: str, index: int) -> None:
         self.kind = kind
@@ -57,8 +72,14 @@ class Items:
 
     def known(self, kind: str, names: list[Name]) -> Item | None:
         """Return the item of a kind that goes by one of the names."""
-        found = [name for name in names if (item := self._by_name.get(name)) is not None and item.kind == kind]
-        best = next((name for name in found if name not in self._shared), None) or next(iter(found), None)
+        found = [
+            name
+            for name in names
+            if (item := self._by_name.get(name)) is not None and item.kind == kind
+        ]
+        best = next((name for name in found if name not in self._shared), None) or next(
+            iter(found), None
+        )
         return None if best is None else self._by_name[best]
 
     def begin(self, kind: str, names: list[Name], call_id: str = "") -> Item:
@@ -79,10 +100,19 @@ class Items:
         return self._learn(found or self._new(kind, names), names)
 
     def end(self, kind: str, names: list[Name], tool: str = "") -> Item | None:
-        """Return the item that ends, or None if it never began; `tool` is the name of the call that ends."""
+        """Return the item that ends, or None if it never began; `tool` is the name of the call that
+        ends.
+        """
         found = self.known(kind, names)
         if found is None:
-            found = next((item for item in self.open(kind) if not (tool and item.name and tool != item.name)), None)
+            found = next(
+                (
+                    item
+                    for item in self.open(kind)
+                    if not (tool and item.name and tool != item.name)
+                ),
+                None,
+            )
         return found if found is None else self._learn(found, names)
 
     def _new(self, kind: str, names: list[Name]) -> Item:

@@ -1,9 +1,10 @@
 """A request in the words of the Responses API.
 
 Rules
-- Nothing is kept at the server (`store: false`): the conversation goes along each time, encrypted reasoning included.
-- Items that came as Resend go back as they were; reasoning that the server could not understand again (no content, not encrypted) is
-  left out. What belongs to other providers is left out.
+- Nothing is kept at the server (`store: false`): the conversation goes along each time, encrypted
+  reasoning included.
+- Items that came as Resend go back as they were; reasoning that the server could not understand
+  again (no content, not encrypted) is left out. What belongs to other providers is left out.
 - `extra_body` comes last and wins.
 """
 
@@ -13,47 +14,77 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import UsageError
-from ..messages import Block, CallBlock, ImageBlock, Message, OpaqueBlock, Request, ResultBlock, TextBlock, ToolSpec
+from ..messages import (
+    Block,
+    CallBlock,
+    ImageBlock,
+    Message,
+    OpaqueBlock,
+    Request,
+    ResultBlock,
+    TextBlock,
+    ToolSpec,
+)
 from .chat_request import arguments, result_text
 from .responses_decoder import PROVIDER
 from .settings import checked, effort
 
 
-def encode(request: Request, model: str, *, encrypted: bool = True, summary: bool = True) -> dict[str, Any]:
+def encode(
+    request: Request, model: str, *, encrypted: bool = True, summary: bool = True
+) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `encrypted`: ask for reasoning that can be sent back; `summary`: ask for readable reasoning where reasoning is set.
+    `encrypted`: ask for reasoning that can be sent back; `summary`: ask for readable reasoning
+    where reasoning is set.
     """
     settings = checked(request.settings)
     for name in ("stop", "seed"):
         if name in settings:
-            raise UsageError(f"The Responses API has no setting {name}. Leave it out, or use the model through openai/… instead.")
+            raise UsageError(
+                f"The Responses API has no setting {name}. Leave it out, or use the model through openai/… instead."
+            )
     body: dict[str, Any] = {"model": model, "stream": True, "store": False}
     if encrypted:
         body["include"] = ["reasoning.encrypted_content"]
     system = "\n\n".join(m.text for m in request.messages if m.role == "system" and m.text)
     if system:
         body["instructions"] = system
-    body["input"] = [item for message in request.messages if message.role != "system" for item in items(message)]
+    body["input"] = [
+        item for message in request.messages if message.role != "system" for item in items(message)
+    ]
     if request.native_tools and request.tools:
         body["tools"] = [tool(spec) for spec in request.tools]
     body |= {name: settings[name] for name in ("temperature", "top_p") if name in settings}
     if "max_tokens" in settings:
         body["max_output_tokens"] = settings["max_tokens"]
     if "reasoning" in settings:
-        body["reasoning"] = {"effort": effort(settings["reasoning"]), **({"summary": "auto"} if summary else {})}
+        body["reasoning"] = {
+            "effort": effort(settings["reasoning"]),
+            **({"summary": "auto"} if summary else {}),
+        }
     body |= settings.get("extra_body", {})
     return body
 
 
 def tool(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as the API describes it."""
-    return {"type": "function", "name": spec.name, "description": spec.description, "parameters": spec.parameters, "strict": False}
+    return {
+        "type": "function",
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "strict": False,
+    }
 
 
 def items(message: Message) -> Iterable[dict[str, Any]]:
     """Yield the input items of a message, in order."""
-    opaque = [b.payload for b in message.blocks if isinstance(b, OpaqueBlock) and b.provider == PROVIDER and isinstance(b.payload, dict)]
+    opaque = [
+        b.payload
+        for b in message.blocks
+        if isinstance(b, OpaqueBlock) and b.provider == PROVIDER and isinstance(b.payload, dict)
+    ]
     phase = next((payload["phase"] for payload in opaque if payload.keys() == {"phase"}), "")
     content: list[dict[str, Any]] = []
     for block in message.blocks:
@@ -70,24 +101,45 @@ def items(message: Message) -> Iterable[dict[str, Any]]:
 
 def _message(role: str, content: list[dict[str, Any]], phase: str) -> Iterable[dict[str, Any]]:
     if content:
-        made: dict[str, Any] = {"type": "message", "role": "assistant" if role == "assistant" else "user", "content": content}
+        made: dict[str, Any] = {
+            "type": "message",
+            "role": "assistant" if role == "assistant" else "user",
+            "content": content,
+        }
         yield made | {"phase": phase} if phase and role == "assistant" else made
 
 
 def _content(block: Block, role: str) -> list[dict[str, Any]]:
     if isinstance(block, ImageBlock):
-        return [{"type": "input_image", "image_url": f"data:{block.media_type};base64,{block.data}"}]
+        return [
+            {"type": "input_image", "image_url": f"data:{block.media_type};base64,{block.data}"}
+        ]
     if isinstance(block, TextBlock) and block.text:
-        return [{"type": "output_text" if role == "assistant" else "input_text", "text": block.text}]
+        return [
+            {"type": "output_text" if role == "assistant" else "input_text", "text": block.text}
+        ]
     return []
 
 
 def _item(block: Block) -> dict[str, Any] | None:
     if isinstance(block, CallBlock):
-        return {"type": "function_call", "call_id": block.call_id, "name": block.name, "arguments": arguments(block)}
+        return {
+            "type": "function_call",
+            "call_id": block.call_id,
+            "name": block.name,
+            "arguments": arguments(block),
+        }
     if isinstance(block, ResultBlock):
-        return {"type": "function_call_output", "call_id": block.call_id, "output": result_text(block)}
-    if isinstance(block, OpaqueBlock) and block.provider == PROVIDER and isinstance(block.payload, dict):
+        return {
+            "type": "function_call_output",
+            "call_id": block.call_id,
+            "output": result_text(block),
+        }
+    if (
+        isinstance(block, OpaqueBlock)
+        and block.provider == PROVIDER
+        and isinstance(block.payload, dict)
+    ):
         return _resent(block.payload)
     return None
 
@@ -100,4 +152,8 @@ def _resent(item: dict[str, Any]) -> dict[str, Any] | None:
     if not item.get("encrypted_content") and not item.get("content"):
         return None
     kept = {key: value for key, value in item.items() if key != "status" or value}
-    return kept if item.get("encrypted_content") else {key: value for key, value in kept.items() if key != "id"}
+    return (
+        kept
+        if item.get("encrypted_content")
+        else {key: value for key, value in kept.items() if key != "id"}
+    )

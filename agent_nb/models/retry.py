@@ -1,13 +1,16 @@
 """When a failed model request is worth another try, and how long to wait before it.
 
-Why: providers refuse under load and connections break; nearly all of that is over within seconds, a rate limit within a minute. The agent
-loop asks here, so that every provider is retried by the same rule.
+Why: providers refuse under load and connections break; nearly all of that is over within seconds, a
+rate limit within a minute. The agent loop asks here, so that every provider is retried by the same
+rule.
 
 Rules
-- Only a ModelError that says `retryable` is tried again, and only before the first part (the loop sees to that).
+- Only a ModelError that says `retryable` is tried again, and only before the first part (the loop
+  sees to that).
 - A wait the server asked for is never shortened; beyond `LONGEST` seconds the request is given up.
-- Otherwise the waits are those of a table, a minute in all where the server is busy, a few seconds where it is broken or away. They are
-  spread at random, so that many notebooks do not come back at once.
+- Otherwise the waits are those of a table, a minute in all where the server is busy, a few seconds
+  where it is broken or away. They are spread at random, so that many notebooks do not come back at
+  once.
 - Pure: no clock (but as a default), no sleep.
 """
 
@@ -29,18 +32,26 @@ STATUSES = frozenset({408, 409, 425, 429})
 _PASSING = frozenset({429, 503, 529})
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
-_ASKED = re.compile(r"(?:again|retry)(?: after| in) ((?:[\d.]+ ?(?:ms|s|m(?!illi)|h))+)|retryDelay\W+([\d.]+s)", re.IGNORECASE)
+_ASKED = re.compile(
+    r"(?:again|retry)(?: after| in) ((?:[\d.]+ ?(?:ms|s|m(?!illi)|h))+)|retryDelay\W+([\d.]+s)",
+    re.IGNORECASE,
+)
 
 
 def retryable_status(status: int) -> bool:
-    """Return whether the same request may succeed later: 408, 409, 425, 429 and all of 5xx but 501 and 505."""
+    """Return whether the same request may succeed later: 408, 409, 425, 429 and all of 5xx but 501
+    and 505.
+    """
     return status in STATUSES or (status >= 500 and status not in {501, 505})
 
 
-def delays(error: ModelError, attempt: int, *, spread: Callable[[], float] = random.random) -> float | None:
+def delays(
+    error: ModelError, attempt: int, *, spread: Callable[[], float] = random.random
+) -> float | None:
     """Return the seconds to wait before the next attempt, or None to give up.
 
-    `attempt` is how many attempts were made so far (1 after the first failure); `spread` returns a number in [0, 1).
+    `attempt` is how many attempts were made so far (1 after the first failure); `spread` returns a
+    number in [0, 1).
     """
     busy = error.status in _PASSING or (error.status == 0 and error.code == "provider")
     steps = BUSY if busy else BROKEN
@@ -52,11 +63,14 @@ def delays(error: ModelError, attempt: int, *, spread: Callable[[], float] = ran
     return steps[attempt - 1] * (0.5 + spread() / 2)
 
 
-def retry_after(headers: Mapping[str, str], words: str = "", now: float | None = None) -> float | None:
+def retry_after(
+    headers: Mapping[str, str], words: str = "", now: float | None = None
+) -> float | None:
     """Return the seconds that a server asks to wait, or None.
 
-    Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the time at which a limit that is used up is
-    reset (`x-ratelimit-reset-…`), and its words ("Please try again in 7.66s", Gemini's `retryDelay`).
+    Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the time
+    at which a limit that is used up is reset (`x-ratelimit-reset-…`), and its words ("Please try
+    again in 7.66s", Gemini's `retryDelay`).
     """
     now = time.time() if now is None else now
     try:
@@ -65,7 +79,9 @@ def retry_after(headers: Mapping[str, str], words: str = "", now: float | None =
         value = headers.get("retry-after", "").strip()
         if value:
             seconds = re.fullmatch(r"-?\d+(\.\d+)?", value)
-            return max(0.0, float(value) if seconds else parsedate_to_datetime(value).timestamp() - now)
+            return max(
+                0.0, float(value) if seconds else parsedate_to_datetime(value).timestamp() - now
+            )
     except (ValueError, TypeError, OverflowError):
         pass
     resets = [wait for name in headers if (wait := _reset(name.lower(), headers, now)) is not None]
@@ -74,8 +90,14 @@ def retry_after(headers: Mapping[str, str], words: str = "", now: float | None =
 
 
 def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds until a limit is reset whose header is `name`, if it is such a header and the limit is used up."""
-    if "ratelimit" not in name or "reset" not in name or headers.get(name.replace("reset", "remaining"), "").strip() != "0":
+    """Return the seconds until a limit is reset whose header is `name`, if it is such a header and
+    the limit is used up.
+    """
+    if (
+        "ratelimit" not in name
+        or "reset" not in name
+        or headers.get(name.replace("reset", "remaining"), "").strip() != "0"
+    ):
         return None
     value = headers[name].strip()
     try:

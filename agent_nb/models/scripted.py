@@ -1,25 +1,31 @@
-"""`scripted/FILE` and `Scripted([...])`: a model that says what a script says, for tests, documents and CI.
+"""`scripted/FILE` and `Scripted([...])`: a model that says what a script says, for tests, documents
+and CI.
 
-Why: a notebook that shows the agent, and every test of the loop, needs a model without a key, a network or chance.
+Why: a notebook that shows the agent, and every test of the loop, needs a model without a key, a
+network or chance.
 
 A script is a list of turns, one per request. A turn is a text, or an object of these keys:
 
     text: "…"             what the model writes, in the wire text of the dialect in use
     chunk: 4              `text` comes in pieces of so many characters (without it: whole)
     chunks: ["<thi", …]   or the pieces as they are to come
-    thought: "…"          reasoning before the text (text or list of pieces; `reasoning` is the same)
-    calls: [{name, args, id}]   native tool calls after the text; `args` is an object, or a text as a model writes it
+    thought: "…"          reasoning before the text (text or list of pieces; `reasoning` is the
+                          same)
+    calls: [{name, args, id}]   native tool calls after the text; `args` is an object, or a text as
+                            a model writes it
     delay: 0.05           seconds before each piece
     usage: {input: 12, output: 30}   also cached, reasoning, cost
     finish: "stop"        the finish reason
     cut: true             the stream breaks off after the pieces
     error: {status: 429, message: "…", retry_after: 2}   the request fails instead
 
-A file (YAML or JSON) is such a list, or an object with `turns` and optionally `delay` and `dialect`.
+A file (YAML or JSON) is such a list, or an object with `turns` and optionally `delay` and
+`dialect`.
 
 Rules
-- The k-th request gets the k-th turn. `start()` returns the same script from its first turn: the loop calls it once per
-  run, so every run (a rerun, a sub-agent, two at once) begins at the beginning.
+- The k-th request gets the k-th turn. `start()` returns the same script from its first turn: the
+  loop calls it once per run, so every run (a rerun, a sub-agent, two at once) begins at the
+  beginning.
 - A failed request uses its turn up; a retry gets the next one.
 - Running out of turns is a ModelError with code `script`.
 - A wrong script is a UsageError that names the file, the turn and where possible the line.
@@ -45,7 +51,9 @@ from .retry import retryable_status
 ENDINGS = ("", ".yaml", ".yml", ".json")
 
 
-class ScriptedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedCall(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """A native tool call of a script."""
 
     name: str
@@ -53,7 +61,9 @@ class ScriptedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     id: str = ""
 
 
-class ScriptedError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedError(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """How a scripted request fails; `retry_after` in seconds."""
 
     status: int = 500
@@ -62,7 +72,9 @@ class ScriptedError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     code: str = "provider"
 
 
-class ScriptedUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptedUsage(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Tokens of a scripted turn."""
 
     input: int = 0
@@ -72,7 +84,9 @@ class ScriptedUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     cost: float | None = None
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Turn(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """One turn of a script; see the module's docstring."""
 
     text: str = ""
@@ -89,7 +103,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Scripted:
-    """A model that plays `turns`, see the module's docstring. `delay` is the default pace in seconds per piece.
+    """A model that plays `turns`, see the module's docstring. `delay` is the default pace in
+    seconds per piece.
 
     Raises UsageError when a turn is not one.
     """
@@ -98,7 +113,14 @@ class Scripted:
     shots = False
     context = 0
 
-    def __init__(self, turns: Sequence[Any], name: str = "scripted", *, delay: float = 0.0, dialect: str = "xml") -> None:
+    def __init__(
+        self,
+        turns: Sequence[Any],
+        name: str = "scripted",
+        *,
+        delay: float = 0.0,
+        dialect: str = "xml",
+    ) -> None:
         self.name = name
         self.dialect = dialect
         self.delay = delay
@@ -111,7 +133,9 @@ class Scripted:
         return f"{self.name}#{hashlib.sha256(msgspec.json.encode(self.turns)).hexdigest()[:16]}"
 
     def check_dialect(self, *, native: bool) -> None:
-        """Raise UsageError for a script of native calls in a dialect that is text (not `native`), where they would be overlooked."""
+        """Raise UsageError for a script of native calls in a dialect that is text (not `native`),
+        where they would be overlooked.
+        """
         number = next((n for n, turn in enumerate(self.turns, 1) if turn.calls), 0)
         if number and not native:
             raise UsageError(
@@ -124,7 +148,9 @@ class Scripted:
         return Scripted(self.turns, self.name, delay=self.delay, dialect=self.dialect)
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Play the next turn. Raises ModelError for a scripted error, an early cut, and when the turns are used up."""
+        """Play the next turn. Raises ModelError for a scripted error, an early cut, and when the
+        turns are used up.
+        """
         turn = self._take()
         if turn.error:
             raise _failure(turn.error)
@@ -164,15 +190,23 @@ def _batches(turn: Turn) -> list[list[Part]]:
     calls = [_call(call, index) for index, call in enumerate(turn.calls)]
     for call in calls:
         for piece in _split(call.raw_args, turn.chunk) or [""]:
-            batches.append([CallDelta(piece, index=call.index, call_id=call.call_id, name=call.name)])
+            batches.append(
+                [CallDelta(piece, index=call.index, call_id=call.call_id, name=call.name)]
+            )
     if turn.cut:
         return batches
     return [*batches, [*calls, Finish(turn.finish or ("tool_calls" if calls else "stop"))]]
 
 
 def _usage(turn: Turn) -> list[Part]:
-    """Return the usage, told with the first piece: a text dialect stops reading before the end of a stream."""
-    return [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))] if turn.usage else []
+    """Return the usage, told with the first piece: a text dialect stops reading before the end of a
+    stream.
+    """
+    return (
+        [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
+        if turn.usage
+        else []
+    )
 
 
 def _split(text: str, size: int) -> list[str]:
@@ -204,11 +238,14 @@ def _turn(value: Any, where: str) -> Turn:
     try:
         return Turn(text=value) if isinstance(value, str) else msgspec.convert(value, Turn)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: {error}. Keys of a turn: {', '.join(Turn.__struct_fields__)}.") from None
+        raise UsageError(
+            f"{where}: {error}. Keys of a turn: {', '.join(Turn.__struct_fields__)}."
+        ) from None
 
 
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Scripted:
-    """Return the model of the script file `name`, found from the current folder or from `folder` (the notebook's).
+    """Return the model of the script file `name`, found from the current folder or from `folder`
+    (the notebook's).
 
     Raises UsageError when there is no such file or it is no script.
     """
@@ -220,8 +257,12 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Script
         raise UsageError(f"{path}: a script is a list of turns, or an object with a list `turns`.")
     unknown = script.keys() - {"turns", "delay", "dialect"}
     if unknown:
-        raise UsageError(f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `delay` and `dialect`.")
-    turns = [_turn(t, f"{path}: turn {n}{lines.get(n, '')}") for n, t in enumerate(script["turns"], 1)]
+        raise UsageError(
+            f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `delay` and `dialect`."
+        )
+    turns = [
+        _turn(t, f"{path}: turn {n}{lines.get(n, '')}") for n, t in enumerate(script["turns"], 1)
+    ]
     delay, dialect = script.get("delay", 0.0), script.get("dialect", "xml")
     if not isinstance(delay, int | float) or not isinstance(dialect, str):
         raise UsageError(f"{path}: `delay` is a number of seconds and `dialect` a name.")
@@ -229,12 +270,18 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Script
 
 
 def _find(name: str, folders: Sequence[Path]) -> Path:
-    tried = [Path(str(folder / Path(name).expanduser()) + ending) for folder in folders for ending in ENDINGS]
+    tried = [
+        Path(str(folder / Path(name).expanduser()) + ending)
+        for folder in folders
+        for ending in ENDINGS
+    ]
     for path in tried:
         if path.is_file():
             return path
     places = " or ".join(dict.fromkeys(str(folder.resolve().name or folder) for folder in folders))
-    raise UsageError(f"There is no script {name!r} in {places}. A script is a YAML or JSON file with a list `turns`.")
+    raise UsageError(
+        f"There is no script {name!r} in {places}. A script is a YAML or JSON file with a list `turns`."
+    )
 
 
 def _read(path: Path) -> tuple[Any, dict[int, str]]:
@@ -247,7 +294,9 @@ def _read(path: Path) -> tuple[Any, dict[int, str]]:
         try:
             return json.loads(text), {}
         except json.JSONDecodeError as error:
-            raise UsageError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.") from None
+            raise UsageError(
+                f"{path}, line {error.lineno}, column {error.colno}: {error.msg}."
+            ) from None
     return _yaml(path, text)
 
 

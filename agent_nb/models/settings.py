@@ -1,6 +1,7 @@
 """The sampling settings under their common names, checked once for all providers.
 
-Why: `temperature`, `max_tokens` and the like have one name here; each provider's request encoder writes them in its own words.
+Why: `temperature`, `max_tokens` and the like have one name here; each provider's request encoder
+writes them in its own words.
 
 | name | value |
 |---|---|
@@ -10,7 +11,8 @@ Why: `temperature`, `max_tokens` and the like have one name here; each provider'
 | reasoning | an effort (`none minimal low medium high xhigh`), a budget in tokens, or true/false |
 | extra_body | an object merged into the request as it is |
 
-Rules: an unknown name or a value of the wrong kind is a UsageError that lists the names. Pure functions.
+Rules: an unknown name or a value of the wrong kind is a UsageError that lists the names. Pure
+functions.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ NAMES = tuple(_KINDS)
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are given (None: not given). Raises UsageError for a wrong name or value."""
+    """Return the settings that are given (None: not given). Raises UsageError for a wrong name or
+    value.
+    """
     given = {name: value for name, value in settings.items() if value is not None}
     for name, value in given.items():
         if name not in _KINDS:
@@ -47,7 +51,9 @@ def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"The setting {name} cannot be {value!r}.")
     reasoning = given.get("reasoning")
     if isinstance(reasoning, str) and reasoning not in EFFORTS:
-        raise UsageError(f"The setting reasoning is one of {', '.join(EFFORTS)}, or a number of tokens; not {reasoning!r}.")
+        raise UsageError(
+            f"The setting reasoning is one of {', '.join(EFFORTS)}, or a number of tokens; not {reasoning!r}."
+        )
     return given
 
 
@@ -57,7 +63,11 @@ def effort(reasoning: str | int | bool) -> str:
         return reasoning
     if isinstance(reasoning, bool):
         return "medium" if reasoning else "none"
-    return next((name for name, tokens in _BUDGETS.items() if reasoning <= tokens), "xhigh") if reasoning > 0 else "none"
+    return (
+        next((name for name, tokens in _BUDGETS.items() if reasoning <= tokens), "xhigh")
+        if reasoning > 0
+        else "none"
+    )
 
 
 def budget(reasoning: str | int | bool) -> int:

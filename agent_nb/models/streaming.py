@@ -1,11 +1,14 @@
 """From a reply to batches of parts: the one way in which every HTTP provider reads an answer.
 
-Why: when a request may be repeated and when it may not is the same for all of them, and easy to get wrong.
+Why: when a request may be repeated and when it may not is the same for all of them, and easy to get
+wrong.
 
 Rules
-- Nothing is handed out before the answer has begun: head, usage and extras wait for the first real part. A fault until then is a
-  ModelError that may be retried; later it is one that may not, and comes after everything that was read.
-- When the answer is over (`decoder.done`) the connection gets a moment to end by itself and is closed.
+- Nothing is handed out before the answer has begun: head, usage and extras wait for the first real
+  part. A fault until then is a ModelError that may be retried; later it is one that may not, and
+  comes after everything that was read.
+- When the answer is over (`decoder.done`) the connection gets a moment to end by itself and is
+  closed.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ _PRELUDE = (Head, Usage, Extra)
 
 
 class StreamDecoder(Protocol):
-    """What a provider's decoder offers: the contract of `base.Decoder`, and whether the answer is over."""
+    """What a provider's decoder offers: the contract of `base.Decoder`, and whether the answer is
+    over.
+    """
 
     done: bool
 
@@ -46,7 +51,9 @@ class Gate:
         self.open = False
         self._held: list[Part] = []
 
-    def take(self, batch: Sequence[Part], *, last: bool = False) -> tuple[list[Part], ModelError | None]:
+    def take(
+        self, batch: Sequence[Part], *, last: bool = False
+    ) -> tuple[list[Part], ModelError | None]:
         """Return the parts to hand out now, and the error to raise after them."""
         fault = next((p for p in batch if isinstance(p, Fault)), None)
         good = [p for p in batch if p is not fault]
@@ -62,7 +69,13 @@ class Gate:
     def error(self, fault: Fault) -> ModelError:
         """Return the error that a Fault part stands for."""
         context = overflow.size(fault.message) if fault.code == overflow.CODE else 0
-        return ModelError(fault.message, retryable=fault.retryable and not self.open, code=fault.code, raw=fault.raw, context=context)
+        return ModelError(
+            fault.message,
+            retryable=fault.retryable and not self.open,
+            code=fault.code,
+            raw=fault.raw,
+            context=context,
+        )
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +88,15 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     tools: bool = False
 
 
-async def answer(http: Http, call: Call, decoder_of: Callable[[int], StreamDecoder]) -> AsyncGenerator[Sequence[Part], None]:
+async def answer(
+    http: Http, call: Call, decoder_of: Callable[[int], StreamDecoder]
+) -> AsyncGenerator[Sequence[Part], None]:
     """Send `call` and yield the parts of the answer. Raises ModelError; see the rules."""
     async with http.post(call.path, call.body, call.headers) as reply:
         if not 200 <= reply.status < 300:
-            raise refusal(reply.status, reply.headers, await reply.read(), call.peer, tools=call.tools)
+            raise refusal(
+                reply.status, reply.headers, await reply.read(), call.peer, tools=call.tools
+            )
         async with aclosing(_read(reply, decoder_of(reply.status))) as batches:
             async for batch in batches:
                 yield batch

@@ -1,6 +1,7 @@
 """Reading JSON of servers that keep to no schema.
 
-Why: every value of a provider may be missing, null, of another type or wrapped once more; nothing here ever raises.
+Why: every value of a provider may be missing, null, of another type or wrapped once more; nothing
+here ever raises.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ def word(value: Any) -> str:
 
 
 def flat(piece: Any, depth: int = 8) -> str:
-    """Return the text of a piece of content: a text, an object with one, or a list of either (up to `depth` deep)."""
+    """Return the text of a piece of content: a text, an object with one, or a list of either (up to
+    `depth` deep).
+    """
     if isinstance(piece, str):
         return piece
     if not depth:
@@ -28,7 +31,9 @@ def flat(piece: Any, depth: int = 8) -> str:
     if isinstance(piece, list):
         return "".join(flat(inner, depth - 1) for inner in piece)
     if isinstance(piece, dict):
-        inner = next((piece[key] for key in ("text", "refusal", "thinking", "content") if piece.get(key)), "")
+        inner = next(
+            (piece[key] for key in ("text", "refusal", "thinking", "content") if piece.get(key)), ""
+        )
         return flat(inner, depth - 1)
     return ""
 
@@ -46,19 +51,27 @@ def passing(error: Any) -> bool:
         return False
     code = error.get("status_code", error.get("code"))
     kind = f"{error.get('type', '')} {code}".lower()
-    return (isinstance(code, int) and retryable_status(code)) or any(word in kind for word in PASSING)
+    return (isinstance(code, int) and retryable_status(code)) or any(
+        word in kind for word in PASSING
+    )
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:
     """Return the Usage of an OpenAI usage object (chat completions or Responses) of any vendor."""
     prompt = _inner(usage, "prompt_tokens_details") or _inner(usage, "input_tokens_details")
-    completion = _inner(usage, "completion_tokens_details") or _inner(usage, "output_tokens_details")
+    completion = _inner(usage, "completion_tokens_details") or _inner(
+        usage, "output_tokens_details"
+    )
     cost = usage.get("cost")
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
     given = number(usage.get("prompt_tokens", usage.get("input_tokens")))
     output = number(usage.get("completion_tokens", usage.get("output_tokens")))
-    cached = number(prompt.get("cached_tokens") or usage.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
+    cached = number(
+        prompt.get("cached_tokens")
+        or usage.get("cached_tokens")
+        or usage.get("prompt_cache_hit_tokens")
+    )
     return Usage(
         input=whole_input(given, cached, output=output, total=number(usage.get("total_tokens"))),
         output=output,

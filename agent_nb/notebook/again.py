@@ -1,14 +1,15 @@
-"""The button "Run live" of a replayed cell: the same prompt and options, asked of the model, in the place of the replay.
+"""The button "Run live" of a replayed cell: the same prompt and options, asked of the model, in the
+place of the replay.
 
 Why apart from the cell's run: it begins when the cell is long over, by a message of the front end.
 
 Rules
-- The run happens in the context of its cell, so that what it shows lands there. It holds up other cells as a running cell does where
-  clicks are heard nevertheless (ipykernel 7.4); elsewhere the kernel stays free, so that they are. Whoever stops it stops the cells
-  that it held up too.
+- The run happens in the context of its cell, so that what it shows lands there. It holds up other
+  cells as a running cell does where clicks are heard nevertheless (ipykernel 7.4); elsewhere the
+  kernel stays free, so that they are. Whoever stops it stops the cells that it held up too.
 - A press while the conversation is in use starts nothing and says so.
-- The page of a replay is static; the button stands below it until it is pressed or the cell runs again, and without a Jupyter server,
-  which never saves it, until the next cell runs.
+- The page of a replay is static; the button stands below it until it is pressed or the cell runs
+  again, and without a Jupyter server, which never saves it, until the next cell runs.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ from .whereis import SESSION
 
 
 class RunLive:
-    """One button. Make it in the cell; `go` runs the cell live, `busy` says why it cannot be now ("": it can)."""
+    """One button. Make it in the cell; `go` runs the cell live, `busy` says why it cannot be now
+    ("": it can).
+    """
 
-    def __init__(self, shell: Any, go: Callable[[], Awaitable[None]], busy: Callable[[], str]) -> None:
+    def __init__(
+        self, shell: Any, go: Callable[[], Awaitable[None]], busy: Callable[[], str]
+    ) -> None:
         self._shell, self._go, self._busy = shell, go, busy
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
@@ -70,7 +75,9 @@ class RunLive:
 
 
 def until_next_cell(shell: Any, button: RunLive, close: Callable[[], None]) -> None:
-    """Call `close` when the next cell starts, unless a Jupyter server takes care of what is saved; not while the button's run goes on."""
+    """Call `close` when the next cell starts, unless a Jupyter server takes care of what is saved;
+    not while the button's run goes on.
+    """
     if os.environ.get(SESSION):
         return
 

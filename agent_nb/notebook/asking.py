@@ -1,11 +1,14 @@
-"""Asking the user about a tool call: by the buttons of its card, or on the keyboard as one `input()` on the main thread.
+"""Asking the user about a tool call: by the buttons of its card, or on the keyboard as one
+`input()` on the main thread.
 
-Why two: buttons are better where clicks arrive while the cell runs; the keyboard works in every front end that has one.
+Why two: buttons are better where clicks arrive while the cell runs; the keyboard works in every
+front end that has one.
 
 Rules
-- Everything that a model or tool wrote is shown on the keyboard's side as plain printable text: no key, no control sequence,
-  nothing that reorders the line.
-- Whatever is not clearly a yes is a no; the end of input, an interrupt and three unclear answers are a no.
+- Everything that a model or tool wrote is shown on the keyboard's side as plain printable text: no
+  key, no control sequence, nothing that reorders the line.
+- Whatever is not clearly a yes is a no; the end of input, an interrupt and three unclear answers
+  are a no.
 - Nobody to ask is None, and the approval gate says how to allow.
 """
 
@@ -22,7 +25,9 @@ from ..tools.base import Asker, Decision, Host, Question
 from .notices import printable
 
 LONGEST = 2000  # characters of an argument or preview
-PATIENCE = 1.0  # s for the front end to make ready for clicks after the first widgets of a kernel, or for the view to show the question
+# s for the front end to make ready for clicks after the first widgets of a kernel, or for the view
+# to show the question
+PATIENCE = 1.0
 CLIPPED = "more characters]"
 ATTEMPTS = 3
 ANSWERS = {
@@ -38,9 +43,11 @@ ANSWERS = {
 
 
 def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: True) -> Asker:
-    """Return an asker that uses `input()` on the main thread of `host`; it answers None unless `allowed`.
+    """Return an asker that uses `input()` on the main thread of `host`; it answers None unless
+    `allowed`.
 
-    A question stands below what it is about: it waits (a second at most) until the view has `shown` all there is.
+    A question stands below what it is about: it waits (a second at most) until the view has `shown`
+    all there is.
     """
 
     async def ask(question: Question) -> Decision | None:
@@ -56,7 +63,9 @@ def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: T
 
 
 def either_asker(clicks: Clicks, typed: Asker, can_click: Callable[[], bool]) -> Asker:
-    """Return an asker that waits for a click where clicks arrive (`can_click`, asked for a second), else uses `typed`."""
+    """Return an asker that waits for a click where clicks arrive (`can_click`, asked for a second),
+    else uses `typed`.
+    """
 
     async def ask(question: Question) -> Decision | None:
         end = asyncio.get_running_loop().time() + PATIENCE
@@ -70,7 +79,9 @@ def either_asker(clicks: Clicks, typed: Asker, can_click: Callable[[], bool]) ->
 
 
 class Clicks:
-    """Questions that buttons answer. `ask` waits on the agent's loop; `approve` and `deny` are called from any thread."""
+    """Questions that buttons answer. `ask` waits on the agent's loop; `approve` and `deny` are
+    called from any thread.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
@@ -90,8 +101,12 @@ class Clicks:
             del self._waiting[question.call_id]
 
     def approve(self, payload: Mapping[str, Any]) -> None:
-        """Allow the call `payload["call_id"]`, perhaps with other `args`, and perhaps all of its tool (`scope` tool or kernel)."""
-        self._answer(payload, Decision(True, args=payload.get("args"), scope=scope_of(payload), by="click"))
+        """Allow the call `payload["call_id"]`, perhaps with other `args`, and perhaps all of its
+        tool (`scope` tool or kernel).
+        """
+        self._answer(
+            payload, Decision(True, args=payload.get("args"), scope=scope_of(payload), by="click")
+        )
 
     def deny(self, payload: Mapping[str, Any]) -> None:
         """Refuse the call `payload["call_id"]`."""
@@ -99,7 +114,11 @@ class Clicks:
 
     def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
         answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
-        if answer is not None and question is not None and question.exact in ("", payload.get("question")):
+        if (
+            answer is not None
+            and question is not None
+            and question.exact in ("", payload.get("question"))
+        ):
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
 
@@ -139,7 +158,11 @@ def wording(question: Question) -> str:
     lines += [f"  {printable(name)} = {shown(value)}" for name, value in question.args.items()]
     if question.preview:
         lines.append(_clip(printable(question.preview)))
-    always = "" if question.exact else f", [a]lways {printable(question.name)} in this run, or until the [k]ernel restarts"
+    always = (
+        ""
+        if question.exact
+        else f", [a]lways {printable(question.name)} in this run, or until the [k]ernel restarts"
+    )
     return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
 
 

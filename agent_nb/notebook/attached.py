@@ -1,11 +1,12 @@
 """`%agent attach URL`: a run of another process in a cell, followed live, recorded like any other.
 
 Rules
-- `--rerun replay` (and so `jupyter agent-nb test`) shows the record and asks nobody; else the server is asked, and when it does not
-  answer the record is shown where there is one.
-- Stopping detaches: the remote run goes on, but the cell has not got what it waited for and ends with AgentStopped, as any that is stopped.
-- No token belongs in a cell: that of a server of yours on this machine is found, for another `--token NAME` names the variable, of the
-  notebook or the environment, that holds it.
+- `--rerun replay` (and so `jupyter agent-nb test`) shows the record and asks nobody; else the
+  server is asked, and when it does not answer the record is shown where there is one.
+- Stopping detaches: the remote run goes on, but the cell has not got what it waited for and ends
+  with AgentStopped, as any that is stopped.
+- No token belongs in a cell: that of a server of yours on this machine is found, for another
+  `--token NAME` names the variable, of the notebook or the environment, that holds it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class Asked(msgspec.Struct, frozen=True):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}. Write %agent attach [URL] [-o VAR] [--token NAME] [--no-record].")
+        raise UsageError(
+            f"{message[:1].upper()}{message[1:]}. Write %agent attach [URL] [-o VAR] [--token NAME] [--no-record]."
+        )
 
 
 def _parser() -> _Parser:
@@ -72,18 +75,30 @@ def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
     said = _parser().parse_args(arguments)
     if not said.output.isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {said.output!r}.")
-    options = Options(output=said.output, record=not said.no_record, view=said.view, thoughts=said.thoughts, live=said.live)
+    options = Options(
+        output=said.output,
+        record=not said.no_record,
+        view=said.view,
+        thoughts=said.thoughts,
+        live=said.live,
+    )
     return Asked(_url(said.url, namespace), _token(said.token, namespace), options)
 
 
 def _url(said: str, namespace: Mapping[str, Any]) -> str:
-    """Return the address: as it was said, that of a variable (a text, or the handle of a server), or of the one server of this user."""
+    """Return the address: as it was said, that of a variable (a text, or the handle of a server),
+    or of the one server of this user.
+    """
     if said:
         held = namespace.get(said, said)
         return str(getattr(held, "url", held))
     found = [note.url for note in tokens.living()]
     if len(found) != 1:
-        known = f"Several of yours run here: {', '.join(found)}." if found else "No server of yours runs on this machine."
+        known = (
+            f"Several of yours run here: {', '.join(found)}."
+            if found
+            else "No server of yours runs on this machine."
+        )
         raise UsageError(f"{known} Write %agent attach URL.")
     return found[0]
 
@@ -93,7 +108,9 @@ def _token(name: str, namespace: Mapping[str, Any]) -> str:
         return ""
     value = namespace.get(name, os.environ.get(name))
     if not isinstance(value, str) or not value:
-        raise UsageError("--token takes the name of a variable, of this notebook or of the environment, that holds the token.")
+        raise UsageError(
+            "--token takes the name of a variable, of this notebook or of the environment, that holds the token."
+        )
     return value
 
 
@@ -119,7 +136,9 @@ class AttachRun:
         self.session, self.cell, self.asked, self.options = session, cell, asked, asked.options
 
     async def go(self) -> Run | None:
-        """Follow the run, show and record it; return it, None when nothing came. Raises AgentError, AgentStopped when it was detached."""
+        """Follow the run, show and record it; return it, None when nothing came. Raises AgentError,
+        AgentStopped when it was detached.
+        """
         found: list[Run] = []
         with cell_interrupts(self.session.shell) as interrupts:
             with suppress(Cancelled):  # before anything came
@@ -158,7 +177,11 @@ class AttachRun:
 
     def _screen(self, attached: Attached | None, known: list[Mapping[str, Any]]) -> Screen:
         clicks = can_click(self.session.shell, self.cell)
-        title = (lambda: attached.title) if attached is not None else (lambda: "attached, from the record")
+        title = (
+            (lambda: attached.title)
+            if attached is not None
+            else (lambda: "attached, from the record")
+        )
         screen = Screen(self.cell, self.options, actions={}, clicks=clicks, title=title)
         screen.known = known
         return screen
@@ -173,7 +196,9 @@ class AttachRun:
 
 
 async def follow(magics: AgentMagics, arguments: list[str]) -> Run | None:
-    """Do `%agent attach …` with these words after `attach`; return the run. Raises AgentCellError with one line when it cannot."""
+    """Do `%agent attach …` with these words after `attach`; return the run. Raises AgentCellError
+    with one line when it cannot.
+    """
     session = magics.session
     cell = session.cells.current(magics.shell, " ".join(["attach", *arguments]), "")
     try:

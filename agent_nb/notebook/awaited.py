@@ -1,10 +1,10 @@
 """The cards of `await agent_nb.watch(…)` and `await agent_nb.attach(…)` in the cell that awaits.
 
 Rules
-- What a cell awaits is code and runs again. A run that says what it said before keeps its record and its times, so that executing a
-  notebook twice gives the same file.
-- Stopping detaches, and ends the cell with AgentStopped; a run of a server that goes on there, and that may be stopped from here, is
-  said to be so.
+- What a cell awaits is code and runs again. A run that says what it said before keeps its record
+  and its times, so that executing a notebook twice gives the same file.
+- Stopping detaches, and ends the cell with AgentStopped; a run of a server that goes on there, and
+  that may be stopped from here, is said to be so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ DETACHED = "The viewer detached; the run went on."
 
 
 class Followed(Protocol):
-    """What is followed: a watch, or a run of a server of ours. `live`: its times are those of arrival."""
+    """What is followed: a watch, or a run of a server of ours. `live`: its times are those of
+    arrival.
+    """
 
     name: str
     title: str
@@ -41,7 +43,9 @@ class Followed(Protocol):
 
 
 def screen(followed: Any, *, insist: bool = False) -> Any:
-    """Return what shows a `Followed` in the notebook cell that awaits it; without a notebook (unless one insists) it has no cards."""
+    """Return what shows a `Followed` in the notebook cell that awaits it; without a notebook
+    (unless one insists) it has no cards.
+    """
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()
@@ -53,7 +57,9 @@ def screen(followed: Any, *, insist: bool = False) -> Any:
 
 
 class Awaited(Waiting):
-    """The cards of what a cell awaits; `close` leaves them and returns whether that cell still runs, as a function."""
+    """The cards of what a cell awaits; `close` leaves them and returns whether that cell still
+    runs, as a function.
+    """
 
     shown = True
 
@@ -61,11 +67,17 @@ class Awaited(Waiting):
         super().__init__(shell)
         self._shell, self._count = shell, shell.execution_count
         ours = shell.magics_manager.registry.get("AgentMagics")
-        cells, library = (ours.session.cells, ours.session.library) if ours is not None else (Cells(), Library(shell.user_ns))
+        cells, library = (
+            (ours.session.cells, ours.session.library)
+            if ours is not None
+            else (Cells(), Library(shell.user_ns))
+        )
         cell = cells.current(shell, "", followed.name)
         self._followed = followed
         buttons, clicks = actions(followed, self.stop), can_click(shell, cell)
-        self._screen = Screen(cell, Options(), actions=buttons, clicks=clicks, title=lambda: followed.title)
+        self._screen = Screen(
+            cell, Options(), actions=buttons, clicks=clicks, title=lambda: followed.title
+        )
         self._screen.known = [] if mode("", cell) == "live" else library.of(cell)
         self._screen.same = same_but_for_times if followed.live else same
         followed.on_run = self._screen.opened
@@ -84,15 +96,28 @@ class Awaited(Waiting):
 
 
 def actions(followed: Any, stop: Callable[[], None]) -> Mapping[str, Callable[..., None]]:
-    """Return what the buttons of the cards call: `stop`, and the answers where the run can be answered from here."""
+    """Return what the buttons of the cards call: `stop`, and the answers where the run can be
+    answered from here.
+    """
     answer = getattr(followed, "answer", None)
     found: dict[str, Callable[..., None]] = {"stop": stop}
-    return found if answer is None else {**found, "approve": partial(answer, allow=True), "deny": partial(answer, allow=False)}
+    return (
+        found
+        if answer is None
+        else {**found, "approve": partial(answer, allow=True), "deny": partial(answer, allow=False)}
+    )
 
 
 def leave(attached: Any) -> str:
-    """Say how to stop a run that was detached from, where that is possible; return what the log says."""
+    """Say how to stop a run that was detached from, where that is possible; return what the log
+    says.
+    """
     if attached.stoppable:
         url = f"{attached.where.server}/runs/{attached.log.run}"
-        sys.stdout.write(printable(f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()') + "\n")
+        sys.stdout.write(
+            printable(
+                f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()'
+            )
+            + "\n"
+        )
     return DETACHED

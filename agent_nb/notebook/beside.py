@@ -1,13 +1,16 @@
 """Which notebook of a folder holds a cell: for kernels to which nobody has said what they run.
 
-Why: `jupyter execute`, papermill and nbconvert start a kernel in the notebook's folder and send it the text of the cells, nothing else.
+Why: `jupyter execute`, papermill and nbconvert start a kernel in the notebook's folder and send it
+the text of the cells, nothing else.
 
 Rules
-- A notebook holds a cell when one of its code cells has the same text (`content_hash`). What else stands in it is judged as in any file.
-- A copy that a runner writes counts only where no other notebook holds the cell: our own `NAME.run.ipynb`, one that papermill has begun
-  and not ended, and one in which all that is shown of runs is replays.
-- A folder of more than `MOST` notebooks, or `BYTES` together, is not searched. A file is read again only when it has changed; what cannot
-  be read holds nothing. Folders below are not looked into.
+- A notebook holds a cell when one of its code cells has the same text (`content_hash`). What else
+  stands in it is judged as in any file.
+- A copy that a runner writes counts only where no other notebook holds the cell: our own
+  `NAME.run.ipynb`, one that papermill has begun and not ended, and one in which all that is shown
+  of runs is replays.
+- A folder of more than `MOST` notebooks, or `BYTES` together, is not searched. A file is read again
+  only when it has changed; what cannot be read holds nothing. Folders below are not looked into.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ BYTES = 200_000_000  # of all of them
 
 
 class Held(msgspec.Struct, frozen=True):
-    """The texts of a notebook's code cells, as hashes, and whether a runner has written it from another notebook."""
+    """The texts of a notebook's code cells, as hashes, and whether a runner has written it from
+    another notebook.
+    """
 
     texts: frozenset[str] = frozenset()
     copy: bool = False
@@ -61,12 +66,19 @@ class Beside:
 
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return time and size of each notebook in a folder, by name; of no more than one more than are read."""
+    """Return time and size of each notebook in a folder, by name; of no more than one more than are
+    read.
+    """
     found: dict[Path, tuple[int, int]] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith(ENDING) and not entry.name.startswith(".") and entry.is_file() and len(found) <= MOST:
+                if (
+                    entry.name.endswith(ENDING)
+                    and not entry.name.startswith(".")
+                    and entry.is_file()
+                    and len(found) <= MOST
+                ):
                     status = entry.stat()
                     found[Path(entry.path)] = (status.st_mtime_ns, status.st_size)
     except OSError:
@@ -77,16 +89,33 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
 def _read(path: Path) -> Held:
     try:
         notebook = json.loads(path.read_bytes())
-        cells = [c for c in notebook["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"]
-        texts = frozenset(content_hash(*(agent_cell(source_of(c)) or ("", source_of(c)))) for c in cells)
+        cells = [
+            c for c in notebook["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"
+        ]
+        texts = frozenset(
+            content_hash(*(agent_cell(source_of(c)) or ("", source_of(c)))) for c in cells
+        )
         return Held(texts, path.name.endswith(COPY) or _copied(notebook))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError):  # no notebook, whatever it is
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ):
+        # no notebook, whatever it is
         return Held()
 
 
 def _copied(notebook: dict[str, Any]) -> bool:
     papermill = notebook["metadata"].get("papermill")
-    if isinstance(papermill, Mapping) and papermill.get("start_time") and not papermill.get("end_time"):
+    if (
+        isinstance(papermill, Mapping)
+        and papermill.get("start_time")
+        and not papermill.get("end_time")
+    ):
         return True
     shown = [numbers for _, numbers in summaries(notebook)]
     return bool(shown) and all(numbers.get("replayed") for numbers in shown)

@@ -1,12 +1,17 @@
-"""Three versions of a notebook made to agree in all that execution has written, so that git merges only what people have.
+"""Three versions of a notebook made to agree in all that execution has written, so that git merges
+only what people have.
 
-Why: outputs, records and execution counts are one result; lines of two of them, mixed, would be a notebook that nobody has run.
+Why: outputs, records and execution counts are one result; lines of two of them, mixed, would be a
+notebook that nobody has run.
 
 Rules
-- The runs of both sides stay, without those that one side has removed, and so do signatures and what either side has forgotten.
-- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did: from the side whose cell before it in
-  the same conversation stays, for that is what it answers; else from the one with the newest run of it, or that changed its text, or ours.
-- What execution writes about the whole notebook comes from the side that changed it, ours if both did.
+- The runs of both sides stay, without those that one side has removed, and so do signatures and
+  what either side has forgotten.
+- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did:
+  from the side whose cell before it in the same conversation stays, for that is what it answers;
+  else from the one with the newest run of it, or that changed its text, or ours.
+- What execution writes about the whole notebook comes from the side that changed it, ours if both
+  did.
 - Cells are the same by their ids; one whose id stands twice is left to git.
 """
 
@@ -30,7 +35,9 @@ Runs = dict[str, list[dict[str, Any]]]
 
 
 def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Write into the three notebooks what the merged one is to have of runs, outputs and what else execution writes."""
+    """Write into the three notebooks what the merged one is to have of runs, outputs and what else
+    execution writes.
+    """
     sides = (base, ours, theirs)
     about = [_object(nb, "metadata") for nb in sides]
     runs = [metadata.records(nb) for nb in sides]
@@ -43,7 +50,8 @@ def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
 
 
 def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
-    followed: dict[str, bool] = {}  # by conversation: whether the outputs of its latest cell in which the sides differ are theirs
+    # by conversation: whether the outputs of its latest cell in which the sides differ are theirs
+    followed: dict[str, bool] = {}
     for name in cells[1] | cells[2]:
         base, ours, theirs = (found.get(name) for found in cells)
         mine, yours = (_newest(side.get(name, ())) for side in runs[1:])
@@ -64,19 +72,33 @@ def _newest(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
     values = [value if isinstance(value := m.get(KEY), dict) else {} for m in about[1:]]
     listed = [value.get(metadata.FORGOTTEN) for value in values]
-    forgotten = list(dict.fromkeys(m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)))
-    rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}  # payloads are with the runs
+    forgotten = list(
+        dict.fromkeys(
+            m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)
+        )
+    )
+    # payloads are with the runs
+    rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
     optional = {SIGNATURES: merged(*values), metadata.FORGOTTEN: forgotten}
-    value = {**rest, "version": VERSION, "runs": kept, **{name: found for name, found in optional.items() if found}}
+    value = {
+        **rest,
+        "version": VERSION,
+        "runs": kept,
+        **{name: found for name, found in optional.items() if found},
+    }
     return value if kept or forgotten else None
 
 
 def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
     """Return the runs of both sides without those that one side has removed."""
-    before, mine, yours = ({r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs))
+    before, mine, yours = (
+        {r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs)
+    )
     gone = before - (mine & yours)
     cells = {cell: [*ours.get(cell, []), *theirs.get(cell, [])] for cell in (*ours, *theirs)}
-    found = {cell: {r["id"]: r for r in listed if r["id"] not in gone} for cell, listed in cells.items()}
+    found = {
+        cell: {r["id"]: r for r in listed if r["id"] not in gone} for cell, listed in cells.items()
+    }
     return {cell: list(by_id.values()) for cell, by_id in found.items() if by_id}
 
 
@@ -89,13 +111,21 @@ def _refer(nb: dict[str, Any]) -> None:
 
 
 def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
-    cells = [c for c in nb["cells"] if isinstance(c, dict) and c.get("cell_type") == "code" and isinstance(c.get("id"), str)]
+    cells = [
+        c
+        for c in nb["cells"]
+        if isinstance(c, dict) and c.get("cell_type") == "code" and isinstance(c.get("id"), str)
+    ]
     count = Counter(c["id"] for c in cells)
     return {c["id"]: c for c in cells if count[c["id"]] == 1}
 
 
-def _shown(base: Cell | None, ours: Cell | None, theirs: Cell | None, *, later: bool | None) -> Cell:
-    """Return the version whose outputs stay; if both sides changed them, `later` says whether theirs count (None: nothing says)."""
+def _shown(
+    base: Cell | None, ours: Cell | None, theirs: Cell | None, *, later: bool | None
+) -> Cell:
+    """Return the version whose outputs stay; if both sides changed them, `later` says whether
+    theirs count (None: nothing says).
+    """
     if ours is None or theirs is None:
         found = ours if ours is not None else theirs
         assert found is not None
@@ -105,12 +135,18 @@ def _shown(base: Cell | None, ours: Cell | None, theirs: Cell | None, *, later: 
         return theirs if mine == before else ours
     if later is not None:
         return theirs if later else ours
-    return theirs if base is not None and source_of(ours) == source_of(base) != source_of(theirs) else ours
+    return (
+        theirs
+        if base is not None and source_of(ours) == source_of(base) != source_of(theirs)
+        else ours
+    )
 
 
 def _result(cell: Cell | None) -> tuple[Any, ...]:
     """Return what an execution has left of a cell."""
-    return (cell.get("outputs"), cell.get("execution_count"), _times(cell)) if cell is not None else ()
+    return (
+        (cell.get("outputs"), cell.get("execution_count"), _times(cell)) if cell is not None else ()
+    )
 
 
 def _times(cell: Cell) -> Any:

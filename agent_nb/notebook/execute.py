@@ -1,13 +1,16 @@
 """Execute notebooks without a front end: `jupyter agent-nb run`, on nbclient.
 
-Why a client of our own: plain nbclient tells the kernel neither which cell runs nor which notebook, so that a record could not
-be found again. This one sends what JupyterLab sends, and lifts the records when it is done.
+Why a client of our own: plain nbclient tells the kernel neither which cell runs nor which notebook,
+so that a record could not be found again. This one sends what JupyterLab sends, and lifts the
+records when it is done.
 
 Rules
-- Each kernel gets a secret of its own, in its own environment only, and every request carries it (`launch`): what a notebook's metadata
-  asks for is nobody's word.
-- The executed notebook is returned, and written by the caller, also when a cell has failed. What has failed is a value (`Failure`).
-- No widget state is stored: the static views need none. nbclient keeps that of `ipywidgets.Output` even so, and finds a place for it here.
+- Each kernel gets a secret of its own, in its own environment only, and every request carries it
+  (`launch`): what a notebook's metadata asks for is nobody's word.
+- The executed notebook is returned, and written by the caller, also when a cell has failed. What
+  has failed is a value (`Failure`).
+- No widget state is stored: the static views need none. nbclient keeps that of `ipywidgets.Output`
+  even so, and finds a place for it here.
 - A notebook without cell ids gets them, because a record belongs to a cell.
 - No times are written into cells: they would make every execution a change.
 """
@@ -28,7 +31,12 @@ from typing import IO, Any
 import msgspec
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellControlSignal, CellExecutionError, CellTimeoutError, DeadKernelError
+from nbclient.exceptions import (
+    CellControlSignal,
+    CellExecutionError,
+    CellTimeoutError,
+    DeadKernelError,
+)
 from nbclient.output_widget import OutputWidget
 
 from .. import launch
@@ -54,7 +62,9 @@ OnCell = Callable[[int, int, str], None]
 
 
 class Outcome(msgspec.Struct):
-    """The result of one notebook: as it was executed, its runs as (cell number, numbers of the run), what failed, how many cells began."""
+    """The result of one notebook: as it was executed, its runs as (cell number, numbers of the
+    run), what failed, how many cells began.
+    """
 
     notebook: Any
     runs: list[tuple[int, dict[str, Any]]]
@@ -68,23 +78,33 @@ class Outcome(msgspec.Struct):
 
 
 class Captured(OutputWidget):  # type: ignore[misc]  # nbclient publishes no types
-    """What an `ipywidgets.Output` captures. The kernel is not told: while a cell runs it loses requests that follow such a message."""
+    """What an `ipywidgets.Output` captures. The kernel is not told: while a cell runs it loses
+    requests that follow such a message.
+    """
 
     def sync_state(self) -> None:
         """Send nothing."""
 
 
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
-    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and the cell's own records, with which of
-    them `signers` have signed.
+    """An nbclient that tells the kernel which cell it runs; `sent` goes along with every cell, and
+    the cell's own records, with which of them `signers` have signed.
 
-    `environment` is added to the kernel's. `failures` are those so far; after one in a cell for which `goes_on` the next cell runs.
+    `environment` is added to the kernel's. `failures` are those so far; after one in a cell for
+    which `goes_on` the next cell runs.
     """
 
     def __init__(
-        self, nb: Any, sent: dict[str, Any], on_cell: OnCell, *, environment: Mapping[str, str] = {},
-        goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False, signers: Sequence[Signer] = (), **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        nb: Any,
+        sent: dict[str, Any],
+        on_cell: OnCell,
+        *,
+        environment: Mapping[str, str] = {},
+        goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+        signers: Sequence[Signer] = (),
+        **options: Any,
+    ) -> None:
         super().__init__(nb, **options)
         self.widget_registry = {"@jupyter-widgets/output": {"OutputModel": Captured}}
         self._signers = signers
@@ -120,19 +140,36 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         """Start a kernel that knows our requests."""
         self._starting = options
         self._proof = launch.secret()
-        environment = {**(options.get("env") or os.environ), **self._environment, launch.PROOF: self._proof}
+        environment = {
+            **(options.get("env") or os.environ),
+            **self._environment,
+            launch.PROOF: self._proof,
+        }
         await super().async_start_new_kernel(**{**options, "env": environment})
 
     async def async_start_new_kernel_client(self) -> Any:
-        """Connect to the kernel; from then on every execution request carries the cell's id. Raises DeadKernelError."""
+        """Connect to the kernel; from then on every execution request carries the cell's id. Raises
+        DeadKernelError.
+        """
         client = await self._connected()
         plain = client.session.msg
 
-        def msg(msg_type: str, content: Any = None, parent: Any = None, header: Any = None, metadata: Any = None) -> Any:
+        def msg(
+            msg_type: str,
+            content: Any = None,
+            parent: Any = None,
+            header: Any = None,
+            metadata: Any = None,
+        ) -> Any:
             if msg_type == "execute_request" and self._cell is not None:
                 cell_id = self._cell.get("id")
                 listed = self._records.get(cell_id, [])
-                sent = {**self._sent, SENT: listed, SIGNED: countersigned(self.nb, self._cell, listed, self._signers), PROOF: self._proof}
+                sent = {
+                    **self._sent,
+                    SENT: listed,
+                    SIGNED: countersigned(self.nb, self._cell, listed, self._signers),
+                    PROOF: self._proof,
+                }
                 metadata = {**(metadata or {}), "cellId": cell_id, OURS: sent}
             made = plain(msg_type, content, parent, header, metadata)
             if msg_type == "execute_request" and self._cell is not None:
@@ -151,7 +188,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         return client
 
     def _late(self, message: Mapping[str, Any]) -> None:
-        """Put a record that comes after the end of its cell into that cell's outputs, as front ends do; nbclient drops it."""
+        """Put a record that comes after the end of its cell into that cell's outputs, as front ends
+        do; nbclient drops it.
+        """
         cell = self._asked.get(message["parent_header"].get("msg_id", ""))
         if cell is None or cell is self._cell or message["header"]["msg_type"] != "display_data":
             return
@@ -163,7 +202,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         return self.reached, self.nb.cells[self.reached - 1] if self.reached else None
 
     async def _connected(self, attempts: int = STARTS) -> Any:
-        """Connect to the kernel; start it anew if it fails, as it does when another process takes its ports before it binds them."""
+        """Connect to the kernel; start it anew if it fails, as it does when another process takes
+        its ports before it binds them.
+        """
         try:
             return await super().async_start_new_kernel_client()
         except RuntimeError as fault:
@@ -175,7 +216,9 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         return await self._connected(attempts - 1)
 
     async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
-        """Execute one cell, announced. Raises what nbclient raises, unless the next cell is to run."""
+        """Execute one cell, announced. Raises what nbclient raises, unless the next
+        cell is to run.
+        """
         if cell.cell_type == "code":
             self._on_cell(cell_index, len(self.nb.cells), cell.source)
         self._cell, self.reached = cell, cell_index + 1
@@ -209,21 +252,27 @@ def execute(
     signers: Sequence[Signer] = (),
     ahead: Ahead | None = None,
 ) -> Outcome:
-    """Execute the notebook at `path` in its folder and return what came of it; the file is not written.
+    """Execute the notebook at `path` in its folder and return what came of it; the file is not
+    written.
 
-    `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells say); `trust` lets code of records run
-    again that this user has not signed, `trust_folder` lets the folder give keys and be obeyed in its policies; `timeout` is in seconds per
-    cell (None: none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may change the notebook before it
-    runs; `stream` is a file to which the runs append their events; `strict` lets nothing run live, whatever the cells say, and draws no
-    cards; `goes_on` says after which failed cells the next one runs; `normalize` are patterns that a strict replay does not compare; `zone`
-    is the time zone of the kernel ("": that of this machine); calls of records that `signers` have signed may run again; `ahead` may have
-    started the kernel.
-    Raises UsageError when the file is no notebook or its kernel is not installed, MissingExtra when a signature cannot be checked here.
+    `model` overrides the model of every cell; `rerun` is live, replay or auto ("": as the cells
+    say); `trust` lets code of records run again that this user has not signed, `trust_folder` lets
+    the folder give keys and be obeyed in its policies; `timeout` is in seconds per cell (None:
+    none); `on_cell` gets index, number of cells and source before each code cell; `prepare` may
+    change the notebook before it runs; `stream` is a file to which the runs append their events;
+    `strict` lets nothing run live, whatever the cells say, and draws no cards; `goes_on` says after
+    which failed cells the next one runs; `normalize` are patterns that a strict replay does not
+    compare; `zone` is the time zone of the kernel ("": that of this machine); calls of records that
+    `signers` have signed may run again; `ahead` may have started the kernel. Raises UsageError when
+    the file is no notebook or its kernel is not installed, MissingExtra when a signature cannot be
+    checked here.
     """
     nb, began = _read(path), time.time()
     prepare(nb)
     where = path.resolve()
-    need = wanted(path, nb, kernel, trust_folder=trust_folder, strict=strict, zone=zone, rerun=rerun)
+    need = wanted(
+        path, nb, kernel, trust_folder=trust_folder, strict=strict, zone=zone, rerun=rerun
+    )
     say(path, nb, kernel)
     client = Client(
         nb,
@@ -252,7 +301,8 @@ def execute(
     started = ahead.take(path, need) if ahead is not None else None
     if started is not None:
         client.adopt(started)
-    with tempfile.TemporaryFile() if started is None else started.said as said:  # what the kernel process says is news only when it dies
+    # what the kernel process says is news only when it dies
+    with tempfile.TemporaryFile() if started is None else started.said as said:
         try:
             asyncio.run(client.async_execute(stdout=said, stderr=said))
         except CellExecutionError:
@@ -278,7 +328,9 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
 
 
 def write(nb: Any, path: Path, *, over: bool = False) -> None:
-    """Write an executed notebook; `over` the one that was executed: what was only replayed stays there as it is. Raises OSError."""
+    """Write an executed notebook; `over` the one that was executed: what was only replayed stays
+    there as it is. Raises OSError.
+    """
     if over:
         before = _read(path)
         keep(nb, before)

@@ -1,11 +1,13 @@
-"""Which execution of which cell started a run, wherever in its code that happens: a loop, a task, a thread, a function of a module.
+"""Which execution of which cell started a run, wherever in its code that happens: a loop, a task, a
+thread, a function of a module.
 
-Why: a run of Python code belongs to the cell that began it. What it is found by again is its place among the runs of that execution, for
-one cell may ask the same thing twice.
+Why: a run of Python code belongs to the cell that began it. What it is found by again is its place
+among the runs of that execution, for one cell may ask the same thing twice.
 
 Rules
-- The execution is a context variable, set before a cell's code runs: tasks and `asyncio.to_thread` inherit it. A thread belongs to the
-  execution that started it; one of which that is not known, to the cell that runs, or ran last.
+- The execution is a context variable, set before a cell's code runs: tasks and `asyncio.to_thread`
+  inherit it. A thread belongs to the execution that started it; one of which that is not known, to
+  the cell that runs, or ran last.
 - Where the extension is not loaded, the request that the kernel handles says which cell it is.
 - Code that a tool runs inside a cell belongs to that cell's execution.
 """
@@ -27,7 +29,9 @@ _EVENT = "pre_run_cell"
 
 
 class Execution:
-    """One execution of a cell. `id` stands in the records of its runs, `source` is the hash of the cell's text."""
+    """One execution of a cell. `id` stands in the records of its runs, `source` is the hash of the
+    cell's text.
+    """
 
     def __init__(self, cell: Cell) -> None:
         self.id = new_run_id()
@@ -48,7 +52,9 @@ _current: ContextVar[Execution | None] = ContextVar("agent_nb_execution", defaul
 
 
 class Executions:
-    """The executions of one shell. `latest` is the one that runs, or ran last; `library` is for a shell without the extension."""
+    """The executions of one shell. `latest` is the one that runs, or ran last; `library` is for a
+    shell without the extension.
+    """
 
     def __init__(self, shell: Any) -> None:
         self._shell = weakref.ref(shell)

@@ -1,16 +1,20 @@
-"""Notebooks with records in git: a diff that people can read, a merge that keeps the runs of both sides.
+"""Notebooks with records in git: a diff that people can read, a merge that keeps the runs of both
+sides.
 
-Why: a record is long lines of JSON. Without these drivers a diff shows them, and two people who ran different cells get a conflict.
+Why: a record is long lines of JSON. Without these drivers a diff shows them, and two people who ran
+different cells get a conflict.
 
 Rules
-- The diff shows cells and what was said, called and answered in the newest execution of each; ids, times, tokens, addresses in reprs and
-  outputs do not appear. What a sub-agent did stands before the result of its call, whatever ran beside it.
-- The merge takes the runs of both sides: what one side added is there, what one side removed is gone. Each cell's outputs come whole from
-  one side (`branches`). The rest is git's; where it finds a conflict, the markers stand around that alone.
+- The diff shows cells and what was said, called and answered in the newest execution of each; ids,
+  times, tokens, addresses in reprs and outputs do not appear. What a sub-agent did stands before
+  the result of its call, whatever ran beside it.
+- The merge takes the runs of both sides: what one side added is there, what one side removed is
+  gone. Each cell's outputs come whole from one side (`branches`). The rest is git's; where it finds
+  a conflict, the markers stand around that alone.
 - A pager may show it: control characters become visible.
 - Set up per repository: the commands go into its configuration, one line into `.gitattributes`.
-- nbstripout without `--keep-id` gives every cell another id at each commit: records survive that (`heirs`), and it is said to whoever
-  has it set up so.
+- nbstripout without `--keep-id` gives every cell another id at each commit: records survive that
+  (`heirs`), and it is said to whoever has it set up so.
 """
 
 from __future__ import annotations
@@ -81,7 +85,9 @@ def _run(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
-    """Yield the events of a run, those within a call before its result: calls that run at the same time do not mix."""
+    """Yield the events of a run, those within a call before its result: calls that run at the same
+    time do not mix.
+    """
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}
     for event in log:
@@ -92,15 +98,19 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
             continue
         if isinstance(event, Result) and event.span == span:
             within = below.pop(event.call_id, [])
-            yield from _by_call(within, event.call_id) if event.call_id.count("/") < DEEPEST else within
+            yield from (
+                _by_call(within, event.call_id) if event.call_id.count("/") < DEEPEST else within
+            )
         yield event
     yield from (event for rest in below.values() for event in rest)
 
 
 def merge(base: Path, ours: Path, theirs: Path) -> bool:
-    """Merge notebook files as a git merge driver does: the result replaces `ours`; return whether there was no conflict.
+    """Merge notebook files as a git merge driver does: the result replaces `ours`; return whether
+    there was no conflict.
 
-    A file that is no notebook, or one of a newer version, is merged as text. Raises UsageError when git is not installed.
+    A file that is no notebook, or one of a newer version, is merged as text. Raises UsageError when
+    git is not installed.
     """
     old, mine, yours = (_read(path) for path in (base, ours, theirs))
     if mine is None or yours is None:
@@ -125,11 +135,28 @@ def merge(base: Path, ours: Path, theirs: Path) -> bool:
 
 def _merge_file(paths: Sequence[Path]) -> bool:
     """Merge the third file into the first; return whether there was no conflict."""
-    return _git(["git", "merge-file", "-q", "-L", "ours", "-L", "base", "-L", "theirs", *map(str, paths)]).returncode == 0
+    return (
+        _git(
+            [
+                "git",
+                "merge-file",
+                "-q",
+                "-L",
+                "ours",
+                "-L",
+                "base",
+                "-L",
+                "theirs",
+                *map(str, paths),
+            ]
+        ).returncode
+        == 0
+    )
 
 
 def setup(folder: Path, *, filtered: bool = False) -> list[str]:
-    """Install the drivers in the repository of `folder` and return what was done; `filtered` keeps records out of commits altogether.
+    """Install the drivers in the repository of `folder` and return what was done; `filtered` keeps
+    records out of commits altogether.
 
     Raises UsageError when there is no repository, or no git.
     """
@@ -137,7 +164,8 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
     if found.returncode:
         raise UsageError(f"{folder} is in no git repository.")
     root = Path(found.stdout.strip())
-    command = f'"{sys.executable}" -P -m agent_nb'  # -P: git runs it in the repository, from where nothing is to be imported
+    # -P: git runs it in the repository, from where nothing is to be imported
+    command = f'"{sys.executable}" -P -m agent_nb'
     settings = {
         f"diff.{DRIVER}.textconv": f"{command} git-text",
         f"merge.{DRIVER}.name": "notebooks with recorded runs",
@@ -153,7 +181,9 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
 
 
 def renumbering(folder: Path) -> list[str]:
-    """Return what sets nbstripout up, for the repository of `folder`, so that it gives cells other ids; nothing without git."""
+    """Return what sets nbstripout up, for the repository of `folder`, so that it gives cells other
+    ids; nothing without git.
+    """
     try:
         clean = _git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
         root = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"]).stdout.strip()
@@ -161,8 +191,13 @@ def renumbering(folder: Path) -> list[str]:
         return []
     hooks = Path(root or folder) / HOOKS
     listed = hooks.read_text(encoding="utf-8", errors="replace") if hooks.is_file() else ""
-    places = {"git's filter nbstripout": clean.strip(), HOOKS: listed if "nbstripout" in listed else ""}
-    effect = "gives all cells new ids, so that their records are found by the texts of the cells only"
+    places = {
+        "git's filter nbstripout": clean.strip(),
+        HOOKS: listed if "nbstripout" in listed else "",
+    }
+    effect = (
+        "gives all cells new ids, so that their records are found by the texts of the cells only"
+    )
     return [f"{place} {effect}" for place, text in places.items() if text and KEEP_ID not in text]
 
 
@@ -170,7 +205,9 @@ def _attribute(path: Path, line: str) -> str:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     if line in lines:
         return f"{path.name} has the line already"
-    kept = [other for other in lines if not (other.startswith(f"{PATTERN} ") and f"={DRIVER}" in other)]
+    kept = [
+        other for other in lines if not (other.startswith(f"{PATTERN} ") and f"={DRIVER}" in other)
+    ]
     path.write_text("\n".join([*kept, line]) + "\n", encoding="utf-8", newline="\n")
     return f"added to {path.name}: {line}"
 

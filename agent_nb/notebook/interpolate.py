@@ -1,13 +1,17 @@
-"""`{{ expression }}` in a prompt: replaced by the value of a Python expression in the user's namespace.
+"""`{{ expression }}` in a prompt: replaced by the value of a Python expression in the user's
+namespace.
 
-Why: a prompt is about what is in the kernel. The value is put in as a short text that a model can read, so that a DataFrame of
-a million rows costs a few hundred tokens.
+Why: a prompt is about what is in the kernel. The value is put in as a short text that a model can
+read, so that a DataFrame of a million rows costs a few hundred tokens.
 
 Rules
-- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed. Braces, strings and comments inside the
-  expression are Python's, so a dict display or an f-string ends where Python says.
-- Everything is evaluated before any model is called; the first failing expression is a UsageError that names it.
-- A value is read, never changed; a text value goes in as it is, everything else bounded to `LIMIT` characters.
+- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed. Braces,
+  strings and comments inside the expression are Python's, so a dict display or an f-string ends
+  where Python says.
+- Everything is evaluated before any model is called; the first failing expression is a UsageError
+  that names it.
+- A value is read, never changed; a text value goes in as it is, everything else bounded to `LIMIT`
+  characters.
 - What a value contains is not interpolated again.
 """
 
@@ -27,13 +31,16 @@ _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
 def interpolate(text: str, namespace: dict[str, Any]) -> str:
     """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
 
-    Raises UsageError for an expression that is empty, not Python, raises, or whose value cannot be shown.
+    Raises UsageError for an expression that is empty, not Python, raises, or whose value cannot be
+    shown.
     """
     return "".join(piece if literal else _value(piece, namespace) for literal, piece in split(text))
 
 
 def split(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield (True, literal text) and (False, expression) in order. Raises UsageError where an expression is not Python."""
+    """Yield (True, literal text) and (False, expression) in order. Raises UsageError where an
+    expression is not Python.
+    """
     at = 0
     while (start := text.find(_OPEN, at)) >= 0:
         if text.startswith(_LITERAL, start - 1) and start > at:
@@ -50,7 +57,9 @@ def split(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _end(text: str, start: int) -> int:
-    """Return where the `}}` that closes the expression begins; -1 if there is none (then the braces are plain text)."""
+    """Return where the `}}` that closes the expression begins; -1 if there is none (then the braces
+    are plain text).
+    """
     first = end = text.find(_CLOSE, start)
     while end >= 0:
         if _compiles(text[start:end].strip()):
@@ -69,28 +78,41 @@ def _compiles(expression: str) -> bool:
 
 def _value(expression: str, namespace: dict[str, Any]) -> str:
     if not expression:
-        raise UsageError("{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves.")
+        raise UsageError(
+            "{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves."
+        )
     try:
-        # What the expression binds (:=) goes into a dict of its own: a prompt changes nothing in the kernel.
+        # What the expression binds (:=) goes into a dict of its own: a prompt changes nothing in
+        # the kernel.
         return describe(eval(compile(expression, "<prompt>", "eval"), namespace, {}))  # noqa: S307  (the user's own code)
     except Exception as fault:
-        hint = "Write \\{{ for the braces themselves." if isinstance(fault, SyntaxError) else "Nothing was sent to a model."
+        hint = (
+            "Write \\{{ for the braces themselves."
+            if isinstance(fault, SyntaxError)
+            else "Nothing was sent to a model."
+        )
         reason = f"{type(fault).__name__}: {fault}"[:500]
         raise UsageError(f"{{{{ {expression} }}}} failed: {reason}. {hint}") from fault
 
 
 def describe(value: Any) -> str:
-    """Return `value` as text for a model: text as it is, tables and arrays as summaries, everything else as a bounded repr."""
+    """Return `value` as text for a model: text as it is, tables and arrays as summaries, everything
+    else as a bounded repr.
+    """
     if isinstance(value, str):
         return value
     for name, writer in _WRITERS.items():
-        if any(f"{c.__module__.partition('.')[0]}.{c.__name__}" == name for c in type(value).__mro__):
+        if any(
+            f"{c.__module__.partition('.')[0]}.{c.__name__}" == name for c in type(value).__mro__
+        ):
             return clip(writer(value))
     return clip(_bounded(value))
 
 
 def clip(text: str) -> str:
-    """Return `text`, cut in its middle to LIMIT characters, with a mark that says how much is missing."""
+    """Return `text`, cut in its middle to LIMIT characters, with a mark that says how much is
+    missing.
+    """
     if len(text) <= LIMIT:
         return text
     half = LIMIT // 2
@@ -121,7 +143,9 @@ def _array(array: Any) -> str:
 
 def _polars(frame: Any) -> str:
     rows, columns = frame.shape
-    kinds = ", ".join(f"{n} {k}" for n, k in list(zip(frame.columns, frame.dtypes, strict=True))[:COLUMNS])
+    kinds = ", ".join(
+        f"{n} {k}" for n, k in list(zip(frame.columns, frame.dtypes, strict=True))[:COLUMNS]
+    )
     return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}\n{frame.head(ROWS)}"
 
 

@@ -22,14 +22,18 @@ def load(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UsageError(f"File not found: {path}.") from None
     except (OSError, ValueError) as fault:
-        raise UsageError(marked(text, path) or f"{path} cannot be read as a notebook: {fault}") from fault
+        raise UsageError(
+            marked(text, path) or f"{path} cannot be read as a notebook: {fault}"
+        ) from fault
     if not isinstance(nb, dict) or not isinstance(nb.get("cells"), list):
         raise UsageError(f"{path} is not a notebook of format 4: it has no list of cells.")
     return nb
 
 
 def save(nb: dict[str, Any], path: str | Path) -> None:
-    """Write a notebook file, whole or not at all; order and indentation of an existing file stay. Raises OSError."""
+    """Write a notebook file, whole or not at all; order and indentation of an existing file stay.
+    Raises OSError.
+    """
     target = Path(path)
     text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

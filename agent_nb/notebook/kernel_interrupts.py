@@ -1,16 +1,20 @@
-"""The kernel's SIGINT handler around an agent cell: presses before its first line and after its last.
+"""The kernel's SIGINT handler around an agent cell: presses before its first line and after its
+last.
 
-Why: for the time of a request ipykernel sets Python's own handler. A press that meets it while the kernel prepares a cell or sends the
-reply raises KeyboardInterrupt in the kernel's code, and the reply is lost: after a double click on the front end's stop button a cell
-would never end.
+Why: for the time of a request ipykernel sets Python's own handler. A press that meets it while the
+kernel prepares a cell or sends the reply raises KeyboardInterrupt in the kernel's code, and the
+reply is lost: after a double click on the front end's stop button a cell would never end.
 
 Rules
-- The kernel's `pre_handler_hook` and `post_handler_hook` are wrapped when the extension is loaded and put back when it is unloaded. Where
-  there are none (a terminal, other kernels) nothing happens.
-- Plain cells keep the kernel's handlers. In a request with an agent cell ours keeps what is pressed before the cell begins, for the cell,
-  and swallows what is pressed after its end. In one that may await a run it is Python's own until it does.
+- The kernel's `pre_handler_hook` and `post_handler_hook` are wrapped when the extension is loaded
+  and put back when it is unloaded. Where there are none (a terminal, other kernels) nothing
+  happens.
+- Plain cells keep the kernel's handlers. In a request with an agent cell ours keeps what is pressed
+  before the cell begins, for the cell, and swallows what is pressed after its end. In one that may
+  await a run it is Python's own until it does.
 - A press after the end asked to stop too: what is queued is aborted where the kernel can do so.
-- A handler is set only while a request is handled, never while the kernel is idle: KeyboardInterrupt would end it then.
+- A handler is set only while a request is handled, never while the kernel is idle:
+  KeyboardInterrupt would end it then.
 """
 
 from __future__ import annotations
@@ -35,8 +39,8 @@ _HOOKS = ("pre_handler_hook", "post_handler_hook")
 class Request:
     """A request while it is handled, and the presses of its time.
 
-    `whole`: its code is an agent cell; `ours`: it may at least await a run; `over`: nothing of ours runs in it any more. `early` presses
-    came before what is ours, `late` ones after it.
+    `whole`: its code is an agent cell; `ours`: it may at least await a run; `over`: nothing of ours
+    runs in it any more. `early` presses came before what is ours, `late` ones after it.
     """
 
     def __init__(self, code: str = "") -> None:
@@ -44,7 +48,8 @@ class Request:
         self.ours = self.whole or _MAY_AWAIT.search(code) is not None
         self.over = False
         self.early = self.late = 0
-        self.cell: Interrupts | None = None  # of the first agent cell in it; one inside that, or beside it as a task, changes nothing
+        # of the first agent cell in it; one inside that, or beside it as a task, changes nothing
+        self.cell: Interrupts | None = None
         self._below: Any = None
 
     def cell_begins(self) -> None:
@@ -68,7 +73,9 @@ class Request:
 
 
 class KernelInterrupts:
-    """The hooks of a shell's kernel: `before` and `after` a request stand in for its own. `request` is what it handles."""
+    """The hooks of a shell's kernel: `before` and `after` a request stand in for its own. `request`
+    is what it handles.
+    """
 
     def __init__(self, shell: Any) -> None:
         self.request = Request()
@@ -100,7 +107,9 @@ class KernelInterrupts:
             self.request.cell_begins()
 
     def after(self) -> None:
-        """End a request: put the handler of an idle kernel back, and abort what is queued for presses that nothing else has heard."""
+        """End a request: put the handler of an idle kernel back, and abort what is queued for
+        presses that nothing else has heard.
+        """
         self._post()
         if not _on_main_thread():
             return
@@ -123,13 +132,19 @@ class KernelInterrupts:
         """Return the code of the request that begins, "" if it has none."""
         with suppress(Exception):  # kernels differ; a request that cannot be read is a plain one
             request = self._kernel.get_parent()
-            return str(request["content"]["code"]) if request["header"]["msg_type"] == "execute_request" else ""
+            return (
+                str(request["content"]["code"])
+                if request["header"]["msg_type"] == "execute_request"
+                else ""
+            )
         return ""
 
 
 @contextmanager
 def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
-    """The interrupts of an agent cell, with those that came before it; `alone`: no cell runs, only a button's run."""
+    """The interrupts of an agent cell, with those that came before it; `alone`: no cell runs, only
+    a button's run.
+    """
     hooks = None if alone else installed(shell)
     request = hooks.request if hooks is not None else Request()
     with Interrupts(shell.user_ns, shell.user_global_ns) as interrupts:
@@ -148,10 +163,11 @@ def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
 
 
 class Waiting:
-    """The interrupts of a cell that awaits a run in its code, from `begin` until `close`. On the cell's thread.
+    """The interrupts of a cell that awaits a run in its code, from `begin` until `close`. On the
+    cell's thread.
 
-    The kernel hears them too: it cancels what else the cell awaits. `stopped` says how somebody stopped the cell, `abandoned` whether
-    they gave the run up; `shown`: the run has cards.
+    The kernel hears them too: it cancels what else the cell awaits. `stopped` says how somebody
+    stopped the cell, `abandoned` whether they gave the run up; `shown`: the run has cards.
     """
 
     shown = False
@@ -161,7 +177,9 @@ class Waiting:
         self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, hand_on=True)
 
     def begin(self) -> None:
-        """The cell waits from now on; what was pressed just before, and has not cancelled anything yet, counts."""
+        """The cell waits from now on; what was pressed just before, and has not cancelled anything
+        yet, counts.
+        """
         self.interrupts.__enter__()
         if self._hooks is None or self._hooks.request.cell is not None:
             return
@@ -192,12 +210,17 @@ class Waiting:
 
 
 def waiting(shell: Any) -> Waiting | None:
-    """Return the interrupts of the cell that awaits a run without cards; None where no cell runs."""
-    return Waiting(shell) if hasattr(builtins, "get_ipython") else None  # IPython puts it there while a cell runs
+    """Return the interrupts of the cell that awaits a run without cards; None where no
+    cell runs.
+    """
+    # IPython puts it there while a cell runs
+    return Waiting(shell) if hasattr(builtins, "get_ipython") else None
 
 
 def abort_queue(kernel: Any) -> None:
-    """Abort the requests that wait in a kernel, as an error reply does; nothing where the kernel has no name for it."""
+    """Abort the requests that wait in a kernel, as an error reply does; nothing where the kernel
+    has no name for it.
+    """
     abort = getattr(kernel, "_abort_queues", None)
     if callable(abort):
         abort()

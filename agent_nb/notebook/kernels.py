@@ -1,13 +1,16 @@
-"""The kernels of our runner: which one a notebook gets, what it is told, and that of the next notebook, which starts while one runs.
+"""The kernels of our runner: which one a notebook gets, what it is told, and that of the next
+notebook, which starts while one runs.
 
-Why ahead: half of the time that a small notebook takes is the start of its kernel. The first one starts while this process still loads
-what executes notebooks.
+Why ahead: half of the time that a small notebook takes is the start of its kernel. The first one
+starts while this process still loads what executes notebooks.
 
 Rules
-- The kernel of a notebook is the one that was asked for, else the notebook's own. Where that is not installed, a notebook in Python runs
-  on the default one, and a line says so; any other is an error.
-- Every kernel is fresh and has a secret of its own. One that was started ahead runs the notebook it was started for, if that still wants
-  the same; else it is shut down. There is one ahead at most, however many notebooks run at the same time.
+- The kernel of a notebook is the one that was asked for, else the notebook's own. Where that is not
+  installed, a notebook in Python runs on the default one, and a line says so; any other is an
+  error.
+- Every kernel is fresh and has a secret of its own. One that was started ahead runs the notebook it
+  was started for, if that still wants the same; else it is shut down. There is one ahead at most,
+  however many notebooks run at the same time.
 - A kernel ahead that does not start is nobody's fault: the notebook starts its own.
 """
 
@@ -36,8 +39,9 @@ from .whereis import SESSION
 
 DEFAULT_KERNEL = "python3"
 HASH_SEED = "PYTHONHASHSEED"
-# `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before the standard library; here it comes
-# to its place (as IPython has it, before the installed packages) when the kernel is loaded.
+# `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before
+# the standard library; here it comes to its place (as IPython has it, before the installed
+# packages) when the kernel is loaded.
 LAUNCH = """
 import sys
 from ipykernel import kernelapp
@@ -45,12 +49,19 @@ sites = [n for n, entry in enumerate(sys.path) if entry.endswith(("site-packages
 sys.path.insert(min(sites, default=0), "")
 kernelapp.launch_new_instance()
 """
-OWN = (sys.executable, "python", f"python{sys.version_info[0]}", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+OWN = (
+    sys.executable,
+    "python",
+    f"python{sys.version_info[0]}",
+    f"python{sys.version_info[0]}.{sys.version_info[1]}",
+)
 HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a notebook wants: the name of its kernel, the folder it runs in, and what is added to its environment."""
+    """What a notebook wants: the name of its kernel, the folder it runs in, and what is added to
+    its environment.
+    """
 
     kernel: str
     folder: str
@@ -58,7 +69,9 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A kernel that was started ahead: its manager and its secret; `said` is the file of what its process says."""
+    """A kernel that was started ahead: its manager and its secret; `said` is the file of what its
+    process says.
+    """
 
     wanted: Wanted
     manager: Any
@@ -77,7 +90,8 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Ahead:
-    """Starts the kernel of the next notebook in a list before it is needed; a context manager that stops an unused one at its end.
+    """Starts the kernel of the next notebook in a list before it is needed; a context manager that
+    stops an unused one at its end.
 
     `wanted` says what a notebook wants; it is asked on a thread of its own, and may raise.
     """
@@ -102,7 +116,9 @@ class Ahead:
         self._pool.shutdown()
 
     def take(self, notebook: Path, wanted: Wanted) -> Started | None:
-        """Return the kernel that was started for a notebook, None if there is none that is `wanted`; start that of the next one."""
+        """Return the kernel that was started for a notebook, None if there is none that is
+        `wanted`; start that of the next one.
+        """
         with self._lock:
             mine = self._next if self._next is not None and self._next[0] == notebook else None
             if mine is not None:
@@ -132,7 +148,9 @@ async def _started(wanted: Wanted) -> Started:
     proof = launch.secret()
     environment = {**os.environ, **wanted.environment, launch.PROOF: proof}
     extra = [HISTORY] if manager.ipykernel else []
-    await manager.start_kernel(extra_arguments=extra, cwd=wanted.folder, env=environment, stdout=said, stderr=said)
+    await manager.start_kernel(
+        extra_arguments=extra, cwd=wanted.folder, env=environment, stdout=said, stderr=said
+    )
     return Started(wanted, manager, proof, said)
 
 
@@ -155,22 +173,40 @@ def launched_by_us(manager: Any) -> None:
 
 
 def wanted(
-    path: Path, nb: Mapping[str, Any], kernel: str = "",
-    *, trust_folder: bool = False, strict: bool = False, zone: str = "", rerun: str = "",
-) -> Wanted:  # fmt: skip
-    """Return what the notebook at `path` wants, or the `kernel` that was asked for; see `execute.execute`. Raises UsageError.
+    path: Path,
+    nb: Mapping[str, Any],
+    kernel: str = "",
+    *,
+    trust_folder: bool = False,
+    strict: bool = False,
+    zone: str = "",
+    rerun: str = "",
+) -> Wanted:
+    """Return what the notebook at `path` wants, or the `kernel` that was asked for; see
+    `execute.execute`. Raises UsageError.
 
     In its environment sets have one order, that of a hash seed of 0.
     """
     where = path.resolve()
     replays = launch.REPLAY if rerun == launch.REPLAY else ""  # runs of Python code obey only this
-    wished = {VARIABLE: OPTION if trust_folder else "", launch.STRICT: "1" if strict else "", launch.RERUN: replays, "TZ": zone}
-    added = {SESSION: str(where), HASH_SEED: "0", **{name: value for name, value in wished.items() if value}}
+    wished = {
+        VARIABLE: OPTION if trust_folder else "",
+        launch.STRICT: "1" if strict else "",
+        launch.RERUN: replays,
+        "TZ": zone,
+    }
+    added = {
+        SESSION: str(where),
+        HASH_SEED: "0",
+        **{name: value for name, value in wished.items() if value},
+    }
     return Wanted(kernel_of(nb, kernel)[0], str(where.parent), added)
 
 
 def kernel_of(nb: Mapping[str, Any], asked: str = "") -> tuple[str, str]:
-    """Return the name of the kernel to use and, where it is not the notebook's, that one's. Raises UsageError."""
+    """Return the name of the kernel to use and, where it is not the notebook's, that one's. Raises
+    UsageError.
+    """
     known = KernelSpecManager().find_kernel_specs()
     metadata = _mapping(nb.get("metadata"))
     spec = _mapping(metadata.get("kernelspec"))
@@ -181,7 +217,9 @@ def kernel_of(nb: Mapping[str, Any], asked: str = "") -> tuple[str, str]:
     if not asked and str(language).lower() == "python" and DEFAULT_KERNEL in known:
         return DEFAULT_KERNEL, name
     there = ", ".join(sorted(known))
-    todo = f"Installed: {there}; --kernel chooses one" if there else "None is: pip install ipykernel"
+    todo = (
+        f"Installed: {there}; --kernel chooses one" if there else "None is: pip install ipykernel"
+    )
     raise UsageError(f"The kernel {name!r} is not installed. {todo}.")
 
 
@@ -189,7 +227,9 @@ def say(path: Path, nb: Mapping[str, Any], asked: str) -> None:
     """Say on stderr that a notebook runs on another kernel than its own, if it does."""
     name, missing = kernel_of(nb, asked)
     if missing:
-        warn(f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python.")
+        warn(
+            f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
+        )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,16 +1,22 @@
-"""The records a kernel knows: what it made itself, what our runner sent along, what stands in the file.
+"""The records a kernel knows: what it made itself, what our runner sent along, what stands in the
+file.
 
-Why three places: the file lags behind what a front end shows until it is saved, a kernel forgets at a restart, and a runner's kernel
-should need no file at all.
+Why three places: the file lags behind what a front end shows until it is saved, a kernel forgets at
+a restart, and a runner's kernel should need no file at all.
 
 Rules
-- Of a cell's records those count first that this kernel made, then the others as they are `ranked`; each run counts once.
+- Of a cell's records those count first that this kernel made, then the others as they are `ranked`;
+  each run counts once.
 - What the cells above have said comes from whole records only; whose they are goes along.
-- Without a cell id, a cell is found by the hash of its text and how many cells of that text ran before it.
-- A run that stands with several cells (a cell was pasted) was said once: by the cell it was made in, as long as that one has it.
-- The file is read only when it is needed and again only when it has changed; whatever is wrong with it is as if there were none.
-- Where nobody says which file it is, a kernel takes the one notebook of the folder in which it was started that holds the running cell
-  (`beside`), and stays with it as long as that holds the cells that run.
+- Without a cell id, a cell is found by the hash of its text and how many cells of that text ran
+  before it.
+- A run that stands with several cells (a cell was pasted) was said once: by the cell it was made
+  in, as long as that one has it.
+- The file is read only when it is needed and again only when it has changed; whatever is wrong with
+  it is as if there were none.
+- Where nobody says which file it is, a kernel takes the one notebook of the folder in which it was
+  started that holds the running cell (`beside`), and stays with it as long as that holds the cells
+  that run.
 """
 
 from __future__ import annotations
@@ -43,13 +49,15 @@ FRESH = 5.0  # seconds for which the answer of a Jupyter server holds
 SILENCE = 60.0  # seconds without asking again, when no Jupyter server knew this kernel
 SENT = "runs"  # what our runner sends: the records of the cell
 NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
-AMBIGUOUS = "The kernel does not know which notebook it runs, for this cell stands in {names}: name the file in " + f"{VARIABLE}."
+AMBIGUOUS = f"The kernel does not know which notebook it runs, for this cell stands in {{names}}: name the file in {VARIABLE}."
 SIGNED = "signed"  # what `test` sends: the hashes of those that a signer has signed
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a notebook file holds of us: records by the cell whose they are, the order of its cells, the source of each code cell, which
-    cells have a record but no output, the names that may be tools, and when it was saved (epoch s)."""
+    """What a notebook file holds of us: records by the cell whose they are, the order of its cells,
+    the source of each code cell, which cells have a record but no output, the names that may be
+    tools, and when it was saved (epoch s).
+    """
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     order: Sequence[str] = ()
@@ -59,9 +67,13 @@ class File(msgspec.Struct, frozen=True):
     saved: float = 0.0
 
     def said_by(self, cell: str, record: Mapping[str, Any]) -> bool:
-        """Return whether a record of `cell` was made there, or at least not in another cell that still has it."""
+        """Return whether a record of `cell` was made there, or at least not in another cell that
+        still has it.
+        """
         maker = str(record.get("cell", ""))
-        return maker == cell or all(r.get("id") != record.get("id") for r in self.runs.get(maker, ()))
+        return maker == cell or all(
+            r.get("id") != record.get("id") for r in self.runs.get(maker, ())
+        )
 
 
 NOTHING = File()
@@ -90,28 +102,42 @@ class Library:
     def of(self, cell: Cell) -> list[Mapping[str, Any]]:
         """Return the records of a cell in the order in which they count."""
         elsewhere = self._elsewhere(cell)
-        elsewhere = ranked(elsewhere, user_key(), countersigned(cell.sent)) if len(elsewhere) > 1 else elsewhere
+        elsewhere = (
+            ranked(elsewhere, user_key(), countersigned(cell.sent))
+            if len(elsewhere) > 1
+            else elsewhere
+        )
         return self._known([*newest(self._made.get(cell.key, [])), *elsewhere])
 
     def made(self, record: Mapping[str, Any]) -> bool:
         """Return whether this kernel made a record."""
         name = (record.get("id"), record.get("hash"))
-        return any((r.get("id"), r.get("hash")) == name for listed in self._made.values() for r in listed)
+        return any(
+            (r.get("id"), r.get("hash")) == name for listed in self._made.values() for r in listed
+        )
 
     def owns(self, record: Mapping[str, Any]) -> bool:
         """Return whether this kernel made a record, or this user."""
         return self.made(record) or mine(record, user_key())
 
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
-        """Forget the records of these cells (None: of all); return the ids of their runs, those in the file included."""
+        """Forget the records of these cells (None: of all); return the ids of their runs, those in
+        the file included.
+        """
         file = self.file()
         chosen = [*self._made, *file.runs] if keys is None else list(keys)
-        ids = {str(r.get("id", "")) for key in chosen for r in (*self._made.pop(key, ()), *file.runs.get(key, ()))}
+        ids = {
+            str(r.get("id", ""))
+            for key in chosen
+            for r in (*self._made.pop(key, ()), *file.runs.get(key, ()))
+        }
         self._gone |= ids
         return sorted(ids)
 
     def path(self, sent: Mapping[str, Any] = {}, *, ask: bool = False) -> Path | None:
-        """Return the path of the notebook, if it can be known; `ask`: a Jupyter server may be asked."""
+        """Return the path of the notebook, if it can be known; `ask`: a Jupyter server may be
+        asked.
+        """
         self._told = told_path(sent, self._namespace) or self._told
         if self._told is not None and self._told.is_file():
             return self._told
@@ -144,16 +170,28 @@ class Library:
         return self._read[1]
 
     def before(self, cell: Cell, conversation: str) -> list[Turn]:
-        """Return the turns of `conversation` that the cells above `cell` have on record, in the order of the notebook."""
+        """Return the turns of `conversation` that the cells above `cell` have on record, in the
+        order of the notebook.
+        """
         file = self.file(cell.sent)
         if SENT in cell.sent or cell.id not in file.order:
             return []
         turns, key = [], user_key()
         for above in file.order[: list(file.order).index(cell.id)]:
             known = self._known(ranked(file.runs.get(above, ()), key))
-            record = next((r for r in known if r.get("conversation", "main") == conversation and intact(r)), None)
+            record = next(
+                (r for r in known if r.get("conversation", "main") == conversation and intact(r)),
+                None,
+            )
             if record is not None and file.said_by(above, record):
-                turns.append(Turn(above, events_of(record), bool(record.get("fresh")), foreign=not self.owns(record)))
+                turns.append(
+                    Turn(
+                        above,
+                        events_of(record),
+                        bool(record.get("fresh")),
+                        foreign=not self.owns(record),
+                    )
+                )
         return [t for t in turns if Run(t.events).status == "ok" or Run(t.events).answer]  # type: ignore[arg-type]  # any sequence does
 
     def _elsewhere(self, cell: Cell) -> Sequence[Mapping[str, Any]]:
@@ -163,7 +201,13 @@ class Library:
         if cell.kernel and not cell.id:  # who sends ids says the file, too
             self._look(cell)
         file = self.file(cell.sent)
-        return candidates(file.runs, cell=cell.id, source=_text(cell), occurrence=_occurrence(cell), order=file.order)
+        return candidates(
+            file.runs,
+            cell=cell.id,
+            source=_text(cell),
+            occurrence=_occurrence(cell),
+            order=file.order,
+        )
 
     def _look(self, cell: Cell) -> None:
         """Find the notebook of a cell in the kernel's folder, where nobody says which it is."""
@@ -192,7 +236,9 @@ def _text(cell: Cell) -> str:
 
 
 def _started_in(namespace: Mapping[str, Any]) -> str:
-    """Return the folder in which a shell was started: IPython's list of visited folders begins with it."""
+    """Return the folder in which a shell was started: IPython's list of visited folders begins with
+    it.
+    """
     visited = namespace.get("_dh")
     return str(visited[0]) if isinstance(visited, list) and visited else os.curdir
 
@@ -227,5 +273,8 @@ def _parsed(notebook: Any, saved: float) -> File:
     cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
     code = [(str(c.get("id", "")), source_of(c)) for c in cells if c.get("cell_type") == "code"]
     tools = tool_names(source for _, source in code)
-    order, without_output = [str(c.get("id", "")) for c in cells], cleared({**notebook, "cells": cells})
+    order, without_output = (
+        [str(c.get("id", "")) for c in cells],
+        cleared({**notebook, "cells": cells}),
+    )
     return File(renumbered(cells, runs), order, dict(code), without_output, tools, saved)

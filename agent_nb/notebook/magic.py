@@ -1,9 +1,11 @@
-"""`%%agent` and `%agent` as IPython magics: their defaults as `%config AgentMagics`, their help, loading and unloading.
+"""`%%agent` and `%agent` as IPython magics: their defaults as `%config AgentMagics`, their help,
+loading and unloading.
 
 Rules
-- Adapters only: a magic parses and hands on. What takes time to import is imported when the first cell runs.
-- `%%agent` returns a coroutine; the input transformer makes the cell await it. Called from code outside an event loop it is run
-  to its end; inside one, the caller awaits it.
+- Adapters only: a magic parses and hands on. What takes time to import is imported when the first
+  cell runs.
+- `%%agent` returns a coroutine; the input transformer makes the cell await it. Called from code
+  outside an event loop it is run to its end; inside one, the caller awaits it.
 - Unloading leaves the shell as it was before loading; the runs in the namespace stay.
 """
 
@@ -25,21 +27,35 @@ if TYPE_CHECKING:
 
 @magics_class
 class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
-    """The magics of one shell. Its traits are the defaults of the options: `%config AgentMagics.model = "openai/gpt-5-mini"`."""
+    """The magics of one shell. Its traits are the defaults of the options: `%config
+    AgentMagics.model = "openai/gpt-5-mini"`.
+    """
 
-    model = Unicode("", help="The model as provider/name; empty: AGENT_NB_MODEL, then what is there.").tag(config=True)
+    model = Unicode(
+        "", help="The model as provider/name; empty: AGENT_NB_MODEL, then what is there."
+    ).tag(config=True)
     tools = List(Unicode(), help="Tools by name, for every cell.").tag(config=True)
-    dialect = Unicode("", help="How the model writes its turns; empty: as its provider suggests.").tag(config=True)
+    dialect = Unicode(
+        "", help="How the model writes its turns; empty: as its provider suggests."
+    ).tag(config=True)
     system = Unicode("", help="Instructions for the model.").tag(config=True)
-    thought_tags = List(Unicode(), help="Further names of tags that hold thoughts.").tag(config=True)
-    approve = Unicode("", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask.").tag(config=True)
+    thought_tags = List(Unicode(), help="Further names of tags that hold thoughts.").tag(
+        config=True
+    )
+    approve = Unicode(
+        "", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask."
+    ).tag(config=True)
     view = Enum(options.VIEWS, "auto", help="How runs are shown.").tag(config=True)
     thoughts = Enum(options.THOUGHTS, "collapse", help="How thoughts are shown.").tag(config=True)
-    rerun = Enum(("", *options.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto.").tag(config=True)
+    rerun = Enum(
+        ("", *options.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto."
+    ).tag(config=True)
     no_record = Bool(False, help="Keep runs out of the notebook file.").tag(config=True)
     max_turns = Integer(None, allow_none=True, help="Limit: model turns.").tag(config=True)
     max_calls = Integer(None, allow_none=True, help="Limit: tool calls.").tag(config=True)
-    max_failures = Integer(None, allow_none=True, help="Limit: tool failures in a row.").tag(config=True)
+    max_failures = Integer(None, allow_none=True, help="Limit: tool failures in a row.").tag(
+        config=True
+    )
     max_tokens = Integer(None, allow_none=True, help="Limit: tokens of a run.").tag(config=True)
     cost = Float(None, allow_none=True, help="Limit: US dollars of a run.").tag(config=True)
     time = Float(None, allow_none=True, help="Limit: seconds of a run.").tag(config=True)
@@ -55,9 +71,11 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     @validate("model")  # type: ignore[untyped-decorator]
     def _known_model(self, proposal: dict[str, Any]) -> str:
-        """Return a model that may be the default: provider/name, or a variable, which may be defined later. Raises TraitError.
+        """Return a model that may be the default: provider/name, or a variable, which may be
+        defined later. Raises TraitError.
 
-        What a configuration file says is judged when a cell uses it: it does not keep the extension from loading.
+        What a configuration file says is judged when a cell uses it: it does not keep the extension
+        from loading.
         """
         name = str(proposal["value"])
         if name.strip() and not name.isidentifier() and self._ready:
@@ -91,7 +109,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     @cell_magic("agent")  # type: ignore[untyped-decorator]
     @options.decorate
     def agent_cell(self, line: str, cell: str) -> Any:
-        """Run an agent: the cell is the prompt, in which {{ expression }} is replaced by a value of this notebook."""
+        """Run an agent: the cell is the prompt, in which {{ expression }} is replaced by a value of
+        this notebook.
+        """
         work = self._run(line, cell)
         try:
             asyncio.get_running_loop()
@@ -115,7 +135,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
 
 def _kind(line: str) -> type[CellRun]:
-    """Return what runs a cell with this option line: an agent of ours, or one that shows somebody else's run."""
+    """Return what runs a cell with this option line: an agent of ours, or one that shows somebody
+    else's run.
+    """
     from .cellrun import CellRun
 
     if "--from" not in line:

@@ -1,13 +1,18 @@
-"""The kernel's main thread as a place where tools can work: jobs come in from the agent's loop, one runs at a time.
+"""The kernel's main thread as a place where tools can work: jobs come in from the agent's loop, one
+runs at a time.
 
-Why: Python tools need the user's namespace on the thread where libraries (matplotlib, GUI, signals) expect it, and `input()`
-works nowhere else. The cell awaits meanwhile, so its event loop is free to run them.
+Why: Python tools need the user's namespace on the thread where libraries (matplotlib, GUI, signals)
+expect it, and `input()` works nowhere else. The cell awaits meanwhile, so its event loop is free to
+run them.
 
 Rules
-- A job is submitted and awaited on the agent's loop and runs as a task of the cell's loop, under the guard of `Interrupts`.
-- Whatever a job does ends in a value: errors of a cell are an Outcome; errors of a called function are raised to the caller,
-  where KeyboardInterrupt has become `Cancelled` and SystemExit a ToolError.
-- Cancelling the waiter cancels the job: an awaiting one by its task, a blocking one by KeyboardInterrupt.
+- A job is submitted and awaited on the agent's loop and runs as a task of the cell's loop, under
+  the guard of `Interrupts`.
+- Whatever a job does ends in a value: errors of a cell are an Outcome; errors of a called function
+  are raised to the caller, where KeyboardInterrupt has become `Cancelled` and SystemExit a
+  ToolError.
+- Cancelling the waiter cancels the job: an awaiting one by its task, a blocking one by
+  KeyboardInterrupt.
 - After `close` nothing starts any more; waiters are cancelled.
 """
 
@@ -37,7 +42,9 @@ MAX_TRACEBACK = 6000
 
 
 class Job:
-    """One piece of work for the main thread; `done` gets (value, fault) on the loop that waits for it."""
+    """One piece of work for the main thread; `done` gets (value, fault) on the loop that waits for
+    it.
+    """
 
     def __init__(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> None:
         self.work = work
@@ -59,10 +66,13 @@ class Job:
 class MainThread:
     """The host of the tools (`tools.base.Host`) of one cell. Make it on the cell's thread and loop.
 
-    `wake` is called, from any thread, when a job waits or has ended; `clean` takes secrets out of what code displays.
+    `wake` is called, from any thread, when a job waits or has ended; `clean` takes secrets out of
+    what code displays.
     """
 
-    def __init__(self, shell: Any, interrupts: Interrupts, wake: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, shell: Any, interrupts: Interrupts, wake: Callable[[], None] = lambda: None
+    ) -> None:
         self.clean: Callable[[Any], Any] = lambda data: data
         self._shell = shell
         self._interrupts = interrupts
@@ -81,7 +91,8 @@ class MainThread:
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a synchronous `function` on the main thread and return its value.
 
-        Raises what it raises; Cancelled when the user interrupted it; ToolError when it tried to exit.
+        Raises what it raises; Cancelled when the user interrupted it; ToolError when it tried to
+        exit.
         """
 
         async def work(job: Job) -> tuple[Any, Fault]:
@@ -95,8 +106,9 @@ class MainThread:
     async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
         """Run `code` as a cell of the user's namespace; top-level await works.
 
-        `on_output` is called on the caller's loop with stdout and stderr as they come. The content of the outcome is, bounded,
-        what was printed and then the value of the last expression, or a short traceback; its display the value's mime bundle.
+        `on_output` is called on the caller's loop with stdout and stderr as they come. The content
+        of the outcome is, bounded, what was printed and then the value of the last expression, or a
+        short traceback; its display the value's mime bundle.
         """
         said = Collector()
 
@@ -121,7 +133,9 @@ class MainThread:
             transformed = shell.transform_cell(code)
             result = None
             try:
-                result = await shell.run_cell_async(code, store_history=False, transformed_cell=transformed)
+                result = await shell.run_cell_async(
+                    code, store_history=False, transformed_cell=transformed
+                )
             finally:
                 # The caller of run_cell_async owes these two; figures are shown by the first.
                 shell.events.trigger("post_execute")
@@ -130,9 +144,15 @@ class MainThread:
             if fault is not None:
                 raise fault
             outcome, shown = success(capture.value), capture.bundle()
-            return msgspec.structs.replace(outcome, display=shown) if shown.keys() - {"text/plain"} else outcome
+            return (
+                msgspec.structs.replace(outcome, display=shown)
+                if shown.keys() - {"text/plain"}
+                else outcome
+            )
 
-    async def _submit(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> tuple[Any, Fault]:
+    async def _submit(
+        self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]
+    ) -> tuple[Any, Fault]:
         job = Job(work)
         with self._lock:
             if self._closed:
@@ -156,7 +176,11 @@ class MainThread:
 
     def step(self) -> None:
         """Start the next job if none runs; called by the cell."""
-        if self._running is not None and self._running.task is not None and not self._running.task.done():
+        if (
+            self._running is not None
+            and self._running.task is not None
+            and not self._running.task.done()
+        ):
             return
         with self._lock:
             self._running = self._waiting.popleft() if self._waiting else None
@@ -171,13 +195,18 @@ class MainThread:
         job.deliver(value, fault)
 
     def _over(self, job: Job) -> None:
-        job.deliver(None, Cancelled("user", "the cell has ended"))  # only if it was cancelled before it began
+        # only if it was cancelled before it began
+        job.deliver(None, Cancelled("user", "the cell has ended"))
         self._wake()
 
     @property
     def busy(self) -> bool:
         """True while a job runs."""
-        return self._running is not None and self._running.task is not None and not self._running.task.done()
+        return (
+            self._running is not None
+            and self._running.task is not None
+            and not self._running.task.done()
+        )
 
     def close(self) -> None:
         """Take no more jobs; cancel those that wait and the one that runs. On the cell's thread."""
@@ -190,8 +219,13 @@ class MainThread:
             _cancel_task(self._running)
 
     def _explain(self, fault: BaseException) -> str:
-        """Return a short traceback: the user's frames on, without colours, home folders and the names of cell files."""
-        at, files = fault.__traceback__, {fault.filename or ""} if isinstance(fault, SyntaxError) else set()
+        """Return a short traceback: the user's frames on, without colours, home folders and the
+        names of cell files.
+        """
+        at, files = (
+            fault.__traceback__,
+            {fault.filename or ""} if isinstance(fault, SyntaxError) else set(),
+        )
         while at is not None and at.tb_frame.f_globals is not self._shell.user_ns:
             at = at.tb_next
         frame = at
@@ -218,7 +252,11 @@ def _stops(fault: BaseException) -> bool:
 def _outward(fault: BaseException) -> BaseException:
     if _stops(fault):
         return Cancelled("user", "interrupted")
-    return fault if isinstance(fault, Exception) else ToolError(f"the tool tried to end the kernel: {fault!r}")
+    return (
+        fault
+        if isinstance(fault, Exception)
+        else ToolError(f"the tool tried to end the kernel: {fault!r}")
+    )
 
 
 def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
@@ -230,8 +268,12 @@ def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
     return msgspec.structs.replace(outcome, content=content, duration=duration)
 
 
-def _hop(loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that collects text from one thread and passes it on in `loop`, as often as the loop has time."""
+def _hop(
+    loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]
+) -> Callable[[str], None]:
+    """Return a function that collects text from one thread and passes it on in `loop`, as often as
+    the loop has time.
+    """
     lock = threading.Lock()
     pieces: list[str] = []
 

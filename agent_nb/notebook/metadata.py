@@ -1,20 +1,27 @@
-"""The records' place in the file: `nb.metadata["agent_nb"] = {"version": 1, "runs": {cell_id: [record, …]}, "payloads": {…}}`.
+"""The records' place in the file: `nb.metadata["agent_nb"] = {"version": 1, "runs": {cell_id:
+[record, …]}, "payloads": {…}}`.
 
-Why: records in outputs vanish with "clear outputs" and fill the screen of a diff; in the metadata they stay with the cell.
-`lift` moves them there, called by whoever saves: the Jupyter Server hook, our runner, `jupyter agent-nb pack`.
+Why: records in outputs vanish with "clear outputs" and fill the screen of a diff; in the metadata
+they stay with the cell. `lift` moves them there, called by whoever saves: the Jupyter Server hook,
+our runner, `jupyter agent-nb pack`.
 
 Rules
 - `lift` is idempotent, and never touches a notebook in which there is nothing of ours.
-- What the file on disk has is kept (`previous`): a front end's stale copy must not erase a log. Of each cell the newest
-  three runs stay, newest first; no record takes the place of one that this user has signed (`ranking`), nor do its payloads.
-- Only what our publisher put into an output is lifted (`record.published`), and the records that nbdime has kept aside as conflicts.
-- Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped with the second; a front end
-  that loaded them before does not bring them back without their cell.
-- A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Cells that were split, merged or numbered anew: `heirs`.
-- `%agent forget` leaves the ids of runs in its output (`FORGET`): these are taken out, wherever they stand. Digests of the ids stay
-  in the metadata (`FORGOTTEN`), because a front end sends what it loaded until it is loaded again.
+- What the file on disk has is kept (`previous`): a front end's stale copy must not erase a log. Of
+  each cell the newest three runs stay, newest first; no record takes the place of one that this
+  user has signed (`ranking`), nor do its payloads.
+- Only what our publisher put into an output is lifted (`record.published`), and the records that
+  nbdime has kept aside as conflicts.
+- Runs of a cell that is gone stay for one more save (an undo may bring it back) and are dropped
+  with the second; a front end that loaded them before does not bring them back without their cell.
+- A cell pasted elsewhere has a reference to a run; it gets a copy of that run. Cells that were
+  split, merged or numbered anew: `heirs`.
+- `%agent forget` leaves the ids of runs in its output (`FORGET`): these are taken out, wherever
+  they stand. Digests of the ids stay in the metadata (`FORGOTTEN`), because a front end sends what
+  it loaded until it is loaded again.
 - What people have signed (`countersign`) stays as long as the record it is about.
-- A notebook with metadata of a newer version is left as it is. What is no record is left where it is.
+- A notebook with metadata of a newer version is left as it is. What is no record is left where it
+  is.
 """
 
 from __future__ import annotations
@@ -41,9 +48,11 @@ Runs = dict[str, list[dict[str, Any]]]
 
 
 def lift(nb: dict[str, Any], previous: Any = None) -> bool:
-    """Move the records of all outputs of the notebook `nb` into its metadata; return whether there is anything of ours.
+    """Move the records of all outputs of the notebook `nb` into its metadata; return whether there
+    is anything of ours.
 
-    `previous` is `nb.metadata["agent_nb"]` as the file on disk has it (None: there is no file, or it has none).
+    `previous` is `nb.metadata["agent_nb"]` as the file on disk has it (None: there is no file, or
+    it has none).
     """
     metadata = nb.setdefault("metadata", {})
     mine = metadata.get(KEY)
@@ -53,8 +62,14 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     aside = _aside(nb, take=True)
     forgotten = _forgotten(nb, previous, mine)
     loaded = renumbered(_cells(nb), _runs(mine))
-    loaded = {cell: listed for cell, listed in loaded.items() if cell in present or not isinstance(previous, dict)}
-    runs = _without(_merged(renumbered(_cells(nb), _runs(previous)), loaded, aside, _unlifted(nb)), forgotten)
+    loaded = {
+        cell: listed
+        for cell, listed in loaded.items()
+        if cell in present or not isinstance(previous, dict)
+    }
+    runs = _without(
+        _merged(renumbered(_cells(nb), _runs(previous)), loaded, aside, _unlifted(nb)), forgotten
+    )
     runs = _merged(runs, _copies(nb, runs))
     runs = _merged(runs, inherited(_cells(nb), runs))
     runs = _less(runs, leaving(_cells(nb), runs))
@@ -62,13 +77,21 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
     if not runs and not forgotten and mine is None:
         return False
-    metadata[KEY] = _written(runs, {cell: saves for cell, saves in gone.items() if cell in runs}, forgotten, mine, previous)
+    metadata[KEY] = _written(
+        runs,
+        {cell: saves for cell, saves in gone.items() if cell in runs},
+        forgotten,
+        mine,
+        previous,
+    )
     _refer(nb, runs)
     return True
 
 
 def drop_unbegun(nb: dict[str, Any], cells: Collection[str], since: float) -> None:
-    """Take out the records of runs that Python code began, of those of the `cells` whose code began none after `since` (epoch seconds)."""
+    """Take out the records of runs that Python code began, of those of the `cells` whose code began
+    none after `since` (epoch seconds).
+    """
     mine = nb["metadata"].get(KEY) or {}
     runs = _runs(mine)
     for cell in runs.keys() & cells:
@@ -77,12 +100,15 @@ def drop_unbegun(nb: dict[str, Any], cells: Collection[str], since: float) -> No
             runs[cell] = [r for r in runs[cell] if r not in begun]
     if mine:
         left = {cell: listed for cell, listed in runs.items() if listed}
-        nb["metadata"][KEY] = _written(left, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None)
+        nb["metadata"][KEY] = _written(
+            left, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None
+        )
 
 
 def settle(nb: dict[str, Any]) -> int:
-    """Take our widgets out of what is saved, which a fresh kernel does not know: buttons, and those of runs that go on, whose static form
-    stays. Return how many."""
+    """Take our widgets out of what is saved, which a fresh kernel does not know: buttons, and those
+    of runs that go on, whose static form stays. Return how many.
+    """
     count = 0
     for cell, output in list(_outputs(nb)):
         data, numbers = output.get("data"), (output.get("metadata") or {}).get(KEY)
@@ -97,7 +123,8 @@ def settle(nb: dict[str, Any]) -> int:
 
 
 def records(nb: dict[str, Any]) -> Runs:
-    """Return the records of a notebook, payloads attached, by the cell whose they are, newest first, lifted or not.
+    """Return the records of a notebook, payloads attached, by the cell whose they are, newest
+    first, lifted or not.
 
     Records in outputs of cells without an id count under `#index`.
     """
@@ -116,7 +143,8 @@ def strip(nb: dict[str, Any]) -> int:
 
 
 def summaries(nb: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return (cell id, the numbers of `summary.summary`) of every run shown in the outputs, in the order of the notebook.
+    """Return (cell id, the numbers of `summary.summary`) of every run shown in the outputs, in the
+    order of the notebook.
 
     A run that ended after its cell names that cell.
     """
@@ -125,17 +153,31 @@ def summaries(nb: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         numbers = (output.get("metadata") or {}).get(KEY)
         if isinstance(numbers, dict) and "run" in numbers:
             made = numbers.get("cell_id")
-            found.append((made if isinstance(made, str) and made in present else str(cell.get("id", "")), numbers))
+            found.append(
+                (
+                    made if isinstance(made, str) and made in present else str(cell.get("id", "")),
+                    numbers,
+                )
+            )
     return found
 
 
 def newer(value: Any) -> bool:
     """Return whether a value of our metadata is of a newer version than this one."""
-    return isinstance(value, dict) and isinstance(value.get("version"), int) and value["version"] > VERSION
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("version"), int)
+        and value["version"] > VERSION
+    )
 
 
 def _sound(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict) and isinstance(value.get("id"), str) and bool(value["id"]) and isinstance(value.get("events"), list)
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("id"), str)
+        and bool(value["id"])
+        and isinstance(value.get("events"), list)
+    )
 
 
 def _runs(value: Any) -> Runs:
@@ -145,11 +187,17 @@ def _runs(value: Any) -> Runs:
     payloads = payloads if isinstance(payloads, dict) else {}
     if not isinstance(listed, dict):
         return {}
-    return {str(cell): [attach(r, payloads) for r in runs if _sound(r)] for cell, runs in listed.items() if isinstance(runs, list)}
+    return {
+        str(cell): [attach(r, payloads) for r in runs if _sound(r)]
+        for cell, runs in listed.items()
+        if isinstance(runs, list)
+    }
 
 
 def _merged(*sources: Runs) -> Runs:
-    """Return the runs of all sources, each id once (the last source wins), newest first, those that are `kept`."""
+    """Return the runs of all sources, each id once (the last source wins), newest first, those that
+    are `kept`.
+    """
     merged: dict[str, dict[str, dict[str, Any]]] = {}
     for source in sources:
         for cell, listed in source.items():
@@ -167,8 +215,12 @@ def _either(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]
     return one if signed(one, key) and not signed(other, key) else other
 
 
-def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any, previous: Any) -> dict[str, Any]:
-    """Return our metadata: the runs, their payloads and signatures once, what is gone and forgotten, and what else stood there."""
+def _written(
+    runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any, previous: Any
+) -> dict[str, Any]:
+    """Return our metadata: the runs, their payloads and signatures once, what is gone and
+    forgotten, and what else stood there.
+    """
     payloads: dict[str, Any] = {}
     stored: Runs = {}
     for cell, listed in sorted(runs.items()):
@@ -177,15 +229,30 @@ def _written(runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any, 
             needed = payload_keys(record)
             bare, own = detach(record)
             stored[cell].append(bare)
-            payloads |= {k: v for k, v in own.items() if k in needed and (k not in payloads or payload_key(v) == k)}
-    signatures = countersign.merged(previous, mine, hashes={str(r.get("hash", "")) for listed in stored.values() for r in listed})
-    optional = {"payloads": dict(sorted(payloads.items())), countersign.SIGNATURES: signatures, "gone": gone, FORGOTTEN: forgotten}
+            payloads |= {
+                k: v
+                for k, v in own.items()
+                if k in needed and (k not in payloads or payload_key(v) == k)
+            }
+    signatures = countersign.merged(
+        previous,
+        mine,
+        hashes={str(r.get("hash", "")) for listed in stored.values() for r in listed},
+    )
+    optional = {
+        "payloads": dict(sorted(payloads.items())),
+        countersign.SIGNATURES: signatures,
+        "gone": gone,
+        FORGOTTEN: forgotten,
+    }
     rest = {k: v for k, v in (mine if isinstance(mine, dict) else {}).items() if k not in optional}
     return {**rest, "version": VERSION, "runs": stored, **{k: v for k, v in optional.items() if v}}
 
 
 def cleared(nb: dict[str, Any]) -> list[str]:
-    """Return the ids of cells that have records in the metadata and no output: clearing outputs does not remove a record."""
+    """Return the ids of cells that have records in the metadata and no output: clearing outputs
+    does not remove a record.
+    """
     runs = renumbered(_cells(nb), _runs((nb.get("metadata") or {}).get(KEY)))
     return [str(c.get("id")) for c in _cells(nb) if c.get("id") in runs and not c.get("outputs")]
 
@@ -215,11 +282,18 @@ def _unlifted(nb: dict[str, Any], *, index: bool = False) -> Runs:
 
 
 def _maker(cell: dict[str, Any], record: dict[str, Any], cells: Mapping[str, Any]) -> str:
-    """Return the id of the cell whose code began a run that ended while `cell` ran, "" if that is `cell` itself, or gone."""
+    """Return the id of the cell whose code began a run that ended while `cell` ran, "" if that is
+    `cell` itself, or gone.
+    """
     made = record.get("cell")
     if not record.get("execution") or made == cell.get("id") or made not in cells:
         return ""
-    return "" if record.get("source") == content_hash(*(agent_cell(source_of(cell)) or ("", source_of(cell)))) else str(made)
+    return (
+        ""
+        if record.get("source")
+        == content_hash(*(agent_cell(source_of(cell)) or ("", source_of(cell))))
+        else str(made)
+    )
 
 
 def _aside(nb: dict[str, Any], *, take: bool = False) -> Runs:
@@ -232,14 +306,20 @@ def _aside(nb: dict[str, Any], *, take: bool = False) -> Runs:
 
 
 def _forgotten(nb: dict[str, Any], *saved: Any) -> list[str]:
-    """Return the digests of runs that are to go, those of earlier saves first, and take their records out of the outputs."""
-    marks = [mark for value in saved if isinstance(value, dict) for mark in _texts(value.get(FORGOTTEN))]
+    """Return the digests of runs that are to go, those of earlier saves first, and take their
+    records out of the outputs.
+    """
+    marks = [
+        mark for value in saved if isinstance(value, dict) for mark in _texts(value.get(FORGOTTEN))
+    ]
     for _, output in _outputs(nb):
         numbers = (output.get("metadata") or {}).get(KEY)
         marks += map(_mark, _texts(numbers.get(FORGET))) if isinstance(numbers, dict) else []
     for _, output in _outputs(nb) if marks else ():
         value = (output.get("data") or {}).get(MIME)
-        if isinstance(value, dict) and any(_mark(i) in marks for i in _texts([value.get("id"), value.get("ref")])):
+        if isinstance(value, dict) and any(
+            _mark(i) in marks for i in _texts([value.get("id"), value.get("ref")])
+        ):
             del output["data"][MIME]
     return list(dict.fromkeys(marks))[-REMEMBERED:]
 
@@ -253,11 +333,18 @@ def _texts(value: Any) -> list[str]:
 
 
 def _without(runs: Runs, marks: list[str]) -> Runs:
-    return {cell: [r for r in listed if _mark(r["id"]) not in marks] for cell, listed in runs.items()} if marks else runs
+    return (
+        {cell: [r for r in listed if _mark(r["id"]) not in marks] for cell, listed in runs.items()}
+        if marks
+        else runs
+    )
 
 
 def _less(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
-    return {cell: [r for r in listed if r["id"] not in leaving.get(cell, ()) or _followed(r)] for cell, listed in runs.items()}
+    return {
+        cell: [r for r in listed if r["id"] not in leaving.get(cell, ()) or _followed(r)]
+        for cell, listed in runs.items()
+    }
 
 
 def _followed(record: dict[str, Any]) -> bool:
@@ -272,14 +359,25 @@ def _copies(nb: dict[str, Any], runs: Runs) -> Runs:
     present = {str(c.get("id")): c for c in _cells(nb)}
     for cell, output in _outputs(nb):
         value, own = (output.get("data") or {}).get(MIME), cell.get("id")
-        run = known.get(value["ref"]) if isinstance(value, dict) and isinstance(value.get("ref"), str) else None
-        if own and run is not None and not _maker(cell, run, present) and all(r["id"] != run["id"] for r in runs.get(own, ())):
+        run = (
+            known.get(value["ref"])
+            if isinstance(value, dict) and isinstance(value.get("ref"), str)
+            else None
+        )
+        if (
+            own
+            and run is not None
+            and not _maker(cell, run, present)
+            and all(r["id"] != run["id"] for r in runs.get(own, ()))
+        ):
             found.setdefault(own, []).append(run)
     return found
 
 
 def _gone(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:
-    """Return for how many saves each cell with runs has been gone, this one included. Only saves over a file count."""
+    """Return for how many saves each cell with runs has been gone, this one included. Only saves
+    over a file count.
+    """
     before = previous if isinstance(previous, dict) else mine if isinstance(mine, dict) else {}
     counts = before.get("gone")
     counts = counts if isinstance(counts, dict) else {}

@@ -1,15 +1,18 @@
 """A nudge for the main thread after each SIGINT, so that no press of the stop button is lost.
 
-Why: if a signal arrives just after Python checked for signals and just before a blocking system call, its handler runs only when that
-call returns: interrupting `time.sleep(60)` then takes 60 s. A signal that another thread received has the same effect.
+Why: if a signal arrives just after Python checked for signals and just before a blocking system
+call, its handler runs only when that call returns: interrupting `time.sleep(60)` then takes 60 s. A
+signal that another thread received has the same effect.
 
 Rules
-- Python writes each signal to a socket at once (`signal.set_wakeup_fd`). A thread reads it and, a little later, sends `NUDGE` to the
-  main thread. Its handler does nothing, but the system call returns, and Python runs the pending handlers.
-- An unneeded nudge changes nothing. A wakeup descriptor that was set before still receives every signal.
+- Python writes each signal to a socket at once (`signal.set_wakeup_fd`). A thread reads it and, a
+  little later, sends `NUDGE` to the main thread. Its handler does nothing, but the system call
+  returns, and Python runs the pending handlers.
+- An unneeded nudge changes nothing. A wakeup descriptor that was set before still receives every
+  signal.
 - Only the user's code is watched (`Interrupts.guard`): nothing else on the main thread blocks.
-- The last job to leave restores the wakeup descriptor and the handler. Nothing is done outside the main thread, nor where `NUDGE` is
-  missing or already handled.
+- The last job to leave restores the wakeup descriptor and the handler. Nothing is done outside the
+  main thread, nor where `NUDGE` is missing or already handled.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ import time
 from contextlib import suppress
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
-AFTER = (0.1, 0.4)  # s between nudges; on a busy machine the first may come before the system call too
+# s between nudges; on a busy machine the first may come before the system call too
+AFTER = (0.1, 0.4)
 
 
 class Nudger:
-    """The nudges of this process. Each job of the user's code enters and leaves it, on one thread."""
+    """The nudges of this process. Each job of the user's code enters and leaves it, on
+    one thread.
+    """
 
     def __init__(self) -> None:
         self._users = 0
@@ -46,7 +52,10 @@ class Nudger:
         signal.signal(NUDGE, lambda *_: None)
         self._old_fd = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         threading.Thread(
-            target=_watch, args=(reading, self._old_fd, threading.get_ident(), NUDGE), name="agent_nb nudge", daemon=True
+            target=_watch,
+            args=(reading, self._old_fd, threading.get_ident(), NUDGE),
+            name="agent_nb nudge",
+            daemon=True,
         ).start()
 
     def leave(self) -> None:
@@ -65,7 +74,9 @@ class Nudger:
 
 
 def _watch(signals: socket.socket, old_fd: int, main: int, nudge: int) -> None:
-    """Send `nudge` to the thread `main` after each SIGINT until the other end is closed; copy all signals to `old_fd`."""
+    """Send `nudge` to the thread `main` after each SIGINT until the other end is closed; copy all
+    signals to `old_fd`.
+    """
     with signals:
         while numbers := signals.recv(64):
             if old_fd != -1:

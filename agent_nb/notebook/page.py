@@ -1,11 +1,12 @@
 """Recorded runs as one HTML page that needs nothing else: no kernel, no front end, no network.
 
-Why: a run is mailed, printed, put on a server; what a notebook shows beside the cards (the plots that the run's code displayed) and what
-its front end does (typeset formulas) has to be in the page.
+Why: a run is mailed, printed, put on a server; what a notebook shows beside the cards (the plots
+that the run's code displayed) and what its front end does (typeset formulas) has to be in the page.
 
 Rules
 - Nothing on the page is fetched or runs, and its content security policy says so to the browser.
-- What a cell displays belongs to the run whose card stands above it; it is bounded and sanitised as in a card.
+- What a cell displays belongs to the run whose card stands above it; it is bounded and sanitised as
+  in a card.
 - A file that cannot be read is as if there were no plots.
 """
 
@@ -35,7 +36,8 @@ PAGE = """<!doctype html>
 {body}</body>
 </html>
 """
-SHOWN = ("image/svg+xml", *values.IMAGES, "text/html", "text/markdown", "text/latex")  # what is more than a line of text
+# what is more than a line of text
+SHOWN = ("image/svg+xml", *values.IMAGES, "text/html", "text/markdown", "text/latex")
 SVG = "image/svg+xml"
 DISPLAYED = "Displayed in the cell"
 LARGEST = 30_000_000  # characters of all that is displayed beside the cards
@@ -48,7 +50,9 @@ def page(runs: Sequence[Run]) -> str:
     with html.typeset():
         for run in runs:
             nodes, room = _bounded(displayed(run), room)
-            parts.append(f"{bundle(run.log)['text/html']}\n{html.draw(nodes) if nodes is not None else ''}")
+            parts.append(
+                f"{bundle(run.log)['text/html']}\n{html.draw(nodes) if nodes is not None else ''}"
+            )
     return PAGE.format(title=escape(_title(runs)), body="".join(parts))
 
 
@@ -58,7 +62,9 @@ def _title(runs: Sequence[Run]) -> str:
 
 
 def displayed(run: Run) -> list[Mapping[str, Any]]:
-    """Return the mime bundles that stand below a run's card in the notebook's file: what its code displayed."""
+    """Return the mime bundles that stand below a run's card in the notebook's file: what its code
+    displayed.
+    """
     return list(_below(run)) if run.cell and run.notebook.endswith(ENDING) else []
 
 
@@ -66,16 +72,24 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
     card = ""
     for output in _outputs(run.notebook, run.cell):
         data, metadata = output.get("data"), output.get("metadata")
-        data, metadata = data if isinstance(data, dict) else {}, metadata if isinstance(metadata, dict) else {}
+        data, metadata = (
+            data if isinstance(data, dict) else {},
+            metadata if isinstance(metadata, dict) else {},
+        )
         if MIME in data or KEY in metadata:
             card = _run_of(data.get(MIME), metadata.get(KEY)) or card
         elif card == run.id and any(mime in data for mime in SHOWN):
-            yield {mime: "".join(value) if isinstance(value, list) else value for mime, value in data.items()}
+            yield {
+                mime: "".join(value) if isinstance(value, list) else value
+                for mime, value in data.items()
+            }
 
 
 def _run_of(record: Any, numbers: Any) -> str:
     """Return the id of the run that an output of ours shows."""
-    found = (numbers.get("run") if isinstance(numbers, dict) else "") or (record.get("id") if isinstance(record, dict) else "")
+    found = (numbers.get("run") if isinstance(numbers, dict) else "") or (
+        record.get("id") if isinstance(record, dict) else ""
+    )
     return str(found or "")
 
 
@@ -86,7 +100,9 @@ def _outputs(path: str, cell: str) -> list[dict[str, Any]]:
         cells = load(path)["cells"]
     except UsageError:
         return []
-    listed = next((c.get("outputs") for c in cells if isinstance(c, dict) and c.get("id") == cell), None)
+    listed = next(
+        (c.get("outputs") for c in cells if isinstance(c, dict) and c.get("id") == cell), None
+    )
     return [o for o in listed if isinstance(o, dict)] if isinstance(listed, list) else []
 
 
@@ -104,11 +120,21 @@ def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | No
         nodes.append(Row((T(f"{plural(left_out, 'more output')} in the notebook", tone="muted"),)))
     if not nodes:
         return None, room
-    return Page(DISPLAYED, (Section("displayed", Stack((Row((T(DISPLAYED, tone="muted"),)), *nodes))),)), room
+    return Page(
+        DISPLAYED, (Section("displayed", Stack((Row((T(DISPLAYED, tone="muted"),)), *nodes))),)
+    ), room
 
 
 def _nodes(data: dict[str, Any]) -> tuple[Node, ...]:
     svg = data.get(SVG)
-    if isinstance(svg, str) and svg.strip() and len(svg) <= values.LARGEST_IMAGE and not any(mime in data for mime in values.IMAGES):
-        return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)  # an image runs no script
-    return values.nodes(None, {mime: value for mime, value in data.items() if mime in SHOWN or mime == "text/plain"})
+    if (
+        isinstance(svg, str)
+        and svg.strip()
+        and len(svg) <= values.LARGEST_IMAGE
+        and not any(mime in data for mime in values.IMAGES)
+    ):
+        # an image runs no script
+        return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
+    return values.nodes(
+        None, {mime: value for mime, value in data.items() if mime in SHOWN or mime == "text/plain"}
+    )

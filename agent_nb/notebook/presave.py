@@ -1,12 +1,15 @@
-"""The Jupyter Server hook: records are lifted into the notebook's metadata whenever a notebook is saved.
+"""The Jupyter Server hook: records are lifted into the notebook's metadata whenever a notebook is
+saved.
 
-Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the file, and a front end that
-sees the file change asks its user which version to keep. The hook changes what is being saved, so there is nothing to ask.
+Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the
+file, and a front end that sees the file change asks its user which version to keep. The hook
+changes what is being saved, so there is nothing to ask.
 
 Rules
 - It never raises into the server: a fault is logged and the notebook saved as it came.
 - When outputs were cleared and their records remain, the log says so, and how to remove them, once.
-- It looks only at notebooks, and changes only those that hold something of ours, in the model or on disk.
+- It looks only at notebooks, and changes only those that hold something of ours, in the model or on
+  disk.
 - jupyter_server is not imported: it hands in what is needed.
 """
 
@@ -29,7 +32,9 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
     def hook(model: Any = None, path: str = "", contents_manager: Any = None, **_: Any) -> None:
         try:
-            if before_save(model, path, contents_manager) and (words := remaining(model["content"], path, told)):
+            if before_save(model, path, contents_manager) and (
+                words := remaining(model["content"], path, told)
+            ):
                 app.log.info(words)
         except Exception:  # the notebook must be saved whatever is wrong with a record
             app.log.exception("agent_nb: the records of %s stay where they are", path)
@@ -38,15 +43,23 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
 
 def before_save(model: Any, path: str, manager: Any) -> bool:
-    """Lift the records of a contents model that is about to be saved, and settle what is live; return whether it held anything of ours."""
-    if not isinstance(model, dict) or model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
+    """Lift the records of a contents model that is about to be saved, and settle what is live;
+    return whether it held anything of ours.
+    """
+    if (
+        not isinstance(model, dict)
+        or model.get("type") != "notebook"
+        or not isinstance(model.get("content"), dict)
+    ):
         return False
     settled = settle(model["content"])
     return lift(model["content"], on_disk(manager, path)) or settled > 0
 
 
 def remaining(nb: dict[str, Any], path: str, told: dict[str, int]) -> str:
-    """Return what to say of records whose outputs were cleared since the last save ("" if nothing); `told` counts by path."""
+    """Return what to say of records whose outputs were cleared since the last save ("" if nothing);
+    `told` counts by path.
+    """
     count, before = len(cleared(nb)), told.get(path, 0)
     told[path] = count
     if count <= before:
@@ -56,12 +69,16 @@ def remaining(nb: dict[str, Any], path: str, told: dict[str, int]) -> str:
 
 
 def on_disk(manager: Any, path: str) -> Any:
-    """Return our metadata as the saved file has it, or None (no file, not a file system, nothing of ours)."""
+    """Return our metadata as the saved file has it, or None (no file, not a file system, nothing of
+    ours).
+    """
     locate = getattr(manager, "_get_os_path", None)  # what file managers have and others do not
     if locate is None:
         return None
     try:
         data = Path(locate(path)).read_bytes()
-        return json.loads(data).get("metadata", {}).get(KEY) if f'"{KEY}"'.encode() in data else None
+        return (
+            json.loads(data).get("metadata", {}).get(KEY) if f'"{KEY}"'.encode() in data else None
+        )
     except (OSError, ValueError, AttributeError):
         return None

@@ -1,7 +1,8 @@
 """A progress bar on stderr for the execution of a notebook.
 
-Rules: in a terminal one line that is drawn again, with the seconds that the cell has taken; elsewhere one line for each agent
-cell; nothing of it on stdout. What a cell says is shown without control characters.
+Rules: in a terminal one line that is drawn again, with the seconds that the cell has taken;
+elsewhere one line for each agent cell; nothing of it on stdout. What a cell says is shown without
+control characters.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ BEAT = 0.5  # s between two drawings
 
 
 class Progress:
-    """The progress of one notebook; a context manager. `lines`: several go on at the same time, so no line is drawn again."""
+    """The progress of one notebook; a context manager. `lines`: several go on at the same time, so
+    no line is drawn again.
+    """
 
     def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
         self._name = name
@@ -35,7 +38,9 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._live:
-            self._thread = threading.Thread(target=self._beat, name="agent_nb progress", daemon=True)
+            self._thread = threading.Thread(
+                target=self._beat, name="agent_nb progress", daemon=True
+            )
             self._thread.start()
         return self
 
@@ -47,7 +52,9 @@ class Progress:
 
     def cell(self, index: int, count: int, source: str) -> None:
         """A cell begins."""
-        first = printable(next((s for s in source.splitlines() if s.strip()), ""), self._hidden).strip()[:LONGEST]
+        first = printable(
+            next((s for s in source.splitlines() if s.strip()), ""), self._hidden
+        ).strip()[:LONGEST]
         self._done = index / count
         self._line = f"{index + 1}/{count} {self._name}: {first}"
         self._since = time.monotonic()

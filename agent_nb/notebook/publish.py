@@ -1,12 +1,13 @@
 """Mime bundles to the front end, as they are, and known as ours.
 
-Why: IPython's display objects read a file when a text happens to be the name of one; what models and tools say must never get
-there.
+Why: IPython's display objects read a file when a text happens to be the name of one; what models
+and tools say must never get there.
 
 Rules
 - It is there from loading on, so what takes time to import is imported when something is shown.
-- Only `publish` shows records. What marks an output as ours (the record's MIME type, our key in the metadata) is taken out of whatever
-  else the cells and tools of a guarded shell display: a saved output must not pass for a run because of what a tool has shown.
+- Only `publish` shows records. What marks an output as ours (the record's MIME type, our key in the
+  metadata) is taken out of whatever else the cells and tools of a guarded shell display: a saved
+  output must not pass for a run because of what a tool has shown.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from typing import Any
 _ours: ContextVar[bool] = ContextVar("agent_nb_publishing", default=False)
 
 
-def publish(data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool) -> None:
-    """Show `data` in the cell of the running context, or with `update` in place of the display `transient["display_id"]`."""
+def publish(
+    data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool
+) -> None:
+    """Show `data` in the cell of the running context, or with `update` in place of the display
+    `transient["display_id"]`.
+    """
     from IPython.display import publish_display_data
 
     token = _ours.set(True)
@@ -63,4 +68,8 @@ def unguard(shell: Any) -> None:
 
 
 def _without(bundle: Any, key: str) -> Any:
-    return {k: v for k, v in bundle.items() if k != key} if isinstance(bundle, dict) and key in bundle else bundle
+    return (
+        {k: v for k, v in bundle.items() if k != key}
+        if isinstance(bundle, dict) and key in bundle
+        else bundle
+    )

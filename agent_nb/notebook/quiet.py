@@ -1,10 +1,12 @@
 """What of an executed notebook stays as its file has it: what a replay shows again.
 
-Why: a replay gives nothing new, so a file that was replayed does not differ from one that was not; a diff shows what ran live.
+Why: a replay gives nothing new, so a file that was replayed does not differ from one that was not;
+a diff shows what ran live.
 
 Rules
-- An agent cell whose runs were replayed without drift keeps outputs and execution count, if the file shows these runs and they were made
-  of its text. In other cells the outputs of such runs stay, the rest is as it was executed.
+- An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
+  file shows these runs and they were made of its text. In other cells the outputs of such runs
+  stay, the rest is as it was executed.
 - Where nothing ran live, the notebook keeps what it says of its language, too.
 - Nothing here is read for its content: what stays is what stood there.
 """
@@ -26,7 +28,11 @@ LANGUAGE = "language_info"
 def keep(nb: dict[str, Any], before: dict[str, Any]) -> None:
     """Put what a replay has shown again into the executed notebook `nb` as it stood in `before`."""
     numbers = [run for cell in _cells(nb) for _, run in _runs(cell)]
-    made = {str(r["id"]): str(r.get("source", "")) for listed in metadata.records(before).values() for r in listed}
+    made = {
+        str(r["id"]): str(r.get("source", ""))
+        for listed in metadata.records(before).values()
+        for r in listed
+    }
     old = {cell.get("id"): cell for cell in _cells(before)}
     for cell in _cells(nb):
         if cell.get("id") in old:
@@ -41,12 +47,19 @@ def _keep(cell: dict[str, Any], old: dict[str, Any], made: Mapping[str, str]) ->
     parts = agent_cell(source_of(cell))
     if parts is None:
         cell["outputs"] = [before.get(_replayed(output), output) for output in cell["outputs"]]
-    elif shown and shown.keys() == before.keys() and all(_again(run) for _, run in _runs(cell)) and _made_of(parts, shown, made):
+    elif (
+        shown
+        and shown.keys() == before.keys()
+        and all(_again(run) for _, run in _runs(cell))
+        and _made_of(parts, shown, made)
+    ):
         cell["outputs"], cell["execution_count"] = old["outputs"], old.get("execution_count")
 
 
 def _made_of(parts: tuple[str, str], runs: Iterable[str], made: Mapping[str, str]) -> bool:
-    """Return whether all these runs were made of this text; options that do not count as inputs may change what is shown."""
+    """Return whether all these runs were made of this text; options that do not count as inputs may
+    change what is shown.
+    """
     return all(made.get(run) == content_hash(*parts) for run in runs)
 
 
@@ -72,4 +85,6 @@ def _again(numbers: Mapping[str, Any]) -> bool:
 
 def _replayed(output: dict[str, Any]) -> str:
     """Return the run that an output shows again ("": none)."""
-    return next((str(numbers["run"]) for _, numbers in _runs({"outputs": [output]}) if _again(numbers)), "")
+    return next(
+        (str(numbers["run"]) for _, numbers in _runs({"outputs": [output]}) if _again(numbers)), ""
+    )

@@ -1,14 +1,20 @@
-"""The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync` in a thread, with a view or without one.
+"""The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync` in a
+thread, with a view or without one.
 
-Why apart from the views: a run is recorded whether or not it is shown; without its record a test would have to ask the model.
+Why apart from the views: a run is recorded whether or not it is shown; without its record a test
+would have to ask the model.
 
 Rules
-- A record names the execution of the cell that began the run and its place among the runs of that execution (`executions`).
-- It is left in the cell's output at the end of the run, alone, or with the cards where the cell shows them.
-- Where nothing runs live (`offline`), a run plays a record: of the newest execution the one with the lowest place that has equal inputs and
-  was not played before. One that a tool began, which runs again, plays a record of that call. Older records, which name no execution,
-  count in the order of their start.
-- A run for which there is no record ends as an error. A script runs, where its cell has no record at all.
+- A record names the execution of the cell that began the run and its place among the runs of that
+  execution (`executions`).
+- It is left in the cell's output at the end of the run, alone, or with the cards where the cell
+  shows them.
+- Where nothing runs live (`offline`), a run plays a record: of the newest execution the one with
+  the lowest place that has equal inputs and was not played before. One that a tool began, which
+  runs again, plays a record of that call. Older records, which name no execution, count in the
+  order of their start.
+- A run for which there is no record ends as an error. A script runs, where its cell has no record
+  at all.
 """
 
 from __future__ import annotations
@@ -44,7 +50,9 @@ Record = Mapping[str, Any]
 
 
 class Recorder:
-    """Keeps the record of one run that is about to begin; `shown`: the cell that awaits it leaves the record with its cards."""
+    """Keeps the record of one run that is about to begin; `shown`: the cell that awaits it leaves
+    the record with its cards.
+    """
 
     def __init__(self, stream: Stream, shell: Any) -> None:
         ours = shell.magics_manager.registry.get("AgentMagics")
@@ -66,14 +74,25 @@ class Recorder:
         stream.log.subscribe(self._hear)
 
     def leave(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the record of an ended run and its numbers, and keep the record for this kernel."""
+        """Return the record of an ended run and its numbers, and keep the record for
+        this kernel.
+        """
         run = Run(log, cell=self.cell.id)
         if self._record is not None:
-            return dict(self._record), {**summary(run), **self._place, **replayed(self._stream.played)}
+            return dict(self._record), {
+                **summary(run),
+                **self._place,
+                **replayed(self._stream.played),
+            }
         made = run_record(
-            log, cell=self.cell.id, source=self.execution.source, conversation=NONE, execution=self.execution.id, ordinal=self._ordinal,
+            log,
+            cell=self.cell.id,
+            source=self.execution.source,
+            conversation=NONE,
+            execution=self.execution.id,
+            ordinal=self._ordinal,
             call=self._call,
-        )  # fmt: skip
+        )
         record = self.session.sign(made) if self.session is not None else sign(made, user_key())
         self.library.keep(self.cell.key, record)
         scripted = {"scripted": True} if self._scripted else {}
@@ -82,7 +101,9 @@ class Recorder:
 
     @property
     def _place(self) -> dict[str, Any]:
-        """What says to which cell and which of its runs the numbers belong: it may have ended before the run."""
+        """What says to which cell and which of its runs the numbers belong: it may have ended
+        before the run.
+        """
         return {"ordinal": self._ordinal, **({"cell_id": self.cell.id} if self.cell.id else {})}
 
     def _hear(self, event: Event) -> None:
@@ -114,7 +135,16 @@ class Recorder:
 
     def _take(self, listed: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
         with self.execution.lock:
-            found = next((r for r in listed if str(r["id"]) not in self.execution.played and inputs_of(r) == inputs and intact(r)), None)
+            found = next(
+                (
+                    r
+                    for r in listed
+                    if str(r["id"]) not in self.execution.played
+                    and inputs_of(r) == inputs
+                    and intact(r)
+                ),
+                None,
+            )
             if found is not None:
                 self.execution.played.add(str(found["id"]))
         return found
@@ -138,8 +168,22 @@ class Recorder:
             why = f"all {len(listed)} recorded runs of this cell are played already"
         else:
             why = "this cell has no record of the run"
-        words = " ".join(filter(None, [f"Nothing to replay: {why}.", self.library.unplaced(self.cell), ELSEWHERE.format(barred())]))
-        return NotReplayed(words, redact_value(given.differences(events_of(left[0]), names), secrets=secrets()) if names else ())
+        words = " ".join(
+            filter(
+                None,
+                [
+                    f"Nothing to replay: {why}.",
+                    self.library.unplaced(self.cell),
+                    ELSEWHERE.format(barred()),
+                ],
+            )
+        )
+        return NotReplayed(
+            words,
+            redact_value(given.differences(events_of(left[0]), names), secrets=secrets())
+            if names
+            else (),
+        )
 
 
 def begun(stream: Stream) -> Recorder | None:
@@ -147,16 +191,23 @@ def begun(stream: Stream) -> Recorder | None:
     from IPython.core.getipython import get_ipython
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell = get_ipython() or (InteractiveShell.instance() if InteractiveShell.initialized() else None)
+    shell = get_ipython() or (
+        InteractiveShell.instance() if InteractiveShell.initialized() else None
+    )
     return None if shell is None else Recorder(stream, shell)
 
 
 def begun_by(listed: Sequence[Record], call: str = "") -> list[Record]:
-    """Return the records, in the order in which they are played, of the runs that the code of a cell began, or the `call` of a tool in it.
+    """Return the records, in the order in which they are played, of the runs that the code of a
+    cell began, or the `call` of a tool in it.
 
     `listed` are all records of the cell in the order in which they count.
     """
-    ours = [r for r in listed if r.get("conversation") == NONE and inputs_of(r) is not None and r.get("call", "") == call]
+    ours = [
+        r
+        for r in listed
+        if r.get("conversation") == NONE and inputs_of(r) is not None and r.get("call", "") == call
+    ]
     if not ours or not ours[0].get("execution"):
         return oldest(r for r in ours if not r.get("execution"))
     return sorted((r for r in ours if execution(r) == execution(ours[0])), key=_ordinal)

@@ -1,8 +1,10 @@
-"""`jupyter agent-nb run --stream CODEC`: the events of the runs, as they happen, on the standard output of the runner.
+"""`jupyter agent-nb run --stream CODEC`: the events of the runs, as they happen, on the standard
+output of the runner.
 
-How: the runner names a file of its own in the metadata of each execution request; the cell's runs append their events to it, deltas
-included, and a thread of the runner reads on in it, translates and writes. A file rather than messages, because what a kernel shows is
-the notebook's, and because it works where there are no named pipes.
+How: the runner names a file of its own in the metadata of each execution request; the cell's runs
+append their events to it, deltas included, and a thread of the runner reads on in it, translates
+and writes. A file rather than messages, because what a kernel shows is the notebook's, and because
+it works where there are no named pipes.
 
 Rules
 - The file is in a folder that only the user can read and goes with the runner.
@@ -34,7 +36,9 @@ CHUNK = 1 << 20
 
 
 class Writer:
-    """Appends the events of one log to a file, as a subscriber. Raises OSError, which the log reports."""
+    """Appends the events of one log to a file, as a subscriber. Raises OSError, which the log
+    reports.
+    """
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -54,12 +58,15 @@ def send(cell: Cell, log: EventLog) -> None:
 
 
 class Relay:
-    """Reads what the cells of one notebook send and writes it in the format `codec`; a context manager. `path` is for `execute`.
+    """Reads what the cells of one notebook send and writes it in the format `codec`; a context
+    manager. `path` is for `execute`.
 
     Raises UsageError on an unknown codec.
     """
 
-    def __init__(self, codec: str, write: Callable[[str], Any], lock: threading.Lock | None = None) -> None:
+    def __init__(
+        self, codec: str, write: Callable[[str], Any], lock: threading.Lock | None = None
+    ) -> None:
         target, form = named(codec)
         self._encoder = target.encoder(form=form)
         self._decoder = named("canonical")[0].decoder()
@@ -94,7 +101,11 @@ class Relay:
             while not over:
                 over = self._over.wait(BEAT)
                 while data := file.read(CHUNK):
-                    self._pass_on(text for event in self._decoder.feed(data) for text in self._encoder.feed(event))
+                    self._pass_on(
+                        text
+                        for event in self._decoder.feed(data)
+                        for text in self._encoder.feed(event)
+                    )
             self._pass_on(self._encoder.close())
 
     def _pass_on(self, texts: Iterable[str]) -> None:
@@ -109,6 +120,8 @@ class Relay:
 
 
 def overlapping(codec: str) -> bool:
-    """Return whether runs may overlap in a stream of this format. Raises UsageError on an unknown codec."""
+    """Return whether runs may overlap in a stream of this format. Raises UsageError on an unknown
+    codec.
+    """
     found: Codec = named(codec)[0]
     return found.interleaves

@@ -1,14 +1,18 @@
 """Whether a cell calls the model or plays its record: `--rerun live`, `replay`, `auto`.
 
-Why apart from the session: it is the same decision for a cell that runs, for `%agent status` and for `jupyter agent-nb test`.
+Why apart from the session: it is the same decision for a cell that runs, for `%agent status` and
+for `jupyter agent-nb test`.
 
 Rules
-- `live` never looks at a record. `replay` fails when none matches. `auto` plays a run that ended `ok` when the inputs are unchanged,
-  else it goes live; where a replay drifts, it goes on live.
-- A kernel that was started to be strict only replays, and so does one with AGENT_NB_RERUN=replay, whatever else is asked for. Below that
-  our runner stands above the cell, and the cell above the environment.
-- Trust can be given from outside the notebook only: `--trust-record` for all records, `test` for those that a signer has signed.
-- Code of a record that this user has not signed needs somebody to ask, in every mode; so do turns of such records before a live run.
+- `live` never looks at a record. `replay` fails when none matches. `auto` plays a run that ended
+  `ok` when the inputs are unchanged, else it goes live; where a replay drifts, it goes on live.
+- A kernel that was started to be strict only replays, and so does one with AGENT_NB_RERUN=replay,
+  whatever else is asked for. Below that our runner stands above the cell, and the cell above the
+  environment.
+- Trust can be given from outside the notebook only: `--trust-record` for all records, `test` for
+  those that a signer has signed.
+- Code of a record that this user has not signed needs somebody to ask, in every mode; so do turns
+  of such records before a live run.
 """
 
 from __future__ import annotations
@@ -46,7 +50,9 @@ AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell w
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What to do: play `tape` (made of `record`), or, when there is none, call the model. `found` says why."""
+    """What to do: play `tape` (made of `record`), or, when there is none, call the model. `found`
+    says why.
+    """
 
     found: Match
     tape: Tape | None = None
@@ -65,7 +71,11 @@ class Choice(msgspec.Struct, frozen=True):
 def as_sent(options: Options, cell: Cell) -> Options:
     """Return the options with what our runner sent in their place."""
     model = cell.sent.get("model")
-    return msgspec.structs.replace(options, model=model, model_source="from --model") if isinstance(model, str) and model else options
+    return (
+        msgspec.structs.replace(options, model=model, model_source="from --model")
+        if isinstance(model, str) and model
+        else options
+    )
 
 
 def mode(option: str, cell: Cell) -> str:
@@ -77,7 +87,9 @@ def mode(option: str, cell: Cell) -> str:
 
 
 def trusted(cell: Cell) -> bool | frozenset[str]:
-    """Return which records that this user has not signed the caller said to trust: all, or those with these hashes."""
+    """Return which records that this user has not signed the caller said to trust: all, or those
+    with these hashes.
+    """
     if cell.sent.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in ("", "0"):
         return True
     return countersigned(cell.sent)
@@ -95,18 +107,24 @@ def choose(
 ) -> Choice:
     """Decide for one cell; `unplaced` says what to do where its notebook's file is not known.
 
-    Raises NotReplayed in the mode `replay` without a match, and UsageError for foreign code with nobody to ask.
+    Raises NotReplayed in the mode `replay` without a match, and UsageError for foreign code with
+    nobody to ask.
     """
     if wanted == "live":
         return Choice(Match(status="unrecorded"))
-    own = [r for r in records if r.get("conversation") != NONE]  # the others are of runs that code in the cell began, or that it followed
+    # the others are of runs that code in the cell began, or that it followed
+    own = [r for r in records if r.get("conversation") != NONE]
     found = match(own, given.inputs, statuses=("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
             newest = events_of(own[0]) if found.changed else []
             differences = given.differences(newest, found.changed)
             found = msgspec.structs.replace(found, changed=given.named(newest, found.changed))
-            words = [f"Nothing to replay: this cell is {found}.", *filter(None, [unplaced]), _again()]
+            words = [
+                f"Nothing to replay: this cell is {found}.",
+                *filter(None, [unplaced]),
+                _again(),
+            ]
             raise NotReplayed(" ".join(words), differences)
         return Choice(found)
     tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
@@ -116,15 +134,22 @@ def choose(
 
 
 def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
-    """Return how strictly the replay of a cell's run is looked at, None where it is not a test; our runner sends what the project says."""
+    """Return how strictly the replay of a cell's run is looked at, None where it is not a test; our
+    runner sends what the project says.
+    """
     if not barred():
         return None
     sent = cell.sent.get(RULES)
-    return Wish(compare=compare, rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else ())
+    return Wish(
+        compare=compare,
+        rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else (),
+    )
 
 
 def vouched(foreign: int, *, trust: bool | Collection[str], can_ask: bool) -> list[str | State]:
-    """Return what a live run says of the `foreign` turns before it, for its header. Raises UsageError when nobody would see that."""
+    """Return what a live run says of the `foreign` turns before it, for its header. Raises
+    UsageError when nobody would see that.
+    """
     if not foreign:
         return []
     words = named(foreign)

@@ -1,9 +1,11 @@
-"""The cards of runs that come from elsewhere, in a cell: views while they go on, static views and records when it is over.
+"""The cards of runs that come from elsewhere, in a cell: views while they go on, static views and
+records when it is over.
 
 Rules
-- Each run gets a view when its first event comes, and leaves a static view and a record (the first `MOST` of them).
-- The records are not signed: what somebody else's file says was called is never run again as if the user had done so. They belong to
-  no conversation.
+- Each run gets a view when its first event comes, and leaves a static view and a record (the first
+  `MOST` of them).
+- The records are not signed: what somebody else's file says was called is never run again as if the
+  user had done so. They belong to no conversation.
 - A run that says what it said before keeps its record.
 """
 
@@ -36,16 +38,25 @@ TIMES = ("ts", "chunks", "duration")  # of events that are stamped as they arriv
 
 
 class Screen:
-    """Shows the runs of a stream in the cell of the running context, each from its first event on."""
+    """Shows the runs of a stream in the cell of the running context, each from its
+    first event on.
+    """
 
     def __init__(
-        self, cell: Cell, options: Options, *, actions: Mapping[str, Callable[..., None]], clicks: bool, title: Callable[[], str]
+        self,
+        cell: Cell,
+        options: Options,
+        *,
+        actions: Mapping[str, Callable[..., None]],
+        clicks: bool,
+        title: Callable[[], str],
     ) -> None:
         self._cell, self._options, self._title = cell, options, title
         self.actions, self._clicks = actions, clicks
         self._kind = view_kind(options.view, cell)
         self._views: list[tuple[EventLog, LiveView]] = []
-        self.known: Sequence[Mapping[str, Any]] = ()  # records of this cell: what has not changed keeps its own
+        # records of this cell: what has not changed keeps its own
+        self.known: Sequence[Mapping[str, Any]] = ()
         self.same: Callable[[Sequence[Event], Sequence[Event]], bool] = same
         self.made: list[dict[str, Any]] = []
         self.more = 0  # runs that are not shown
@@ -59,9 +70,14 @@ class Screen:
             self.more += 1
             return
         view = open_view(
-            log, kind=self._kind, actions=self.actions, thoughts=self._options.thoughts, can_click=self._clicks,
-            publish=publish, badge=self._title(),
-        )  # fmt: skip
+            log,
+            kind=self._kind,
+            actions=self.actions,
+            thoughts=self._options.thoughts,
+            can_click=self._clicks,
+            publish=publish,
+            badge=self._title(),
+        )
         self._views.append((log, view))
 
     def close(self) -> list[Run]:
@@ -72,7 +88,8 @@ class Screen:
             final, numbers = self.final(run, self._title())
             view.close(final, numbers)
             if self._kind == "text" and self._cell.kernel and MIME in final:
-                publish({MIME: final[MIME]}, numbers, {}, False)  # the text is there already; alone the record shows nothing
+                # the text is there already; alone the record shows nothing
+                publish({MIME: final[MIME]}, numbers, {}, False)
             runs.append(run)
         if self.more:
             warn(f"{self.more} more runs are not shown; agent_nb.watch(…).runs has them all")
@@ -85,13 +102,22 @@ class Screen:
         run = Run(log_of(known)) if known is not None else run
         record = dict(known or imported_record(run.log, self._cell)) if kept else {}
         self.made += [record] if kept else []
-        drift = {"drift": drifted(run.log, self.known)} if self.strict and known is None and self.known else {}
+        drift = (
+            {"drift": drifted(run.log, self.known)}
+            if self.strict and known is None and self.known
+            else {}
+        )
         numbers = {**summary(run, recorded=kept), "imported": title, "replayed": True, **drift}
-        return {**bundle(run.log, thoughts=self._options.thoughts, badge=title), **({MIME: record} if kept else {})}, {KEY: numbers}
+        return {
+            **bundle(run.log, thoughts=self._options.thoughts, badge=title),
+            **({MIME: record} if kept else {}),
+        }, {KEY: numbers}
 
 
 def _ended(log: EventLog, detached: str = "") -> EventLog:
-    """Return the log, closed if its thread was left behind, or if it goes on elsewhere (`detached` says so)."""
+    """Return the log, closed if its thread was left behind, or if it goes on elsewhere (`detached`
+    says so).
+    """
     if log.ended:
         return log
     return EventLog.of_events(closed(list(log), detached or LOST))
@@ -117,12 +143,19 @@ def drifted(log: EventLog, records: Sequence[Mapping[str, Any]]) -> dict[str, An
     record = next((r for r in records if r.get("id") == log.run), records[0])
     pairs = zip_longest(events_of(record), log)
     seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)
-    said = {name: encode_event(event).decode()[:LONGEST] if event else "" for name, event in (("recorded", before), ("fresh", now))}
+    said = {
+        name: encode_event(event).decode()[:LONGEST] if event else ""
+        for name, event in (("recorded", before), ("fresh", now))
+    }
     return {"name": "the source", "seq": seq, **said}
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
-    """Return the record of an imported run: it began when it was imported, whatever its own times, and is not signed."""
-    record = run_record(log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE)
+    """Return the record of an imported run: it began when it was imported, whatever its own times,
+    and is not signed.
+    """
+    record = run_record(
+        log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE
+    )
     record["started"] = round(time.time(), 3)
     return {**record, "hash": record_hash(record)}

@@ -2,7 +2,8 @@
 
 Rules
 - The three newest runs of a cell are kept, of all others the id; the latest run of all is `_agent`.
-- A conversation is rebuilt from the records of the cells above once, when this kernel first meets it.
+- A conversation is rebuilt from the records of the cells above once, when this kernel first meets
+  it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Session:
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.made: set[str] = set()  # the ids of all runs
-        self.begun: dict[str, tuple[Cell, float]] = {}  # the agent cells by key, as they ran last, and when (epoch s)
+        # the agent cells by key, as they ran last, and when (epoch s)
+        self.begun: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
         self.buttons: dict[str, RunLiveButton] = {}  # buttons of replays, by cell
 
@@ -62,16 +64,22 @@ class Session:
         """Return a record signed by this user; warns when it cannot be."""
         key = user_key()
         if not key:
-            self.warn(f"Records stay unsigned: {key_problem()}. A replay will ask before it runs their code again.")
+            self.warn(
+                f"Records stay unsigned: {key_problem()}. A replay will ask before it runs their code again."
+            )
         return sign(record, key)
 
     def put_away(self, key: str, *, gone: bool = False) -> None:
-        """Take away the button of a replayed cell; `gone`: the cell runs again, its output is no longer there."""
+        """Take away the button of a replayed cell; `gone`: the cell runs again, its output is no
+        longer there.
+        """
         if (button := self.buttons.pop(key, None)) is not None:
             button.close(gone=gone)
 
     def rebuild(self, conversation: Conversation, cell: Cell) -> int:
-        """Fill a conversation that this kernel has not seen from the records of the cells above; return how many turns that gave."""
+        """Fill a conversation that this kernel has not seen from the records of the cells above;
+        return how many turns that gave.
+        """
         if conversation.name in self._rebuilt:
             return 0
         self._rebuilt.add(conversation.name)

@@ -1,15 +1,20 @@
 """The cards of `await agent(…)` in a cell, and of `run.show()`.
 
-Why: an agent in Python code is as good to look at as a `%%agent` cell, and as easy to stop and to answer.
+Why: an agent in Python code is as good to look at as a `%%agent` cell, and as easy to stop and to
+answer.
 
 Rules
-- Only a cell's own await is shown: not a run inside a tool, not one on a thread or a loop of its own, not what code prints for a model.
-- Somebody who stops such a cell, whether the run is shown or not, stops the run; a second stop leaves it behind.
-- At the end of the awaited run its cards become the static view with the record, once; the run then shows itself as one line in that
-  cell, in later ones as cards again.
-- `show` records nothing. Its widgets have the static view beside them, which alone is saved, and are swapped for it when the run ends;
-  a run that is over is static at once: no saved notebook is left with widgets that nobody can draw.
-- Questions that the agent has nobody to ask are asked by buttons, where clicks arrive, else on the keyboard.
+- Only a cell's own await is shown: not a run inside a tool, not one on a thread or a loop of its
+  own, not what code prints for a model.
+- Somebody who stops such a cell, whether the run is shown or not, stops the run; a second stop
+  leaves it behind.
+- At the end of the awaited run its cards become the static view with the record, once; the run then
+  shows itself as one line in that cell, in later ones as cards again.
+- `show` records nothing. Its widgets have the static view beside them, which alone is saved, and
+  are swapped for it when the run ends; a run that is over is static at once: no saved notebook is
+  left with widgets that nobody can draw.
+- Questions that the agent has nobody to ask are asked by buttons, where clicks arrive, else on the
+  keyboard.
 """
 
 from __future__ import annotations
@@ -55,12 +60,15 @@ def _shell() -> Any:
 
 def _kind(view: str, cell: Cell) -> str:
     if view not in VIEWS:
-        raise UsageError(f"There is no view {view!r}. Known: {', '.join(VIEWS)}, and None for no view.")
+        raise UsageError(
+            f"There is no view {view!r}. Known: {', '.join(VIEWS)}, and None for no view."
+        )
     return view_kind(view, cell)
 
 
 def screen(stream: Stream, view: str | None) -> Waiting | None:
-    """Return the cards of a run that the running cell awaits; without cards where nobody would see them, None where no cell runs.
+    """Return the cards of a run that the running cell awaits; without cards where nobody would see
+    them, None where no cell runs.
 
     Raises UsageError on an unknown view.
     """
@@ -88,9 +96,13 @@ class Awaited(Waiting):
         stream.questions.near = self._asker()
         send(self._cell, stream.log)
         self._view: LiveView = open_view(
-            stream.log, kind=self._kind, actions=actions(self.stop, stream.questions), publish=publish,
-            can_click=lambda: can_click(shell, self._cell), seen=not headless(self._cell),
-        )  # fmt: skip
+            stream.log,
+            kind=self._kind,
+            actions=actions(self.stop, stream.questions),
+            publish=publish,
+            can_click=lambda: can_click(shell, self._cell),
+            seen=not headless(self._cell),
+        )
         self._held = ExitStack()
         self._held.enter_context(bars(shell))
 
@@ -113,11 +125,14 @@ class Awaited(Waiting):
         log = _ended(self._stream.log)
         run = Run(log, cell=self._cell.id)
         kept = self._stream.kept
-        record, said = kept.leave(log) if isinstance(kept, Recorder) else ({}, summary(run, recorded=False))
+        record, said = (
+            kept.leave(log) if isinstance(kept, Recorder) else ({}, summary(run, recorded=False))
+        )
         left, numbers = ({MIME: record} if record else {}), {KEY: said}
         self._view.close({**bundle(log), **left}, numbers)
         if self._kind == "text" and self._cell.kernel and left:
-            publish(left, numbers, {}, False)  # the text is there already; alone the record shows nothing
+            # the text is there already; alone the record shows nothing
+            publish(left, numbers, {}, False)
         self._keep(self._stream.run if log is self._stream.log else run)
         for _, fault in log.faults:
             warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
@@ -148,13 +163,17 @@ class _Here:
         return value
 
 
-def actions(stop: Callable[[], Any], questions: published.Questions) -> dict[str, Callable[..., Any]]:
+def actions(
+    stop: Callable[[], Any], questions: published.Questions
+) -> dict[str, Callable[..., Any]]:
     """Return what the buttons of a run do, from any thread."""
 
     def answer(payload: Mapping[str, Any], *, allow: bool) -> None:
         reason = "" if allow else "the user said no"
         call_id, scope = str(payload.get("call_id", "")), scope_of(payload)
-        questions.answer(call_id, allow=allow, args=payload.get("args"), scope=scope, reason=reason, by="click")
+        questions.answer(
+            call_id, allow=allow, args=payload.get("args"), scope=scope, reason=reason, by="click"
+        )
 
     return {
         "stop": lambda: stop(),  # noqa: PLW0108  (called with nothing, whatever it takes)
@@ -165,7 +184,9 @@ def actions(stop: Callable[[], Any], questions: published.Questions) -> dict[str
 
 
 def show(run: Run, view: str = "auto") -> None:
-    """Show a run in the cell that runs now: live until it ends, if it goes on. Raises UsageError on an unknown view."""
+    """Show a run in the cell that runs now: live until it ends, if it goes on. Raises UsageError on
+    an unknown view.
+    """
     shell = _shell()
     cell = Cells().current(shell, "", run.id)
     kind = _kind(view, cell)
@@ -200,7 +221,13 @@ def _open(run: Run, cell: Cell, kind: str) -> LiveView:
         with suppress(UsageError):  # it is over
             found.cancel()
 
-    return open_view(run.log, kind=kind, actions=actions(stop, found.questions), can_click=may_click(cell), publish=publish)
+    return open_view(
+        run.log,
+        kind=kind,
+        actions=actions(stop, found.questions),
+        can_click=may_click(cell),
+        publish=publish,
+    )
 
 
 def _at_end(log: EventLog, close: Callable[[], Any]) -> None:

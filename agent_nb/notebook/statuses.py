@@ -1,13 +1,17 @@
-"""How the agent cells of a notebook stand: recorded, stale (and which input has changed), or unrecorded.
+"""How the agent cells of a notebook stand: recorded, stale (and which input has changed), or
+unrecorded.
 
-Why: whoever wants to commit a notebook, or to know what Run All will cost, should see it without running anything.
+Why: whoever wants to commit a notebook, or to know what Run All will cost, should see it without
+running anything.
 
 Rules
-- A cell counts as it ran in this kernel, or as the file has it, whichever is newer; a cell that ran since the file was saved and is not
-  in it comes last. A cell of the file that was saved without it is gone.
-- The conversation before a cell is what this kernel would send with it; where the cell has not run here, it is what the cells above have
-  on record, in records that are whole.
-- Only the expressions of a prompt are computed, as they would be for the run; a cell whose inputs cannot be told says why.
+- A cell counts as it ran in this kernel, or as the file has it, whichever is newer; a cell that ran
+  since the file was saved and is not in it comes last. A cell of the file that was saved without it
+  is gone.
+- The conversation before a cell is what this kernel would send with it; where the cell has not run
+  here, it is what the cells above have on record, in records that are whole.
+- Only the expressions of a prompt are computed, as they would be for the run; a cell whose inputs
+  cannot be told says why.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ LONGEST = 50  # characters of a prompt
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One agent cell: its id, how its prompt begins, its state in a word and why, and when it was recorded (epoch s, 0: not known)."""
+    """One agent cell: its id, how its prompt begins, its state in a word and why, and when it was
+    recorded (epoch s, 0: not known).
+    """
 
     cell: str
     prompt: str
@@ -53,7 +59,9 @@ def standings(
     namespace: dict[str, Any],
     sent: Mapping[str, Any] = {},
 ) -> list[Standing]:
-    """Return how each agent cell of the notebook stands, in order; `parse` reads an option line, `make` makes its agent."""
+    """Return how each agent cell of the notebook stands, in order; `parse` reads an option line,
+    `make` makes its agent.
+    """
     file = session.library.file(sent)
     said: dict[str, list[Sequence[Event]]] = defaultdict(list)
     found = []
@@ -65,9 +73,17 @@ def standings(
                 said[options.conversation].clear()
             here = next((c for c in session.conversations if c.name == options.conversation), None)
             knows = here is not None and any(turn.cell == cell.key for turn in here.turns)
-            history = here.before(cell.key, fresh=options.new) if here is not None and knows else said[options.conversation]
+            history = (
+                here.before(cell.key, fresh=options.new)
+                if here is not None and knows
+                else said[options.conversation]
+            )
             prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), namespace)
-            state, why = ("imported", "") if options.source else _state(match(records, make(options).inputs(prompt, history=history)))
+            state, why = (
+                ("imported", "")
+                if options.source
+                else _state(match(records, make(options).inputs(prompt, history=history)))
+            )
         except AgentError as fault:
             state, why = "unknown", str(fault)
         whole = next(filter(intact, records), None)
@@ -79,12 +95,16 @@ def standings(
 
 
 def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
-    """Return the agent cells: those of the file in its order, then those that are not in it yet, in the order of their first runs."""
+    """Return the agent cells: those of the file in its order, then those that are not in it yet, in
+    the order of their first runs.
+    """
     since = {key: cell for key, (cell, when) in begun.items() if cell.id and when > file.saved}
     found = []
     for cell_id in file.order:
         parts = agent_cell(file.sources.get(cell_id, ""))
-        cell = since.pop(cell_id, None) or (Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]) if parts else None)
+        cell = since.pop(cell_id, None) or (
+            Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]) if parts else None
+        )
         found += [cell] if cell is not None else []
     return [*found, *since.values()]
 

@@ -16,9 +16,9 @@ from .driver import Driver
 class Place:
     """Where the runs of one execution of a cell are shown, one after the other.
 
-    `view` is open, or else `display_id` names the static page that stands there ("": nothing does). `driver` runs the present one,
-    `clicks` are the answers to its questions, `can_click` says whether its buttons are heard; `record` is that of the replay whose place is
-    taken.
+    `view` is open, or else `display_id` names the static page that stands there ("": nothing does).
+    `driver` runs the present one, `clicks` are the answers to its questions, `can_click` says
+    whether its buttons are heard; `record` is that of the replay whose place is taken.
     """
 
     def __init__(self) -> None:
@@ -56,14 +56,18 @@ class Work:
 
 
 class UntilDrift:
-    """The log of a replay as its view hears it: what closes the log of one that goes on live elsewhere is not shown."""
+    """The log of a replay as its view hears it: what closes the log of one that goes on live
+    elsewhere is not shown.
+    """
 
     def __init__(self, replay: Replay) -> None:
         self.run = replay.log.run
         self._replay = replay
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> Callable[[], None]:
-        """Call `subscriber` with every event up to a drift after which the run goes on; see `EventLog.subscribe`."""
+        """Call `subscriber` with every event up to a drift after which the run goes on; see
+        `EventLog.subscribe`.
+        """
 
         def hear(event: Event) -> None:
             if self._replay.played.resume is None:

@@ -1,7 +1,9 @@
-"""The few numbers of a run that stand beside its output, also when the record itself is kept out of the file.
+"""The few numbers of a run that stand beside its output, also when the record itself is kept out of
+the file.
 
-Rules: a JSON object of at most a few hundred bytes; it names the run, so that a reader finds the record it belongs to (`record` names
-that of another run, where a run that never began left it in place).
+Rules: a JSON object of at most a few hundred bytes; it names the run, so that a reader finds the
+record it belongs to (`record` names that of another run, where a run that never began left it in
+place).
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ MOST = 50  # items of a list there
 
 
 def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
-    """Return id, status, model, turns, calls, tokens (in, out), seconds and, where they are, the error and the limit it ended at."""
+    """Return id, status, model, turns, calls, tokens (in, out), seconds and, where they are, the
+    error and the limit it ended at.
+    """
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
     return {
@@ -39,12 +43,18 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "tokens": [run.usage.input, run.usage.output],
         "seconds": round(run.log[-1].ts - run.log[0].ts, 1) if len(run.log) else 0.0,
         **({"error": run.error} if run.error else {}),
-        **({"limit": limit[:100]} if run.status == "limit" and (limit := limit_in(run.reason)) else {}),
+        **(
+            {"limit": limit[:100]}
+            if run.status == "limit" and (limit := limit_in(run.reason))
+            else {}
+        ),
     }
 
 
 def replayed(played: Played) -> dict[str, Any]:
-    """Return what the numbers of a replay say beside those of its run; a drift stands on stderr too."""
+    """Return what the numbers of a replay say beside those of its run; a drift stands on stderr
+    too.
+    """
     numbers: dict[str, Any] = {"replayed": True}
     if played.drift is not None:
         warn(f"the replay drifted: {played.drift}")
@@ -67,12 +77,24 @@ def _bounded(value: Any) -> Any:
 def line(numbers: dict[str, Any]) -> str:
     """Return a summary, or the numbers of a replay, as one line for a terminal."""
     tokens = numbers.get("tokens") or [0, 0]
-    how = [word for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted")) if numbers.get(key)]
+    how = [
+        word
+        for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted"))
+        if numbers.get(key)
+    ]
     words = (
-        ", ".join([f"{AT}{numbers['limit']}" if numbers.get("limit") else str(numbers.get("status", "?")), *how]),
+        ", ".join(
+            [
+                f"{AT}{numbers['limit']}"
+                if numbers.get("limit")
+                else str(numbers.get("status", "?")),
+                *how,
+            ]
+        ),
         str(numbers.get("model", "")),
         _count(numbers.get("turns", 0), "turn"),
-        _count(numbers.get("calls", 0), "call") + (f" ({numbers['denied']} denied)" if numbers.get("denied") else ""),
+        _count(numbers.get("calls", 0), "call")
+        + (f" ({numbers['denied']} denied)" if numbers.get("denied") else ""),
         f"{tokens[0]} → {tokens[1]} tokens",
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),

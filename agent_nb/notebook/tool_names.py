@@ -1,9 +1,11 @@
 """The names that a notebook's cells give to functions and use as tools, read from their text.
 
-Why: a policy may speak of a tool that a later cell makes; a name that stands nowhere in the notebook is a mistake in the policy.
+Why: a policy may speak of a tool that a later cell makes; a name that stands nowhere in the
+notebook is a mistake in the policy.
 
 Rules
-- Nothing is executed. What a cell writes into a file or hands to another program (`%%writefile`, `%%bash`) is not read.
+- Nothing is executed. What a cell writes into a file or hands to another program (`%%writefile`,
+  `%%bash`) is not read.
 - Too many names do no harm but to hide a mistake: whatever is defined, assigned or imported counts.
 """
 
@@ -34,7 +36,9 @@ def tool_names(sources: Iterable[str]) -> set[str]:
 def _names(source: str) -> Iterable[str]:
     ours = agent_cell(source)
     if ours is not None:
-        return [name for found in _TOOLS.findall(ours[0]) for name in _WORD.findall(" ".join(found))]
+        return [
+            name for found in _TOOLS.findall(ours[0]) for name in _WORD.findall(" ".join(found))
+        ]
     if _FOREIGN.match(source):
         return []
     made = [name for found in _MADE.findall(source) for name in found if name]

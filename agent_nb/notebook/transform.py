@@ -1,18 +1,22 @@
 """The input transformer: a cell that begins with `%%agent` becomes an awaited call of the magic.
 
-Why: IPython never awaits the coroutine that a magic returns. Rewritten to `await get_ipython().run_cell_magic(…)` the
-cell is an async cell, so that messages (clicks) arrive while it runs and tools with top-level await can run beside it.
+Why: IPython never awaits the coroutine that a magic returns. Rewritten to `await
+get_ipython().run_cell_magic(…)` the cell is an async cell, so that messages (clicks) arrive while
+it runs and tools with top-level await can run beside it.
 
 Rules
-- Pure: a list of lines in, a list of lines out; anything that is not our cell magic comes back as the same list.
-- The body reaches the magic exactly as it was typed, whatever quotes, backslashes, braces or line ends it holds.
+- Pure: a list of lines in, a list of lines out; anything that is not our cell magic comes back as
+  the same list.
+- The body reaches the magic exactly as it was typed, whatever quotes, backslashes, braces or line
+  ends it holds.
 - IPython refuses a cell magic without a body; `%%agent --from …` needs none and gets an empty line.
 - `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is somebody else's magic.
-- It is installed twice, before and after IPython's clean-up: before, so that a `>>>` at the start of a prompt's line
-  is not taken for a pasted prompt; after, so that an indented cell or a pasted `In [1]: %%agent` works too. A rewritten
-  cell does not match again.
-- `%agent attach` follows a run and is awaited too, at the beginning of a line or assigned to a name; it is rewritten after IPython has
-  read the line magic, so that a text that looks like one stays a text.
+- It is installed twice, before and after IPython's clean-up: before, so that a `>>>` at the start
+  of a prompt's line is not taken for a pasted prompt; after, so that an indented cell or a pasted
+  `In [1]: %%agent` works too. A rewritten cell does not match again.
+- `%agent attach` follows a run and is awaited too, at the beginning of a line or assigned to a
+  name; it is rewritten after IPython has read the line magic, so that a text that looks like one
+  stays a text.
 - The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """
 
@@ -28,7 +32,9 @@ _OURS = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
 
 
 def rewrite(lines: list[str]) -> list[str]:
-    """Return the cell `lines` with a leading `%%agent` cell rewritten to one awaited call; other cells unchanged."""
+    """Return the cell `lines` with a leading `%%agent` cell rewritten to one awaited call; other
+    cells unchanged.
+    """
     text = "".join(lines)
     found = _OURS.match(text)
     if found is None:
@@ -39,9 +45,11 @@ def rewrite(lines: list[str]) -> list[str]:
 
 
 def awaited(lines: list[str]) -> list[str]:
-    """Return the lines of a cell, as IPython has rewritten its magics, with those of ours awaited that follow a run.
+    """Return the lines of a cell, as IPython has rewritten its magics, with those of ours awaited
+    that follow a run.
 
-    A semicolon keeps the run, whose cards the cell shows already, from being shown again as the value of the line.
+    A semicolon keeps the run, whose cards the cell shows already, from being shown again as the
+    value of the line.
     """
     return [_awaited(line) for line in lines]
 
@@ -66,8 +74,9 @@ def source_of(cell: Mapping[str, Any]) -> str:
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
-# While a cell is typed in a terminal, IPython asks transformers without side effects whether it is complete. Rewritten,
-# the first line alone would look complete; left alone, IPython's rule applies (a blank line ends a cell magic).
+# While a cell is typed in a terminal, IPython asks transformers without side effects whether it is
+# complete. Rewritten, the first line alone would look complete; left alone, IPython's rule applies
+# (a blank line ends a cell magic).
 rewrite.has_side_effects = True  # type: ignore[attr-defined]
 
 

@@ -1,14 +1,16 @@
 """Which notebook a cell stands in: the file, as far as a kernel can know it.
 
-Why so many ways: a kernel is told the cell's id and nothing else. Our own runner says the path, VS Code puts it into the namespace,
-Jupyter's servers put it into the environment (stale after a rename) and know it themselves.
+Why so many ways: a kernel is told the cell's id and nothing else. Our own runner says the path, VS
+Code puts it into the namespace, Jupyter's servers put it into the environment (stale after a
+rename) and know it themselves.
 
 Rules
-- What somebody said on purpose counts first, then what a Jupyter server says, then the environment: after a rename it names a file
-  that is gone, or another notebook that has the old name now.
-- Asking a Jupyter server takes one second at most, happens only where there is one, and fails in silence.
-- A path is returned only if there is a file. A relative one is looked up where the kernel runs, then where its runner was started
-  (runners start kernels in the notebook's folder).
+- What somebody said on purpose counts first, then what a Jupyter server says, then the environment:
+  after a rename it names a file that is gone, or another notebook that has the old name now.
+- Asking a Jupyter server takes one second at most, happens only where there is one, and fails in
+  silence.
+- A path is returned only if there is a file. A relative one is looked up where the kernel runs,
+  then where its runner was started (runners start kernels in the notebook's folder).
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ SESSION = "JPY_SESSION_NAME"
 PATIENCE = 1.0  # seconds, for all servers together
 
 
-def notebook_path(sent: Mapping[str, Any], namespace: Mapping[str, Any], *, ask: bool = True) -> Path | None:
+def notebook_path(
+    sent: Mapping[str, Any], namespace: Mapping[str, Any], *, ask: bool = True
+) -> Path | None:
     """Return the path of the notebook that runs here, or None.
 
     `sent` is what our runner sent with the cell, `ask` whether Jupyter servers may be asked.
@@ -38,12 +42,23 @@ def notebook_path(sent: Mapping[str, Any], namespace: Mapping[str, Any], *, ask:
 def told_path(sent: Mapping[str, Any], namespace: Mapping[str, Any]) -> Path | None:
     """Return what a runner, the environment's variable of ours or VS Code say."""
     told = (sent.get("notebook"), os.environ.get(VARIABLE), namespace.get("__vsc_ipynb_file__"))
-    return next((found for path in told if isinstance(path, str) and path and (found := _located(path)) is not None), None)
+    return next(
+        (
+            found
+            for path in told
+            if isinstance(path, str) and path and (found := _located(path)) is not None
+        ),
+        None,
+    )
 
 
 def served_path() -> Path | None:
     """Return what the Jupyter server of this kernel says."""
-    return next((Path(p) for p in from_servers(kernel_id()) if _is_file(p)), None) if os.environ.get(SESSION) else None
+    return (
+        next((Path(p) for p in from_servers(kernel_id()) if _is_file(p)), None)
+        if os.environ.get(SESSION)
+        else None
+    )
 
 
 def session_path() -> Path | None:
@@ -83,7 +98,9 @@ def _servers() -> list[dict[str, Any]]:
     for file in sorted(Path(jupyter_runtime_dir()).glob("jpserver-*.json")):
         with suppress(OSError, ValueError):
             server = json.loads(file.read_text(encoding="utf-8"))
-            if isinstance(server, dict) and str(server.get("url", "")).startswith(("http://", "https://")):
+            if isinstance(server, dict) and str(server.get("url", "")).startswith(
+                ("http://", "https://")
+            ):
                 found.append(server)
     return found
 
@@ -91,8 +108,12 @@ def _servers() -> list[dict[str, Any]]:
 def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
     from urllib.request import ProxyHandler, Request, build_opener
 
-    with suppress(Exception):  # a dead server's file, another user's server, one that wants a password
-        request = Request(f"{server['url']}api/sessions", headers={"Authorization": f"token {server.get('token', '')}"})  # noqa: S310  (http)
+    # a dead server's file, another user's server, one that wants a password
+    with suppress(Exception):
+        request = Request(  # noqa: S310  (http)
+            f"{server['url']}api/sessions",
+            headers={"Authorization": f"token {server.get('token', '')}"},
+        )
         with build_opener(ProxyHandler({})).open(request, timeout=seconds) as answer:
             found = json.loads(answer.read(1 << 22))
             return found if isinstance(found, list) else []
@@ -100,7 +121,8 @@ def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
 
 
 def _located(path: str) -> Path | None:
-    started = os.environ.get("PWD", "")  # of the shell; a runner that changes folders for its kernel leaves it
+    # of the shell; a runner that changes folders for its kernel leaves it
+    started = os.environ.get("PWD", "")
     return next((Path(p) for p in (path, os.path.join(started, path)) if _is_file(p)), None)
 
 

@@ -1,14 +1,19 @@
-"""The JSON Schema of the record, generated from the event types; `python -m agent_nb.schema` writes the file again.
+"""The JSON Schema of the record, generated from the event types; `python -m agent_nb.schema` writes
+the file again.
 
-Why a file: whoever reads a notebook without this package can see what stands in it and check it with any validator.
+Why a file: whoever reads a notebook without this package can see what stands in it and check it
+with any validator.
 
 Rules
-- `record.json` describes `nb.metadata["agent_nb"]`; a test says when it is not what `build()` returns.
-- It is as tolerant as the reader: unknown fields and event types are allowed, what is known must have its type.
+- `record.json` describes `nb.metadata["agent_nb"]`; a test says when it is not what `build()`
+  returns.
+- It is as tolerant as the reader: unknown fields and event types are allowed, what is known must
+  have its type.
 - Strings, lists and objects may be packed (see `portable`).
-- What has its default is left out of a record: `status: "ok"` of a result, `phase: "enter"` of a node; of an event `seq` where it is its
-  place (from 1), and `run` where it is the record's id. The schema names every default. Two programs of jq count them in: `COUNT` shows
-  how the calls of a notebook ended, `FILL` gives every event with all its fields:
+- What has its default is left out of a record: `status: "ok"` of a result, `phase: "enter"` of a
+  node; of an event `seq` where it is its place (from 1), and `run` where it is the record's id. The
+  schema names every default. Two programs of jq count them in: `COUNT` shows how the calls of a
+  notebook ended, `FILL` gives every event with all its fields:
 
     jq "$COUNT" NOTEBOOK.ipynb
     jq --slurpfile schema record.json "$FILL" NOTEBOOK.ipynb
@@ -68,15 +73,31 @@ def build() -> dict[str, Any]:
         "required": ["version", "runs"],
         "properties": {
             "version": {"const": VERSION},
-            "runs": {"type": "object", "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/record"}}},
+            "runs": {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/record"}},
+            },
             "payloads": {"type": "object", "propertyNames": {"pattern": "^(2:)?[0-9a-f]{64}$"}},
-            "signatures": {"type": "object", "propertyNames": {"pattern": "^sha256:"}, "additionalProperties": {"type": "string"}},
+            "signatures": {
+                "type": "object",
+                "propertyNames": {"pattern": "^sha256:"},
+                "additionalProperties": {"type": "string"},
+            },
         },
         "$defs": {
             "record": {**_struct(Record), "required": ["format", "id", "events", "hash"]},
-            "event": {**_envelope(), "required": ["type"], "allOf": [_when(name) for name in kinds]},
+            "event": {
+                **_envelope(),
+                "required": ["type"],
+                "allOf": [_when(name) for name in kinds],
+            },
             **{name: _struct(cls) for cls, name in _STRUCTS.items()},
-            "packed": {"type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": {"enum": sorted(MARKS)}},
+            "packed": {
+                "type": "object",
+                "minProperties": 1,
+                "maxProperties": 1,
+                "propertyNames": {"enum": sorted(MARKS)},
+            },
             **{f"event.{name}": schema for name, schema in kinds.items()},
         },
     }
@@ -94,7 +115,10 @@ def load() -> dict[str, Any]:
 
 
 def _when(name: str) -> dict[str, Any]:
-    return {"if": {"properties": {"type": {"const": name}}}, "then": {"$ref": f"#/$defs/event.{name}"}}
+    return {
+        "if": {"properties": {"type": {"const": name}}},
+        "then": {"$ref": f"#/$defs/event.{name}"},
+    }
 
 
 def _envelope() -> dict[str, Any]:
@@ -110,8 +134,14 @@ def _event(cls: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _own(schema: dict[str, Any], shared: Sequence[str]) -> dict[str, Any]:
-    """Return the schema without the properties that stand elsewhere, and with what may be packed."""
-    properties = {name: _packable(p) for name, p in schema["properties"].items() if name not in (*shared, "extra")}
+    """Return the schema without the properties that stand elsewhere, and with what may
+    be packed.
+    """
+    properties = {
+        name: _packable(p)
+        for name, p in schema["properties"].items()
+        if name not in (*shared, "extra")
+    }
     return {**schema, "properties": properties}
 
 
@@ -119,21 +149,37 @@ def _packable(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("type") not in _PACKABLE:
         return schema
     beside = {"default": schema["default"]} if "default" in schema else {}
-    return {"anyOf": [{k: v for k, v in schema.items() if k != "default"}, {"$ref": "#/$defs/packed"}], **beside}
+    return {
+        "anyOf": [{k: v for k, v in schema.items() if k != "default"}, {"$ref": "#/$defs/packed"}],
+        **beside,
+    }
 
 
 def _struct(cls: type[msgspec.Struct]) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    properties = {field.name: {**_type(hints[field.name]), **_default(field)} for field in msgspec.structs.fields(cls)}
+    properties = {
+        field.name: {**_type(hints[field.name]), **_default(field)}
+        for field in msgspec.structs.fields(cls)
+    }
     if cls is Record:
         properties["events"] = {"type": "array", "items": {"$ref": "#/$defs/event"}}
-    return {"description": " ".join((inspect.getdoc(cls) or "").split()), "type": "object", "properties": properties}
+    return {
+        "description": " ".join((inspect.getdoc(cls) or "").split()),
+        "type": "object",
+        "properties": properties,
+    }
 
 
 def _default(field: Any) -> dict[str, Any]:
     """Return the default of a field, under the name that JSON Schema has for it."""
-    value = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
-    return {} if value is msgspec.NODEFAULT else {"default": msgspec.json.decode(msgspec.json.encode(value))}
+    value = (
+        field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
+    )
+    return (
+        {}
+        if value is msgspec.NODEFAULT
+        else {"default": msgspec.json.decode(msgspec.json.encode(value))}
+    )
 
 
 def _type(hint: Any) -> dict[str, Any]:

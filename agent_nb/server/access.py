@@ -1,12 +1,15 @@
-"""Who may talk to the server: token, cookie, host and origin. Pure functions of a request's headers.
+"""Who may talk to the server: token, cookie, host and origin. Pure functions of a request's
+headers.
 
-Why so strict on loopback: any web page in the user's browser can send requests to 127.0.0.1, and a name that resolves to it can read
-the answers. So the host must be one of ours, and what changes something must not come from a page of another origin.
+Why so strict on loopback: any web page in the user's browser can send requests to 127.0.0.1, and a
+name that resolves to it can read the answers. So the host must be one of ours, and what changes
+something must not come from a page of another origin.
 
 Rules
-- The token comes as `Authorization: Bearer`; a browser's EventSource cannot send one, so `POST /login` trades it for a cookie, which
-  holds a digest, never the token.
-- Comparisons take the same time whatever is wrong. A refusal says what to do, not which part was right.
+- The token comes as `Authorization: Bearer`; a browser's EventSource cannot send one, so `POST
+  /login` trades it for a cookie, which holds a digest, never the token.
+- Comparisons take the same time whatever is wrong. A refusal says what to do, not which part was
+  right.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one server. `hosts`: names it answers to (`*`: any); `origins`: pages of other origins that may use it."""
+    """The rules of one server. `hosts`: names it answers to (`*`: any); `origins`: pages of other
+    origins that may use it.
+    """
 
     token: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(24))
     hosts: frozenset[str] = LOOPBACK
@@ -46,13 +51,22 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         """Return why a request is refused, None if it may pass. `headers` have lower-case names."""
         host = headers.get("host", "")
         if not self.host_allowed(host):
-            return Denied(421, "This server does not answer to that host name. Add it with --host, or use 127.0.0.1.")
+            return Denied(
+                421,
+                "This server does not answer to that host name. Add it with --host, or use 127.0.0.1.",
+            )
         if self._bearer(headers.get("authorization", "")):
             return None
         if not hmac.compare_digest(cookie.encode(), self.cookie().encode()):
-            return Denied(401, "A token is needed: send it as `Authorization: Bearer TOKEN`, or log in for a cookie (POST /login).")
+            return Denied(
+                401,
+                "A token is needed: send it as `Authorization: Bearer TOKEN`, or log in for a cookie (POST /login).",
+            )
         if method not in _SAFE and not self._same_origin(headers.get("origin", ""), host):
-            return Denied(403, "With the cookie, this request must come from a page of this server or of a named origin.")
+            return Denied(
+                403,
+                "With the cookie, this request must come from a page of this server or of a named origin.",
+            )
         return None
 
     def cookie(self) -> str:
@@ -61,7 +75,9 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     def _bearer(self, header: str) -> bool:
         scheme, _, given = header.partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode())
+        return scheme.lower() == "bearer" and hmac.compare_digest(
+            given.strip().encode(), self.token.encode()
+        )
 
     def _same_origin(self, origin: str, host: str) -> bool:
         return bool(origin) and (origin in self.origins or urlsplit(origin).netloc == host)
@@ -69,7 +85,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 def host_name(host: str) -> str:
     """Return the name in a Host header, without port and brackets."""
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") and host.count(":") != 0 and not _bare_ipv6(host) else host
+    name = (
+        host.rsplit(":", 1)[0]
+        if not host.endswith("]") and host.count(":") != 0 and not _bare_ipv6(host)
+        else host
+    )
     return name.strip("[]").lower().rstrip(".")
 
 

@@ -34,9 +34,13 @@ class Launch:
 
 
 class Agents:
-    """Starts runs of one agent. `on_start` gets the log of each, before its first event. `stop` ends what goes on."""
+    """Starts runs of one agent. `on_start` gets the log of each, before its first event. `stop`
+    ends what goes on.
+    """
 
-    def __init__(self, agent: Agent, *, on_start: Callable[[EventLog], Any] = lambda _: None) -> None:
+    def __init__(
+        self, agent: Agent, *, on_start: Callable[[EventLog], Any] = lambda _: None
+    ) -> None:
         self._agent = agent
         self._on_start = on_start
         self._turns: dict[str, list[EventLog]] = {}
@@ -48,7 +52,9 @@ class Agents:
         if conversation:
             self._turns[conversation] = turns  # the newest last
         if turns and not turns[-1].ended:
-            raise UsageError(f"A run of the conversation {conversation!r} goes on. Wait for its end, or stop it.")
+            raise UsageError(
+                f"A run of the conversation {conversation!r} goes on. Wait for its end, or stop it."
+            )
         turns[:] = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
         stream = self._agent(message, history=list(turns), record=False)
         stream.questions.reachable = lambda: True
@@ -56,7 +62,9 @@ class Agents:
         self._streams = [s for s in self._streams if not s.log.ended] + [stream]
         if conversation:
             turns.append(stream.log)
-            self._turns.pop(next(iter(self._turns)) if len(self._turns) > CONVERSATIONS else "", None)
+            self._turns.pop(
+                next(iter(self._turns)) if len(self._turns) > CONVERSATIONS else "", None
+            )
         return Launch(stream.start())
 
     async def stop(self) -> None:

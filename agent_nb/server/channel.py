@@ -1,10 +1,13 @@
 """One published run: a bounded buffer of its events with ids by which a reader can resume.
 
 Rules
-- An entry's id is never used again: `seq` for a stored event; `seq.epoch.n` for the n-th delta after it, where the epoch is the hub's,
-  so that a restarted server counts its deltas apart. Ids of one run are in order as the numbers in them are.
-- The buffer holds `keep` entries, deltas included; stored events that left it are read from the run's log where there is one.
-- What cannot be given any more, or an id that this run never had, is said with a `Gap`, never passed over.
+- An entry's id is never used again: `seq` for a stored event; `seq.epoch.n` for the n-th delta
+  after it, where the epoch is the hub's, so that a restarted server counts its deltas apart. Ids of
+  one run are in order as the numbers in them are.
+- The buffer holds `keep` entries, deltas included; stored events that left it are read from the
+  run's log where there is one.
+- What cannot be given any more, or an id that this run never had, is said with a `Gap`, never
+  passed over.
 - All state is guarded by the hub's lock.
 """
 
@@ -24,11 +27,15 @@ START: Position = (0, 0, 0)
 
 
 class Entry:
-    """One event of a run and its place. `texts` keeps what stateless encoders made of it, for all subscribers."""
+    """One event of a run and its place. `texts` keeps what stateless encoders made of it, for all
+    subscribers.
+    """
 
     __slots__ = ("epoch", "event", "n", "order", "seq", "texts")
 
-    def __init__(self, event: Event, seq: int, *, epoch: int = 0, n: int = 0, order: int = 0) -> None:
+    def __init__(
+        self, event: Event, seq: int, *, epoch: int = 0, n: int = 0, order: int = 0
+    ) -> None:
         self.event = event
         self.seq = seq
         self.epoch = epoch
@@ -50,8 +57,9 @@ class Entry:
 class Gap(msgspec.Struct, frozen=True):
     """Events that a subscriber asked for and cannot have.
 
-    `reason`: `evicted` (the buffer no longer has them), `unknown` (the id is none of this run: everything there is follows),
-    `lag` (the subscriber was too slow for the limit it asked for). `missed`: how many stored events (0: none, or not known).
+    `reason`: `evicted` (the buffer no longer has them), `unknown` (the id is none of this run:
+    everything there is follows), `lag` (the subscriber was too slow for the limit it asked for).
+    `missed`: how many stored events (0: none, or not known).
     """
 
     run: str
@@ -61,8 +69,10 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Info(msgspec.Struct, frozen=True):
-    """What a list of runs tells: `status` is `running` or how it ended, `started` epoch seconds, `prompt` its first 200 characters;
-    `controls`: what can be done to it from here, `cancel` and `approve`."""
+    """What a list of runs tells: `status` is `running` or how it ended, `started` epoch seconds,
+    `prompt` its first 200 characters; `controls`: what can be done to it from here, `cancel` and
+    `approve`.
+    """
 
     run: str
     conversation: str
@@ -75,7 +85,9 @@ class Info(msgspec.Struct, frozen=True):
 
 
 class Shared:
-    """What the channels of one hub share. `wake` is called, without the lock, when a channel has something new."""
+    """What the channels of one hub share. `wake` is called, without the lock, when a channel has
+    something new.
+    """
 
     def __init__(self, keep: int, epoch: int, wake: Callable[[Channel], None]) -> None:
         self.lock = threading.RLock()
@@ -96,7 +108,9 @@ class Channel:
     `earlier`: how many runs its conversation had before it.
     """
 
-    def __init__(self, shared: Shared, run: str, conversation: str = "", log: EventLog | None = None) -> None:
+    def __init__(
+        self, shared: Shared, run: str, conversation: str = "", log: EventLog | None = None
+    ) -> None:
         self.run = run
         self.conversation = conversation
         self.earlier = 0
@@ -123,7 +137,9 @@ class Channel:
         return (self.seq, self._shared.epoch if self._n else 0, self._n)
 
     def publish(self, event: Event) -> None:
-        """Take the next event of the run; an event without a number gets one. Raises ValueError when the run has ended."""
+        """Take the next event of the run; an event without a number gets one. Raises ValueError
+        when the run has ended.
+        """
         with self._shared.lock:
             for missed in self._missed(event):
                 self._append(missed)
@@ -132,7 +148,9 @@ class Channel:
         self._shared.wake(self)
 
     def _missed(self, event: Event) -> list[Event]:
-        """Return the events of the log that come before `event` and are not here yet (it grew while we were subscribing to it)."""
+        """Return the events of the log that come before `event` and are not here yet (it grew while
+        we were subscribing to it).
+        """
         if self.log is None or event.seq <= self.seq + 1:
             return []
         return self.log[self.seq : event.seq - 1]
@@ -141,7 +159,16 @@ class Channel:
         """Return what a list of runs tells of this one."""
         ways = (("cancel", self.cancel), ("approve", self.approve)) if not self.ended else ()
         controls = tuple(name for name, way in ways if way is not None)
-        return Info(self.run, self.conversation, self.status, self._agent, self._prompt, self._started, self.seq, controls)
+        return Info(
+            self.run,
+            self.conversation,
+            self.status,
+            self._agent,
+            self._prompt,
+            self._started,
+            self.seq,
+            controls,
+        )
 
     def _append(self, event: Event) -> None:
         if self.ended:
@@ -153,7 +180,9 @@ class Channel:
             event = event if event.seq == self.seq else msgspec.structs.replace(event, seq=self.seq)
             self._note(event)
         shared = self._shared
-        self._entries.append(Entry(event, self.seq, epoch=shared.epoch, n=self._n, order=shared.next_order()))
+        self._entries.append(
+            Entry(event, self.seq, epoch=shared.epoch, n=self._n, order=shared.next_order())
+        )
         if len(self._entries) > self._shared.keep * 5 // 4:
             cut = len(self._entries) - self._shared.keep
             del self._entries[:cut]
@@ -171,7 +200,9 @@ class Channel:
     # Reading; the hub's lock is held.
 
     def locate(self, after: str) -> tuple[Position, Gap | None]:
-        """Return the place that an id names; an id that this run never had is the beginning, with a Gap."""
+        """Return the place that an id names; an id that this run never had is the beginning, with a
+        Gap.
+        """
         if not after:
             return START, None
         place = parse_id(after)
@@ -221,7 +252,9 @@ class Channel:
 def parse_id(text: str) -> Position | None:
     """Return the place that an id names, None if it is no id."""
     parts = text.split(".")
-    if len(parts) not in (1, 3) or not all(p.isdecimal() and p.isascii() and len(p) < 16 for p in parts):
+    if len(parts) not in (1, 3) or not all(
+        p.isdecimal() and p.isascii() and len(p) < 16 for p in parts
+    ):
         return None
     numbers = [int(p) for p in parts]
     return (numbers[0], 0, 0) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])

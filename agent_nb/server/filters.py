@@ -1,9 +1,11 @@
 """Which events of a run a subscriber gets.
 
 Rules
-- A filter is applied to live and to replayed events alike, by the subscription itself: there is no other way to an event.
+- A filter is applied to live and to replayed events alike, by the subscription itself: there is no
+  other way to an event.
 - Internal events (model requests, `internal:*` of other formats) are left out unless asked for.
-- A path pattern names a run and what runs inside it: `run/**` is everything of it, `*` one level, `**` any number of levels.
+- A path pattern names a run and what runs inside it: `run/**` is everything of it, `*` one level,
+  `**` any number of levels.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ Predicate = Callable[[Event], bool]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """What to let through. Empty `kinds` are all of them; `custom` is asked last and may be anything."""
+    """What to let through. Empty `kinds` are all of them; `custom` is asked last and may be
+    anything.
+    """
 
     kinds: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
@@ -32,10 +36,19 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     def __call__(self, event: Event) -> bool:
         """True if the subscriber gets `event`."""
         if type(event) is Delta:
-            return self.deltas and self._wants(event.of) and self._there(event) and (self.custom is None or self.custom(event))
+            return (
+                self.deltas
+                and self._wants(event.of)
+                and self._there(event)
+                and (self.custom is None or self.custom(event))
+            )
         if not self.internal and is_internal(event):
             return False
-        return self._wants(event.type) and self._there(event) and (self.custom is None or self.custom(event))
+        return (
+            self._wants(event.type)
+            and self._there(event)
+            and (self.custom is None or self.custom(event))
+        )
 
     @property
     def everything(self) -> bool:

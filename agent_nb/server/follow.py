@@ -5,15 +5,18 @@
     follower.connected()                # a new connection, after `follower.last_id`
     follower.over                       # the run has ended
 
-Why: connections are cut anywhere, come back with what was seen before, and proxies deliver old answers late. A log takes event 8 only
-after 7, and never twice.
+Why: connections are cut anywhere, come back with what was seen before, and proxies deliver old
+answers late. A log takes event 8 only after 7, and never twice.
 
 Rules
-- A stored event's `seq` decides: the next one is passed on, an older one is dropped, a later one waits for those before it.
-- While something waits, `torn` is true: after a moment the caller reconnects from `last_id`, and what is missing comes.
-- A delta has no `seq`: its frame id decides the same way (see channel). It is passed on only in its place; a lost one is made good by
-  the complete event of its block.
-- What the server says it no longer has (`gap`) is told to the log as an error event, and counting goes on with what there is.
+- A stored event's `seq` decides: the next one is passed on, an older one is dropped, a later one
+  waits for those before it.
+- While something waits, `torn` is true: after a moment the caller reconnects from `last_id`, and
+  what is missing comes.
+- A delta has no `seq`: its frame id decides the same way (see channel). It is passed on only in its
+  place; a lost one is made good by the complete event of its block.
+- What the server says it no longer has (`gap`) is told to the log as an error event, and counting
+  goes on with what there is.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ WAITING = 4096
 
 
 class Follower:
-    """One run that is followed. `last_id` is what a new connection asks to resume after ("" for everything)."""
+    """One run that is followed. `last_id` is what a new connection asks to resume after ("" for
+    everything).
+    """
 
     def __init__(self) -> None:
         self.last_id = ""
@@ -53,7 +58,9 @@ class Follower:
         self._waiting.clear()
 
     def feed(self, frame: Frame) -> list[Event]:
-        """Return the events that are due. Nothing is ever raised: what cannot be read is counted in `malformed`."""
+        """Return the events that are due. Nothing is ever raised: what cannot be read is counted in
+        `malformed`.
+        """
         if self.over:
             return []
         if frame.event == "gap":
@@ -82,7 +89,9 @@ class Follower:
         self._seq, self._delta_place, self._run = event.seq, (0, 0), event.run
         self.last_id = str(event.seq)
         self.over = isinstance(event, End) and not event.span
-        return msgspec.structs.replace(event, seq=event.seq + self._offset) if self._offset else event
+        return (
+            msgspec.structs.replace(event, seq=event.seq + self._offset) if self._offset else event
+        )
 
     def _delta(self, event: Delta, number: str) -> list[Event]:
         found = parse_id(number)
@@ -106,11 +115,18 @@ class Follower:
         except (msgspec.DecodeError, RecursionError):
             self.malformed += 1
             return []
-        if not told.missed:  # it does not know our id: everything follows, and what we have is dropped as a repeat
+        # it does not know our id: everything follows, and what we have is dropped as a repeat
+        if not told.missed:
             return []
         self.gaps += 1
         words = f"{told.missed} events of the remote run are no longer there ({told.reason})."
-        error = Error(seq=self._seq + self._offset + 1, run=self._run, code="gap", message=words, origin="imported")
+        error = Error(
+            seq=self._seq + self._offset + 1,
+            run=self._run,
+            code="gap",
+            message=words,
+            origin="imported",
+        )
         self._seq += told.missed
         self._offset -= told.missed - 1
         self._delta_place = (0, 0)

@@ -1,11 +1,13 @@
 """What a subscription takes, as the bytes that a client gets: codec, framing, ids, gaps.
 
 Rules
-- An SSE frame's id is the entry's, on the last frame that an entry gives; so a client that was cut off in between gets the entry again.
-- Canonical events are encoded once for all subscribers; a format with state is encoded for each, and on resume its state is rebuilt
-  from the entries that the client has, silently.
+- An SSE frame's id is the entry's, on the last frame that an entry gives; so a client that was cut
+  off in between gets the entry again.
+- Canonical events are encoded once for all subscribers; a format with state is encoded for each,
+  and on resume its state is rebuilt from the entries that the client has, silently.
 - What a format calls internal (`internal:*`) is left out unless asked for, whatever event it is of.
-- A gap is an event of its own: `event: gap` over SSE, an object of type `gap` as a line (an extension of namespace `hub` in canonical).
+- A gap is an event of its own: `event: gap` over SSE, an object of type `gap` as a line (an
+  extension of namespace `hub` in canonical).
 - What a format could not carry is named in a comment when the stream ends.
 """
 
@@ -23,21 +25,34 @@ CANONICAL = "canonical"
 
 
 class Frames:
-    """Bytes of one stream. `skip`: the client has everything up to there; `internal`: it wants internal events too."""
+    """Bytes of one stream. `skip`: the client has everything up to there; `internal`: it wants
+    internal events too.
+    """
 
     def __init__(
-        self, codec: Codec, form: str, framing: Framing, *, conversation: str = "", earlier: int = 0, skip: Position = START,
+        self,
+        codec: Codec,
+        form: str,
+        framing: Framing,
+        *,
+        conversation: str = "",
+        earlier: int = 0,
+        skip: Position = START,
         internal: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._framing: Framing = framing
         self._encoder: Encoder | None = None
         if codec.name != CANONICAL:
-            self._encoder = codec.encoder(form=form, framing=framing, conversation=conversation, earlier=earlier, asked=True)
+            self._encoder = codec.encoder(
+                form=form, framing=framing, conversation=conversation, earlier=earlier, asked=True
+            )
         self._skip = skip
         self._internal = internal
 
     def encode(self, taken: Iterable[Entry | Gap]) -> bytes:
-        """Return the bytes of what was taken ("" for entries that the client has or the format does not show)."""
+        """Return the bytes of what was taken ("" for entries that the client has or the format does
+        not show).
+        """
         return b"".join(self._gap(e) if isinstance(e, Gap) else self._entry(e) for e in taken)
 
     def close(self) -> bytes:
@@ -60,7 +75,11 @@ class Frames:
         text = entry.texts.get(self._framing)
         if text is None:
             line = encode_event(entry.event)
-            text = b"id: %b\ndata: %b\n\n" % (entry.id.encode(), line) if self._framing == "sse" else line + b"\n"
+            text = (
+                b"id: %b\ndata: %b\n\n" % (entry.id.encode(), line)
+                if self._framing == "sse"
+                else line + b"\n"
+            )
             entry.texts[self._framing] = text
         return text
 
@@ -70,14 +89,19 @@ class Frames:
         if self._framing == "ndjson":
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
         last = len(items) - 1
-        return "".join(_frame(item, number if at == last else None) for at, item in enumerate(items)).encode()
+        return "".join(
+            _frame(item, number if at == last else None) for at, item in enumerate(items)
+        ).encode()
 
     def _gap(self, gap: Gap) -> bytes:
         told = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
         if self._framing == "sse":
             return sse(dumps(told), "gap").encode()
         if self._encoder is None:
-            return encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=told)) + b"\n"
+            return (
+                encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=told))
+                + b"\n"
+            )
         return dumps({"type": "gap", "kind": "gap", **told}).encode() + b"\n"
 
 

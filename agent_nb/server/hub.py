@@ -1,8 +1,10 @@
 """Runs to subscribers: fan-out, filters, resume. No HTTP and no event loop in here.
 
 Rules
-- A run executes once, whoever listens; publishing never waits and never raises because of a subscriber.
-- Ids of runs and of their entries are never used again (see channel); filters hold for live and replayed events alike (see subscription).
+- A run executes once, whoever listens; publishing never waits and never raises because of a
+  subscriber.
+- Ids of runs and of their entries are never used again (see channel); filters hold for live and
+  replayed events alike (see subscription).
 - Thread-safe: runs publish from their threads, subscribers take from theirs.
 """
 
@@ -25,8 +27,9 @@ RUNS = 200
 class Hub:
     """All runs that are published and all who listen.
 
-    `keep`: entries that each run's buffer holds; `runs`: ended runs that are kept, the oldest go first. `epoch` tells the deltas of
-    this hub from those of another that published the same run before; by default the time, in milliseconds.
+    `keep`: entries that each run's buffer holds; `runs`: ended runs that are kept, the oldest go
+    first. `epoch` tells the deltas of this hub from those of another that published the same run
+    before; by default the time, in milliseconds.
     """
 
     def __init__(self, *, keep: int = KEEP, runs: int = RUNS, epoch: int | None = None) -> None:
@@ -37,12 +40,18 @@ class Hub:
         self._subscriptions: dict[str, list[Subscription]] = {}
 
     def attach(
-        self, log: EventLog, *, conversation: str = "", cancel: Callable[[], Any] | None = None, approve: Callable[..., Any] | None = None
+        self,
+        log: EventLog,
+        *,
+        conversation: str = "",
+        cancel: Callable[[], Any] | None = None,
+        approve: Callable[..., Any] | None = None,
     ) -> Channel:
-        """Publish a run: what its log holds and what will come. The same log again is the same run; what was not known then is taken over.
+        """Publish a run: what its log holds and what will come. The same log again is the same run;
+        what was not known then is taken over.
 
-        `cancel()` stops it; `approve(call_id, allow=…, args=…, reason=…)` answers a question and returns whether there was one.
-        Raises UsageError when another run of that id is published.
+        `cancel()` stops it; `approve(call_id, allow=…, args=…, reason=…)` answers a question and
+        returns whether there was one. Raises UsageError when another run of that id is published.
         """
         with self.shared.lock:
             new = log.run not in self._channels
@@ -53,16 +62,24 @@ class Hub:
         return channel
 
     def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
-        """Return the channel of a run, a new one if there is none. Raises UsageError when the id belongs to another log."""
+        """Return the channel of a run, a new one if there is none. Raises UsageError when the id
+        belongs to another log.
+        """
         with self.shared.lock:
             found = self._channels.get(run)
             if found is None:
                 self._forget_old()
                 found = self._channels[run] = Channel(self.shared, run, log=log)
             elif log is not None and found.log is not log:
-                raise UsageError(f"A run with the id {run} is published already; ids are never used again.")
+                raise UsageError(
+                    f"A run with the id {run} is published already; ids are never used again."
+                )
             if conversation and not found.conversation:
-                before = [channel.earlier for channel in self._channels.values() if channel.conversation == conversation]
+                before = [
+                    channel.earlier
+                    for channel in self._channels.values()
+                    if channel.conversation == conversation
+                ]
                 found.conversation, found.earlier = conversation, max(before, default=-1) + 1
             return found
 
@@ -84,20 +101,39 @@ class Hub:
             return [channel.info() for channel in self._channels.values()]
 
     def subscribe(
-        self, run: str, wanted: Filter | None = None, *, after: str = "", overflow: Overflow = "gap", lag: int = 0
+        self,
+        run: str,
+        wanted: Filter | None = None,
+        *,
+        after: str = "",
+        overflow: Overflow = "gap",
+        lag: int = 0,
     ) -> Subscription:
         """Listen to a run from its beginning, or after the id `after`.
 
-        `lag`: how many entries the reader may be behind (0: as far as the buffer reaches); beyond it, and when entries have left the
-        buffer, `overflow` says whether it gets a Gap and goes on or is disconnected. Raises UsageError when there is no such run.
+        `lag`: how many entries the reader may be behind (0: as far as the buffer reaches); beyond
+        it, and when entries have left the buffer, `overflow` says whether it gets a Gap and goes on
+        or is disconnected. Raises UsageError when there is no such run.
         """
         with self.shared.lock:
             channel = self.channel(run)
             place, gap = channel.locate(after)
-            return self._listening(Subscription(self, channel, wanted or Filter(), place=place, gap=gap, overflow=overflow, lag=lag))
+            return self._listening(
+                Subscription(
+                    self,
+                    channel,
+                    wanted or Filter(),
+                    place=place,
+                    gap=gap,
+                    overflow=overflow,
+                    lag=lag,
+                )
+            )
 
     def subscribe_all(self, wanted: Filter | None = None) -> Subscription:
-        """Listen to every run, those to come included, in the order in which things happened; `Filter.path` chooses among them."""
+        """Listen to every run, those to come included, in the order in which things happened;
+        `Filter.path` chooses among them.
+        """
         with self.shared.lock:
             return self._listening(Everything(self, wanted or Filter()))
 
@@ -109,7 +145,9 @@ class Hub:
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
         with self.shared.lock:
-            rest = [s for s in self._subscriptions.pop(subscription.run, []) if s is not subscription]
+            rest = [
+                s for s in self._subscriptions.pop(subscription.run, []) if s is not subscription
+            ]
             if rest:
                 self._subscriptions[subscription.run] = rest
 
@@ -134,6 +172,10 @@ class Hub:
                 subscription.signal()
 
     def _forget_old(self) -> None:
-        ended = [run for run, channel in self._channels.items() if channel.ended and not self._subscriptions.get(run)]
+        ended = [
+            run
+            for run, channel in self._channels.items()
+            if channel.ended and not self._subscriptions.get(run)
+        ]
         for run in ended[: max(len(ended) - self._runs + 1, 0)]:
             del self._channels[run]

@@ -1,13 +1,17 @@
-"""`agent_nb.serve()`: the runs of this kernel (or script) for other programs to follow, stop and answer, over HTTP.
+"""`agent_nb.serve()`: the runs of this kernel (or script) for other programs to follow, stop and
+answer, over HTTP.
 
     server = agent_nb.serve()          # in a notebook cell
     %agent attach http://127.0.0.1:…   # in another notebook of the same user
 
 Rules
-- Every run that is announced is published: `%%agent` cells and `await agent(…)`, those that are over included while somebody holds them.
+- Every run that is announced is published: `%%agent` cells and `await agent(…)`, those that are
+  over included while somebody holds them.
 - A run does not notice: publishing appends to a buffer, and a fault of the server is the server's.
-- The token is in no output: the handle does not show it. It lies in a file that only the user can read, where `attach` finds it.
-- One server a process: asked again for the same it is the same one, asked for another the first is stopped.
+- The token is in no output: the handle does not show it. It lies in a file that only the user can
+  read, where `attach` finds it.
+- One server a process: asked again for the same it is the same one, asked for another the first is
+  stopped.
 """
 
 from __future__ import annotations
@@ -80,10 +84,15 @@ class Serving:
         if known is not None and known.log is not log:
             return  # the same run again, played from its record
         before = found.questions.reachable  # a run that was started over HTTP waits for its answers
-        found.questions.reachable = lambda: before() or (self._running and hub.listeners(log.run) > 0)
+        found.questions.reachable = lambda: (
+            before() or (self._running and hub.listeners(log.run) > 0)
+        )
         over = log.ended
         hub.attach(
-            log, conversation=found.conversation, cancel=None if over else found.cancel, approve=None if over else found.questions.answer
+            log,
+            conversation=found.conversation,
+            cancel=None if over else found.cancel,
+            approve=None if over else found.questions.answer,
         )
 
     def __enter__(self) -> Serving:
@@ -98,18 +107,32 @@ class Serving:
         return f"<agent_nb server at {self.url}: {state}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": "\n".join([repr(self), *(f"  {what}: {how}" for what, how in self._ways())]), "text/html": self._html()}
+        return {
+            "text/plain": "\n".join(
+                [repr(self), *(f"  {what}: {how}" for what, how in self._ways())]
+            ),
+            "text/html": self._html(),
+        }
 
     def _ways(self) -> list[tuple[str, str]]:
         """Return how others get at the runs; nothing in it is secret."""
         if not self._running:
             return []
-        ways = [("in another notebook of yours", f"%agent attach {self.url}"), ("in Python", f'await agent_nb.attach("{self.url}")')]
+        ways = [
+            ("in another notebook of yours", f"%agent attach {self.url}"),
+            ("in Python", f'await agent_nb.attach("{self.url}")'),
+        ]
         if self._left is None:
             return [*ways, ("token", "server.token (it could not be left in a file)")]
         path = tilde(self._left.path)
-        curl = f'curl -N -H "Authorization: Bearer $(jq -r .token {path})" {self.url}/runs/ID/events'
-        return [*ways, ("elsewhere", curl), ("token", f"in {path}, for you alone; here: server.token")]
+        curl = (
+            f'curl -N -H "Authorization: Bearer $(jq -r .token {path})" {self.url}/runs/ID/events'
+        )
+        return [
+            *ways,
+            ("elsewhere", curl),
+            ("token", f"in {path}, for you alone; here: server.token"),
+        ]
 
     def _html(self) -> str:
         rows = "".join(
@@ -138,9 +161,10 @@ def serve(
 ) -> Serving:
     """Serve the runs of this process and return the handle of the server.
 
-    `port` 0 takes a free one; `token` None makes one; `agent` answers `POST /runs` (None: it only shows); `origins` are pages that may use
-    it from a browser; `keepalive` seconds between comments on a quiet stream (0: none); `runs` are recorded runs to publish too.
-    Raises UsageError when the port is taken or the token too short, MissingExtra without the extra `serve`.
+    `port` 0 takes a free one; `token` None makes one; `agent` answers `POST /runs` (None: it only
+    shows); `origins` are pages that may use it from a browser; `keepalive` seconds between comments
+    on a quiet stream (0: none); `runs` are recorded runs to publish too. Raises UsageError when the
+    port is taken or the token too short, MissingExtra without the extra `serve`.
     """
     from .agents import Agents
     from .app import Server, Settings
@@ -152,7 +176,9 @@ def serve(
             found.stop()
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
         settings, hub = Settings(keepalive=keepalive), Hub()
-        server = Server(hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings)
+        server = Server(
+            hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
+        )
         keys.hide(server.token)
         found = _Current.serving = Serving(server.start(), hub)
         _Current.asked = asked

@@ -1,8 +1,10 @@
 """Runs of a server on disk: written as they happen, there again after a restart.
 
 Rules
-- One file a run, as journals are written (`journal`): nothing that was logged is lost when the process is killed.
-- A run that was going on when the process ended is read as interrupted; who followed it gets what was missing, and its end.
+- One file a run, as journals are written (`journal`): nothing that was logged is lost when the
+  process is killed.
+- A run that was going on when the process ended is read as interrupted; who followed it gets what
+  was missing, and its end.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ class Store:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as fault:
-            raise UsageError(f"{folder} cannot be made: {fault.strerror or fault}. Choose another folder with --keep.") from None
+            raise UsageError(
+                f"{folder} cannot be made: {fault.strerror or fault}. Choose another folder with --keep."
+            ) from None
 
     def logs(self) -> Iterator[EventLog]:
         """Yield the logs of the runs, oldest first; what cannot be read is left out."""
@@ -42,7 +46,9 @@ class Store:
         """Write a run down as it happens. Raises UsageError when it cannot be."""
         journal = Journal(log.run, where=self._folder, clean=False)
         if journal.path is None:
-            raise UsageError(f"{self._folder} cannot be written, so no run is started: {journal.warning}")
+            raise UsageError(
+                f"{self._folder} cannot be written, so no run is started: {journal.warning}"
+            )
 
         def note(event: Event) -> None:
             journal(event)

@@ -1,10 +1,14 @@
-"""Readers of runs: each has a place in a run's buffer and takes what comes after it, at its own speed.
+"""Readers of runs: each has a place in a run's buffer and takes what comes after it, at its own
+speed.
 
-Why nobody pushes: a slow or dead reader costs nothing but its place, and none can hold up another or the run.
+Why nobody pushes: a slow or dead reader costs nothing but its place, and none can hold up another
+or the run.
 
 Rules
-- The filter is applied to whatever is taken, replayed or live. A filter or waker that raises closes its own subscription, with the fault.
-- `waker` is called once, from the publishing thread, when there is something to take after everything had been taken.
+- The filter is applied to whatever is taken, replayed or live. A filter or waker that raises closes
+  its own subscription, with the fault.
+- `waker` is called once, from the publishing thread, when there is something to take after
+  everything had been taken.
 """
 
 from __future__ import annotations
@@ -34,12 +38,21 @@ class Source(Protocol):
 
 
 class Subscription:
-    """One reader of one run. Take what there is with `take`; `closed` says that nothing more will come."""
+    """One reader of one run. Take what there is with `take`; `closed` says that nothing more will
+    come.
+    """
 
     def __init__(
-        self, hub: Source, channel: Channel, wanted: Filter, *, place: Position = START, gap: Gap | None = None,
-        overflow: Overflow = "gap", lag: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        hub: Source,
+        channel: Channel,
+        wanted: Filter,
+        *,
+        place: Position = START,
+        gap: Gap | None = None,
+        overflow: Overflow = "gap",
+        lag: int = 0,
+    ) -> None:
         self.run = channel.run
         self.reason = ""
         self.fault: Exception | None = None
@@ -56,11 +69,15 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """True when nothing more will come; `reason` is `ended`, `lag`, `evicted`, `fault` or `closed`."""
+        """True when nothing more will come; `reason` is `ended`, `lag`, `evicted`, `fault` or
+        `closed`.
+        """
         return bool(self.reason)
 
     def take(self, limit: int = 512) -> list[Entry | Gap]:
-        """Return what comes next and passes the filter, about `limit` entries; [] when there is nothing now."""
+        """Return what comes next and passes the filter, about `limit` entries; [] when there is
+        nothing now.
+        """
         out: list[Entry | Gap] = []
         while not out and not self.closed:
             with self._hub.shared.lock:
@@ -95,7 +112,8 @@ class Subscription:
         self._idle = False
         try:
             self.waker()
-        except Exception as fault:  # whatever the reader's waker raises stops its own subscription only
+        except Exception as fault:
+            # whatever the reader's waker raises stops its own subscription only
             self.fault = fault
             self.close("fault")
 

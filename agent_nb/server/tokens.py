@@ -1,11 +1,13 @@
-"""Where a server of this user leaves its address and token, so that other programs of the same user on the same machine find them.
+"""Where a server of this user leaves its address and token, so that other programs of the same user
+on the same machine find them.
 
-Why: a token typed into a cell is saved with the notebook, one on a command line is seen by everybody on the machine.
+Why: a token typed into a cell is saved with the notebook, one on a command line is seen by
+everybody on the machine.
 
 Rules
 - A note is a file that only the user can read, in the user's state folder; it goes with its server.
-- The server holds a lock on its note: one without a lock belongs to a dead server and is never used. Where there are no locks, the
-  process that wrote it must be alive.
+- The server holds a lock on its note: one without a lock belongs to a dead server and is never
+  used. Where there are no locks, the process that wrote it must be alive.
 - A token is found for exactly the address it was left for.
 """
 
@@ -86,7 +88,9 @@ def living(where: Path | None = None) -> list[Note]:
 
 
 def from_file(path: Path) -> str:
-    """Return the token in a file, which is made with a new one, for the user alone, when there is none. Raises UsageError."""
+    """Return the token in a file, which is made with a new one, for the user alone, when there is
+    none. Raises UsageError.
+    """
     try:
         return path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -97,7 +101,9 @@ def from_file(path: Path) -> str:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(token + "\n")
     except OSError as fault:
-        raise UsageError(f"The token cannot be written to {path}: {fault.strerror or fault}.") from None
+        raise UsageError(
+            f"The token cannot be written to {path}: {fault.strerror or fault}."
+        ) from None
     return token
 
 

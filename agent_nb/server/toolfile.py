@@ -1,8 +1,8 @@
 """Tools for a server: names of built-ins, and Python files that have some.
 
 Rules
-- A file gives its tools (`@tool`) and, if it marks none, its public functions. Running it is the user's wish: it is named on the
-  command line.
+- A file gives its tools (`@tool`) and, if it marks none, its public functions. Running it is the
+  user's wish: it is named on the command line.
 - What is wrong with a file is a UsageError that names it.
 """
 
@@ -34,8 +34,16 @@ def from_file(path: Path) -> list[Any]:
     """Return the tools of a Python file. Raises UsageError when it cannot be run or has none."""
     names = vars(_module(path))
     public = {name: value for name, value in names.items() if not name.startswith("_")}
-    marked = [value for value in public.values() if isinstance(value, Tool) or isinstance(getattr(value, "tool", None), Tool)]
-    plain = [value for value in public.values() if inspect.isfunction(value) and value.__module__ == names["__name__"]]
+    marked = [
+        value
+        for value in public.values()
+        if isinstance(value, Tool) or isinstance(getattr(value, "tool", None), Tool)
+    ]
+    plain = [
+        value
+        for value in public.values()
+        if inspect.isfunction(value) and value.__module__ == names["__name__"]
+    ]
     if not (marked or plain):
         raise UsageError(f"{path} has no tools: write functions in it, or mark them with @tool.")
     return marked or plain

@@ -2,10 +2,13 @@
 
 Rules
 - One question at a time, in the order in which the calls came to it.
-- An answer for all of a tool or for the run is kept until the run ends; an Approver is made per run. A yes for a tool until the kernel
-  restarts is kept in `standing`; events name it as one for this run's calls of the tool, for no record carries a permission on.
-- A policy's allow and deny stand above what was remembered; only what would be asked is answered from memory.
-- Arguments that were edited are judged again, whoever edited them; then only a denial counts, nobody is asked twice.
+- An answer for all of a tool or for the run is kept until the run ends; an Approver is made per
+  run. A yes for a tool until the kernel restarts is kept in `standing`; events name it as one for
+  this run's calls of the tool, for no record carries a permission on.
+- A policy's allow and deny stand above what was remembered; only what would be asked is answered
+  from memory.
+- Arguments that were edited are judged again, whoever edited them; then only a denial counts,
+  nobody is asked twice.
 - Nobody there to ask is a denial that says how to allow.
 - Every decision about a tool that was asked about, or that a rule or mode concerned, is reported.
 """
@@ -31,21 +34,29 @@ _EVERYTHING = ""
 class Approver:
     """Decides about the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
-    `standing`: what is allowed until the kernel restarts (None: this run neither uses nor extends it; such a yes counts for the run).
+    `standing`: what is allowed until the kernel restarts (None: this run neither uses nor extends
+    it; such a yes counts for the run).
     """
 
-    def __init__(self, policy: Policy | None = None, ask: Asker | None = None, standing: Standing | None = STANDING) -> None:
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        ask: Asker | None = None,
+        standing: Standing | None = STANDING,
+    ) -> None:
         self.policy = policy or Policy()
         self.ask = ask
         self._standing = standing
         self._turn = asyncio.Lock()
         self._kept: dict[str, Decision] = {}  # by tool name; "" for the whole run
 
-    async def decide(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report) -> Decision:
+    async def decide(
+        self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
+    ) -> Decision:
         """Return the decision on calling `tool` with `args` (JSON values), asking if need be.
 
-        `Decision.args` are other arguments to use instead, not yet validated. Raises ToolError when the tool's preview finds that
-        the call cannot work.
+        `Decision.args` are other arguments to use instead, not yet validated. Raises ToolError when
+        the tool's preview finds that the call cannot work.
         """
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "ask":
@@ -55,17 +66,25 @@ class Approver:
             return decision
         async with self._turn:
             kept = self._kept.get(tool.name) or self._kept.get(_EVERYTHING) or self._lasting(tool)
-            decision = kept or self.again(tool, await self._put(tool, args, context, report, reason))
+            decision = kept or self.again(
+                tool, await self._put(tool, args, context, report, reason)
+            )
         settled(report, context.call_id, args, decision)
         return decision
 
     def _lasting(self, tool: Tool) -> Decision | None:
         """Return the yes that counts until the kernel restarts, if there is one."""
         allowed = self._standing is not None and self._standing.allows(tool)
-        return Decision(True, by="click", reason="allowed until the kernel restarts") if allowed else None
+        return (
+            Decision(True, by="click", reason="allowed until the kernel restarts")
+            if allowed
+            else None
+        )
 
     def again(self, tool: Tool, decision: Decision) -> Decision:
-        """Return the decision, or a denial where it lets the tool run with other arguments that the policy denies."""
+        """Return the decision, or a denial where it lets the tool run with other arguments that the
+        policy denies.
+        """
         if not decision.allow or decision.args is None:
             return decision
         try:
@@ -75,9 +94,15 @@ class Approver:
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "deny":
             return decision
-        return Decision(False, args=decision.args, reason=f"the policy denies it with the edited arguments ({reason})")
+        return Decision(
+            False,
+            args=decision.args,
+            reason=f"the policy denies it with the edited arguments ({reason})",
+        )
 
-    async def _put(self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str) -> Decision:
+    async def _put(
+        self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str
+    ) -> Decision:
         preview = await _preview(tool, args, context)
         extra = {"extra": {"preview": preview}} if preview else {}
         report.approval(context.call_id, stage="requested", args=args, **extra)
@@ -87,13 +112,17 @@ class Approver:
         except Exception as error:  # whatever the front end raises, the call must not run unasked
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
-            return Decision(False, reason=_nobody(tool.name, why if self.policy.offer is not None else ""))
+            return Decision(
+                False, reason=_nobody(tool.name, why if self.policy.offer is not None else "")
+            )
         if answer.scope == "kernel" and self._standing is not None:
             if answer.allow:
                 self._standing.allow(tool)
         elif answer.scope != "once":
             about = "run" if answer.scope == "run" else "tool"
-            kept = msgspec.structs.replace(answer, args=None, reason=f"decided earlier for this {about}")
+            kept = msgspec.structs.replace(
+                answer, args=None, reason=f"decided earlier for this {about}"
+            )
             self._kept[_EVERYTHING if about == "run" else tool.name] = kept
         return answer
 
@@ -112,15 +141,23 @@ def settled(report: Report, call_id: str, args: dict[str, Any], decision: Decisi
 
 
 def _nobody(name: str, why: str) -> str:
-    how = why or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml)"
+    how = (
+        why or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml)"
+    )
     return f"{name} needs approval and there is nobody to ask. {how}"
 
 
 async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:
-    """Return what the tool says the call would change; a preview that fails is no reason not to ask."""
+    """Return what the tool says the call would change; a preview that fails is no reason not to
+    ask.
+    """
     if tool.preview is None:
         return ""
     caught = await Worker(partial(tool.preview, args, context), f"preview {tool.name}").future
     if isinstance(caught.error, ToolError):
         raise caught.error
-    return f"(no preview: {message_of(caught.error)})" if caught.error is not None else str(caught.value)
+    return (
+        f"(no preview: {message_of(caught.error)})"
+        if caught.error is not None
+        else str(caught.value)
+    )

@@ -1,17 +1,20 @@
 """Catch or filter what code prints, for the code of one context only.
 
-Why: `contextlib.redirect_stdout` changes stdout for every thread; here several tools and the user's own prints go on at the same time,
-and a logging handler keeps writing to the stream that it was made with. What a tool prints may be saved with the cell, so it passes the
-secret filter as everything else does.
+Why: `contextlib.redirect_stdout` changes stdout for every thread; here several tools and the user's
+own prints go on at the same time, and a logging handler keeps writing to the stream that it was
+made with. What a tool prints may be saved with the cell, so it passes the secret filter as
+everything else does.
 
 Rules
-- While somebody captures, the `write` of stdout and stderr goes to the capture of the writing context, else where it always went.
-- The streams themselves stay in place: whoever holds one is heard too, and `print` of CPython up to 3.13, which holds no reference to the
-  stream it writes to, does not crash because another thread has put one back.
-- Threads that captured code starts, and what it gives to a pool of threads, belong to its capture. When the code has ended they print
-  where they always did.
-- What a capture passes on to the streams goes through the secret filter, in whatever pieces it is printed; while a capture has a filter,
-  what others write passes it write by write.
+- While somebody captures, the `write` of stdout and stderr goes to the capture of the writing
+  context, else where it always went.
+- The streams themselves stay in place: whoever holds one is heard too, and `print` of CPython up to
+  3.13, which holds no reference to the stream it writes to, does not crash because another thread
+  has put one back.
+- Threads that captured code starts, and what it gives to a pool of threads, belong to its capture.
+  When the code has ended they print where they always did.
+- What a capture passes on to the streams goes through the secret filter, in whatever pieces it is
+  printed; while a capture has a filter, what others write passes it write by write.
 - Not seen: what C code writes to the file descriptors, and other processes.
 """
 
@@ -32,9 +35,13 @@ Write = Callable[[Any], Any]
 
 
 class _Capture:
-    """Where the prints of one piece of code go: stdout to `out`, stderr to `err`, and to the streams too if `through`."""
+    """Where the prints of one piece of code go: stdout to `out`, stderr to `err`, and to the
+    streams too if `through`.
+    """
 
-    def __init__(self, out: Write, err: Write, redaction: Redaction | None, *, through: bool) -> None:
+    def __init__(
+        self, out: Write, err: Write, redaction: Redaction | None, *, through: bool
+    ) -> None:
         self.out, self.err, self.open = out, err, True
         self.redaction = redaction
         self._through = through
@@ -70,8 +77,15 @@ _undo: list[Callable[[], None]] = []
 
 
 @contextmanager
-def captured(out: Write, err: Write | None = None, *, through: bool = False, redaction: Redaction | None = None) -> Iterator[None]:
-    """Send what this context writes to stdout to `out`, and to stderr to `err` (None: to `out` too).
+def captured(
+    out: Write,
+    err: Write | None = None,
+    *,
+    through: bool = False,
+    redaction: Redaction | None = None,
+) -> Iterator[None]:
+    """Send what this context writes to stdout to `out`, and to stderr to `err` (None: to `out`
+    too).
 
     `through`: to the streams as well. `redaction`: the secret filter of what goes there.
     """
@@ -89,7 +103,9 @@ def captured(out: Write, err: Write | None = None, *, through: bool = False, red
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Say that a view shows what tools print that run in this context: it need not go to the streams as well."""
+    """Say that a view shows what tools print that run in this context: it need not go to the
+    streams as well.
+    """
     token = _shown.set(True)
     try:
         yield
@@ -146,7 +162,9 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
     def put_back() -> None:
         if owner.__dict__.get(name) is not made:
-            return  # somebody has replaced it meanwhile: then it is theirs, and ours passes everything through
+            # somebody has replaced it meanwhile: then it is theirs, and ours passes everything
+            # through
+            return
         if own is None:
             delattr(owner, name)
         else:
@@ -186,9 +204,13 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
 
 
 def _submitting(submit: Callable[..., Any]) -> Callable[..., Any]:
-    def give(pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    def give(
+        pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **options: Any
+    ) -> Any:
         capture = _current()
-        return submit(pool, function if capture is None else _within(capture, function), *args, **options)
+        return submit(
+            pool, function if capture is None else _within(capture, function), *args, **options
+        )
 
     return give
 

@@ -1,10 +1,12 @@
-"""Printed text as a screen leaves it: lines that stay, and the line that is drawn over with carriage returns, as progress bars are.
+"""Printed text as a screen leaves it: lines that stay, and the line that is drawn over with
+carriage returns, as progress bars are.
 
-Why: tqdm and its like draw one line a thousand times. Neither a log nor a model should read it a thousand times; what counts is how far
-it is.
+Why: tqdm and its like draw one line a thousand times. Neither a log nor a model should read it a
+thousand times; what counts is how far it is.
 
 Rules
-- A line that was drawn over leaves what stood there last; a bar of tqdm leaves nothing, and what is printed behind it is a line.
+- A line that was drawn over leaves what stood there last; a bar of tqdm leaves nothing, and what is
+  printed behind it is a line.
 - Of bars below one another (a loop in a loop) the topmost that is not full counts.
 - What stays does not depend on how the text was cut into pieces.
 - No I/O and no clock.
@@ -20,9 +22,13 @@ _PIECES = re.compile(r"([\n\r])")
 _UP = re.compile(r"(?:\x1b\[A)+")
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _PERCENT = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?) ?%")
-_METER = re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^,\]]*)?(?:, ([^\]]*))?\]")  # tqdm: [00:02<00:03, 1.9it/s, loss=0.3]
+# tqdm: [00:02<00:03, 1.9it/s, loss=0.3]
+_METER = re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^,\]]*)?(?:, ([^\]]*))?\]")
 _BEHIND = re.compile(_METER.pattern + r" *(?=[^ \x1b])")
-_GLYPHS = re.compile(r"\|[█▏▎▍▌▋▊▉#\d ]*\||\[[=#>. -]{3,}\]|[^\w\s[\]()<>/,.:;%|-]{3,}|[=#.-]{4,}>?")  # the bar itself
+# the bar itself
+_GLYPHS = re.compile(
+    r"\|[█▏▎▍▌▋▊▉#\d ]*\||\[[=#>. -]{3,}\]|[^\w\s[\]()<>/,.:;%|-]{3,}|[=#.-]{4,}>?"
+)
 
 
 class Console:
@@ -53,7 +59,9 @@ class Console:
         return lines + self._put(text[end:]) if end < len(text) else lines
 
     def open(self, *, whole: bool = True) -> str:
-        """Return what is new of the line that has not ended, unless it is drawn over; not `whole`: what stood there at the last call."""
+        """Return what is new of the line that has not ended, unless it is drawn over; not `whole`:
+        what stood there at the last call.
+        """
         end = len(self._line) if whole else self._stood
         self._stood = len(self._line)
         if self._drawn or end <= self._taken:
@@ -106,7 +114,8 @@ class Console:
     def _return(self) -> str:
         """Go to the beginning of the line: what comes now is drawn over it."""
         if self._drawn and self._line.strip():
-            self._bars.clear()  # drawn a second time, and the cursor did not go up: nothing above moves any more
+            # drawn a second time, and the cursor did not go up: nothing above moves any more
+            self._bars.clear()
         if not self._drawn:
             self._given = self._line[: self._taken]
         self._drawn, self._before, self._line = True, self._shown, ""
@@ -158,10 +167,16 @@ def is_bar(line: str) -> bool:
 
 
 def report(line: str) -> tuple[float | None, str]:
-    """Return how far the bar of a line is (0 to 1, None: it does not say), and what else the line says."""
+    """Return how far the bar of a line is (0 to 1, None: it does not say), and what else the line
+    says.
+    """
     line = _ANSI.sub("", line)
     meter = _METER.search(line)
-    rates = [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")] if meter else []
+    rates = (
+        [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
+        if meter
+        else []
+    )
     line = _METER.sub("", line)
     percent = _PERCENT.search(line)
     parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]

@@ -4,14 +4,16 @@
     def send(text: str, context: ToolContext) -> str:
         '''Send a message.'''
 
-Why: a tool should be written, tested and called as what it is, a function; the decorator only adds `.tool` to it.
+Why: a tool should be written, tested and called as what it is, a function; the decorator only adds
+`.tool` to it.
 
 Rules
 - `@tool` returns the very function it was given.
-- A function without a declaration counts as one without effects: whoever puts it among the tools by name has allowed it to run.
-  Declare `effect="outside"` (or `side_effects=True`) to be asked before each call.
-- Coroutine functions and async generators run on the agent's event loop, everything else in a worker thread
-  (`thread="main"`: in the kernel's main thread).
+- A function without a declaration counts as one without effects: whoever puts it among the tools by
+  name has allowed it to run. Declare `effect="outside"` (or `side_effects=True`) to be asked before
+  each call.
+- Coroutine functions and async generators run on the agent's event loop, everything else in a
+  worker thread (`thread="main"`: in the kernel's main thread).
 """
 
 from __future__ import annotations
@@ -71,24 +73,31 @@ def tool(
 def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any) -> Any:
     """Declare a function as a tool; use it bare or with options.
 
-    `name` and `description` default to the function's own. `effect`: none, kernel or outside (`side_effects=True` is the same as
-    outside); where nothing is said it is none, except that a replay runs functions again which use the notebook's variables.
-    `timeout`: seconds (None: the runner's default, `math.inf`: no limit). `thread`: worker or main, for synchronous functions.
-    `render(value)` returns a mime bundle for people, `preview(args, context)` a text of what a call would change.
-    `compare`: what of the result must be as in the record when `test` runs a call again: all of it (full), its text, or nothing (none).
-    Raises UsageError for options or signatures that cannot be.
+    `name` and `description` default to the function's own. `effect`: none, kernel or outside
+    (`side_effects=True` is the same as outside); where nothing is said it is none, except that a
+    replay runs functions again which use the notebook's variables. `timeout`: seconds (None: the
+    runner's default, `math.inf`: no limit). `thread`: worker or main, for synchronous functions.
+    `render(value)` returns a mime bundle for people, `preview(args, context)` a text of what a call
+    would change. `compare`: what of the result must be as in the record when `test` runs a call
+    again: all of it (full), its text, or nothing (none). Raises UsageError for options or
+    signatures that cannot be.
     """
     if side_effects:
         options["effect"] = "outside"
     declaration = _checked(options)
-    return _declare(function, declaration) if function is not None else lambda f: _declare(f, declaration)
+    return (
+        _declare(function, declaration)
+        if function is not None
+        else lambda f: _declare(f, declaration)
+    )
 
 
 def as_tool(function: Any, name: str = "") -> Tool:
-    """Return `function` (a Tool, a decorated or a plain function, method, partial or callable object) as a Tool.
+    """Return `function` (a Tool, a decorated or a plain function, method, partial or callable
+    object) as a Tool.
 
-    An object with a method `as_tool` makes its tool itself. `name` is for what brings no declared name.
-    Raises UsageError for what cannot be a tool.
+    An object with a method `as_tool` makes its tool itself. `name` is for what brings no declared
+    name. Raises UsageError for what cannot be a tool.
     """
     if isinstance(function, Tool):
         return function
@@ -96,13 +105,20 @@ def as_tool(function: Any, name: str = "") -> Tool:
         made: Tool = function.as_tool()
         return made
     existing = getattr(function, "tool", None) if inspect.isroutine(function) else None
-    if isinstance(existing, Tool) and inspect.unwrap(existing.invoke, stop=lambda f: f is function) is function:
-        return existing  # and not one that functools.wraps has copied to a wrapper, or the plain function of a bound method
+    if (
+        isinstance(existing, Tool)
+        and inspect.unwrap(existing.invoke, stop=lambda f: f is function) is function
+    ):
+        # and not one that functools.wraps has copied to a wrapper, or the plain function of a bound
+        # method
+        return existing
     return _make(function, _declaration(function) or Declaration(), name)
 
 
 def clean_name(text: str) -> str:
-    """Return `text` as a name that every provider takes: letters, digits, `_` and `-`, at most 64 characters."""
+    """Return `text` as a name that every provider takes: letters, digits, `_` and `-`, at most 64
+    characters.
+    """
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-zA-Z0-9_-]+", "_", ascii_text)[:_LONGEST_NAME].strip("_") or "tool"
 
@@ -113,7 +129,9 @@ def is_tool(value: Any) -> bool:
 
 
 def _declaration(value: Any) -> Declaration | None:
-    """Return what `@tool` left on a function; read from its dictionary, as objects may answer to any attribute name."""
+    """Return what `@tool` left on a function; read from its dictionary, as objects may answer to
+    any attribute name.
+    """
     value = _inner(value)
     found = getattr(value.__func__ if inspect.ismethod(value) else value, "__dict__", None)
     declared = found.get(_DECLARED) if isinstance(found, dict) else None
@@ -129,7 +147,9 @@ def _declare(function: Any, declaration: Declaration) -> Any:
         if made is not None:  # a method becomes a tool when it is bound to its object
             function.tool = made
     except AttributeError:
-        raise UsageError(f"@tool cannot mark {_shown(function)}. Wrap it in a function of your own.") from None
+        raise UsageError(
+            f"@tool cannot mark {_shown(function)}. Wrap it in a function of your own."
+        ) from None
     return function
 
 
@@ -137,11 +157,15 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
     from .schema import Arguments
 
     if not callable(function) or inspect.isclass(function):
-        raise UsageError(f"Cannot make a tool of {_shown(function)}. Give a function, or a name of one.")
+        raise UsageError(
+            f"Cannot make a tool of {_shown(function)}. Give a function, or a name of one."
+        )
     title = clean_name(declaration.name or name or _name_of(function))
     arguments = Arguments(function, title)
     return Tool(
-        spec=ToolSpec(title, declaration.description or arguments.doc.description, arguments.schema),
+        spec=ToolSpec(
+            title, declaration.description or arguments.doc.description, arguments.schema
+        ),
         invoke=_invoker(function, arguments),
         validate=arguments.validate,
         context_parameter=arguments.context_parameter,
@@ -174,19 +198,29 @@ def _thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main
     if not is_async(function):
         return wanted
     if wanted == "main":
-        raise UsageError(f"Tool {name!r} is async and runs on the agent's event loop; thread='main' is for plain functions.")
+        raise UsageError(
+            f"Tool {name!r} is async and runs on the agent's event loop; thread='main' is for plain functions."
+        )
     return "loop"
 
 
 def is_async(function: Any) -> bool:
-    """Return True for coroutine functions and async generator functions, also as partials, methods and callable objects."""
+    """Return True for coroutine functions and async generator functions, also as partials, methods
+    and callable objects.
+    """
     function = _inner(function)
-    called = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
-    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, called))
+    called = (
+        function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
+    )
+    return any(
+        inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, called)
+    )
 
 
 def _in_class(function: Any) -> bool:
-    """Return True for a function in a class body, whose first parameter is the object it will be bound to."""
+    """Return True for a function in a class body, whose first parameter is the object it will be
+    bound to.
+    """
     owner = getattr(function, "__qualname__", "").rpartition(".")[0]
     first = next(iter(inspect.signature(function).parameters), "") if callable(function) else ""
     return bool(owner) and not owner.endswith("<locals>") and first in ("self", "cls")

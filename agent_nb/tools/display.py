@@ -1,11 +1,15 @@
-"""What people see of a value: the mime bundle that rich objects bring, and a compact text of tables and arrays.
+"""What people see of a value: the mime bundle that rich objects bring, and a compact text of tables
+and arrays.
 
-Why: DataFrames, arrays, figures and images are what tools of a notebook return; none of these libraries is imported for it.
+Why: DataFrames, arrays, figures and images are what tools of a notebook return; none of these
+libraries is imported for it.
 
 Rules
-- Everything goes by the methods an object's type has, as in IPython; an object that answers to any name is not asked.
-- Only static kinds pass (no widgets, no scripts of their own kind), each at most `LARGEST` characters, without what nobody sees: the
-  texts in a PNG, and the comments in HTML, which may stand in the middle of a key.
+- Everything goes by the methods an object's type has, as in IPython; an object that answers to any
+  name is not asked.
+- Only static kinds pass (no widgets, no scripts of their own kind), each at most `LARGEST`
+  characters, without what nobody sees: the texts in a PNG, and the comments in HTML, which may
+  stand in the middle of a key.
 - What a foreign method raises means that it has nothing to show.
 """
 
@@ -33,8 +37,11 @@ _METHODS = {
     "image/svg+xml": "_repr_svg_",
 }
 _KINDS = {*_METHODS, "text/plain", "image/gif", "image/webp", "application/json"}
-# What a browser takes for a comment: it is not shown, and what stands around it is read as one word.
-_COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*(?:>|\Z)", re.DOTALL)
+# What a browser takes for a comment: it is not shown, and what stands around it is read as one
+# word.
+_COMMENT = re.compile(
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*(?:>|\Z)", re.DOTALL
+)
 
 
 def rich(value: Any) -> dict[str, Any] | None:
@@ -52,14 +59,18 @@ def rich(value: Any) -> dict[str, Any] | None:
 
 
 def bundle(given: Any) -> dict[str, Any]:
-    """Return the part of a mime bundle that may be kept: static kinds, text or JSON, not too large."""
+    """Return the part of a mime bundle that may be kept: static kinds, text or JSON,
+    not too large.
+    """
     items = given.items() if isinstance(given, Mapping) else ()
     kept = without_hidden({mime: _kept(content) for mime, content in items if mime in _KINDS})
     return {mime: content for mime, content in kept.items() if content is not None}
 
 
 def _kept(content: Any) -> Any:
-    """Return what a bundle holds under one kind as text or JSON, None if there is nothing or too much."""
+    """Return what a bundle holds under one kind as text or JSON, None if there is nothing or too
+    much.
+    """
     if isinstance(content, tuple):  # (data, metadata), as IPython allows
         content = content[0] if content else None
     if isinstance(content, bytes):
@@ -70,21 +81,35 @@ def _kept(content: Any) -> Any:
 
 
 def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mime bundle without what a page does not show: the texts in a PNG, the comments in HTML."""
-    return {mime: _HIDE[mime](held) if mime in _HIDE and isinstance(held, str) else held for mime, held in bundle.items()}
+    """Return a mime bundle without what a page does not show: the texts in a PNG, the comments in
+    HTML.
+    """
+    return {
+        mime: _HIDE[mime](held) if mime in _HIDE and isinstance(held, str) else held
+        for mime, held in bundle.items()
+    }
 
 
-_HIDE: dict[str, Callable[[str], str]] = {"image/png": base64_without_text, "text/html": partial(_COMMENT.sub, "")}
+_HIDE: dict[str, Callable[[str], str]] = {
+    "image/png": base64_without_text,
+    "text/html": partial(_COMMENT.sub, ""),
+}
 
 
 def tabular(value: Any) -> bool:
     """Return True for arrays, tables and columns: things with a shape that is not a scalar's."""
-    shape = getattr(value, "shape", None) if _has(type(value), "shape") or _has(type(value), "to_string") else None
+    shape = (
+        getattr(value, "shape", None)
+        if _has(type(value), "shape") or _has(type(value), "to_string")
+        else None
+    )
     return isinstance(shape, tuple) and shape != ()
 
 
 def text(value: Any) -> str:
-    """Return a compact text of a table, array, figure or image for a model to read ("" if it is none of them)."""
+    """Return a compact text of a table, array, figure or image for a model to read ("" if it is
+    none of them).
+    """
     kind = type(value)
     if tabular(value):
         size = " × ".join(str(n) for n in value.shape)
@@ -109,7 +134,9 @@ def _rows(value: Any) -> str:
 
 
 def _mimebundle(value: Any) -> Mapping[str, Any]:
-    made = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(value._repr_mimebundle_)
+    made = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(
+        value._repr_mimebundle_
+    )
     made = made[0] if isinstance(made, tuple) and made else made
     return made if isinstance(made, Mapping) else {}
 

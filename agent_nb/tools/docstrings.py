@@ -1,10 +1,12 @@
-"""Read a docstring: the description of a function and of each parameter, in Google, NumPy or reST form.
+"""Read a docstring: the description of a function and of each parameter, in Google, NumPy or reST
+form.
 
 Why: what people already write for people is what a model should be told of a tool.
 
 Rules
 - `read` never raises: a text in no known form is all description.
-- The description is the prose before the first section or field; later sections (Returns, Raises, Examples …) are not for the model.
+- The description is the prose before the first section or field; later sections (Returns, Raises,
+  Examples …) are not for the model.
 - Whitespace inside a parameter's text is folded to single spaces.
 """
 
@@ -16,11 +18,33 @@ from itertools import pairwise
 
 import msgspec
 
-_PARAMETERS = {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+_PARAMETERS = {
+    "args",
+    "arguments",
+    "parameters",
+    "params",
+    "keyword args",
+    "keyword arguments",
+    "other parameters",
+}
 _SECTIONS = _PARAMETERS | {
-    "returns", "return", "yields", "yield", "raises", "raise", "warns", "warnings", "note", "notes", "example", "examples",
-    "attributes", "references", "see also", "todo",
-}  # fmt: skip
+    "returns",
+    "return",
+    "yields",
+    "yield",
+    "raises",
+    "raise",
+    "warns",
+    "warnings",
+    "note",
+    "notes",
+    "example",
+    "examples",
+    "attributes",
+    "references",
+    "see also",
+    "todo",
+}
 _UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
 _FIELD = re.compile(r"^\s*[:@](?P<field>\w+)(?:\s+(?P<rest>[^:]*))?:\s*(?P<text>.*)$")
 _GOOGLE_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:\s*(?P<text>.*)$")
@@ -40,7 +64,9 @@ def read(text: str | None) -> Doc:
     """Return what the docstring `text` says."""
     lines = inspect.cleandoc(text or "").splitlines()
     found: dict[str, str] = {}
-    start = next((i for i in range(len(lines)) if _heading(lines, i) or _is_field(lines[i])), len(lines))
+    start = next(
+        (i for i in range(len(lines)) if _heading(lines, i) or _is_field(lines[i])), len(lines)
+    )
     description = "\n".join(lines[:start]).strip()
     for title, numpy, body in _sections(lines[start:]):
         if title in _PARAMETERS:

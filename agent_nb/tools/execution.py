@@ -1,14 +1,20 @@
 """Run one tool once: wherever it belongs, whatever kind of function it is, to an Outcome.
 
-Why: the runner has calls to supervise; how a generator is stepped in a thread or a coroutine awaited is a matter of its own.
+Why: the runner has calls to supervise; how a generator is stepped in a thread or a coroutine
+awaited is a matter of its own.
 
 Rules
-- `perform` raises nothing but the cancellation that its caller asked for; everything a tool raises becomes an Outcome.
-- What a generator yields is progress. Its result is what it returns, else the last thing it yielded that is not a fraction. One that
-  yields ToolEvents (seed 003) says itself which of them is the result.
-- A synchronous generator is stepped on one thread from first to last, and closed there; between steps it is asked to stop if cancelled.
-- Values are described (repr, to_html, savefig …) where the tool ran, never on the event loop unless that costs nothing.
-- What a tool prints is progress too, `SHOWN` characters of it; where no view shows the run, as in a script, it is also printed.
+- `perform` raises nothing but the cancellation that its caller asked for; everything a tool raises
+  becomes an Outcome.
+- What a generator yields is progress. Its result is what it returns, else the last thing it yielded
+  that is not a fraction. One that yields ToolEvents (seed 003) says itself which of them is the
+  result.
+- A synchronous generator is stepped on one thread from first to last, and closed there; between
+  steps it is asked to stop if cancelled.
+- Values are described (repr, to_html, savefig …) where the tool ran, never on the event loop unless
+  that costs nothing.
+- What a tool prints is progress too, `SHOWN` characters of it; where no view shows the run, as in a
+  script, it is also printed.
 """
 
 from __future__ import annotations
@@ -37,12 +43,17 @@ _CHEAP = (str, int, float, bool, type(None), Outcome)
 
 
 async def perform(
-    tool: Tool, values: dict[str, Any], context: ToolContext, limit: int = LIMIT, redaction: Redaction | None = None
+    tool: Tool,
+    values: dict[str, Any],
+    context: ToolContext,
+    limit: int = LIMIT,
+    redaction: Redaction | None = None,
 ) -> Outcome:
     """Call `tool` with validated `values` and return how it ended (its duration not yet set).
 
-    `limit` bounds what the model reads of the result, in characters; what it prints to the streams passes `redaction`.
-    Cancelling this coroutine leaves a thread behind that may still run; `context.cancel()` asks it to stop.
+    `limit` bounds what the model reads of the result, in characters; what it prints to the streams
+    passes `redaction`. Cancelling this coroutine leaves a thread behind that may still run;
+    `context.cancel()` asks it to stop.
     """
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
@@ -59,7 +70,8 @@ async def perform(
             return caught.value
         with prints.heard():
             return await _resolve(caught.value, context, finish)
-    except BaseException as error:  # a KeyboardInterrupt that leaves a task would end the event loop
+    except BaseException as error:
+        # a KeyboardInterrupt that leaves a task would end the event loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
             raise
         return results.failure(error)
@@ -93,14 +105,24 @@ class _Prints:
         self._room = SHOWN
 
     def heard(self) -> AbstractContextManager[None]:
-        """Take what the code of this context prints, where it runs: a tool that is left behind is not to be heard below the cell."""
-        return captured(partial(self._take, True), partial(self._take, False), through=self._through, redaction=self._redaction)
+        """Take what the code of this context prints, where it runs: a tool that is left behind is
+        not to be heard below the cell.
+        """
+        return captured(
+            partial(self._take, True),
+            partial(self._take, False),
+            through=self._through,
+            redaction=self._redaction,
+        )
 
     def _take(self, out: bool, text: str) -> None:
         if self._room < 0:
             return
         if len(text) > self._room:
-            text, self._room = f"{text[: self._room]}\n[… no more is shown after {SHOWN:,} characters …]\n", -1
+            text, self._room = (
+                f"{text[: self._room]}\n[… no more is shown after {SHOWN:,} characters …]\n",
+                -1,
+            )
         else:
             self._room -= len(text)
         with suppress(Cancelled):  # whoever prints does not expect that
@@ -108,8 +130,12 @@ class _Prints:
 
 
 @theirs
-def _drive(call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome], prints: _Prints) -> Any:
-    """Call a synchronous tool; return its Outcome, or an awaitable or async generator that the event loop has to finish."""
+def _drive(
+    call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome], prints: _Prints
+) -> Any:
+    """Call a synchronous tool; return its Outcome, or an awaitable or async generator that the
+    event loop has to finish.
+    """
     with prints.heard():
         value = call()
         if inspect.isgenerator(value):
@@ -168,7 +194,9 @@ def _told(item: Any, context: ToolContext, last: Any) -> Any:
         event = adapt_tool_event(item)
         if isinstance(event, Result):
             return Outcome(event.status, event.content)
-        context.progress(Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message))
+        context.progress(
+            Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message)
+        )
         return last
     told = results.news(item)
     context.progress(told)

@@ -2,9 +2,11 @@
 
 Rules
 - Only what `paths.locate` lets through; hidden files and secrets are counted, not named.
-- What is shown is bounded and says how to go on; what is no text is refused with what it is. `read` looks at the first `_SCANNED`
-  characters of a file, however long its lines are, and stops when it is told to.
-- `write` replaces a file in one step, so that a stopped call leaves the old or the new file and nothing between.
+- What is shown is bounded and says how to go on; what is no text is refused with what it is. `read`
+  looks at the first `_SCANNED` characters of a file, however long its lines are, and stops when it
+  is told to.
+- `write` replaces a file in one step, so that a stopped call leaves the old or the new file and
+  nothing between.
 """
 
 from __future__ import annotations
@@ -112,7 +114,9 @@ tools = tuple(as_tool(function) for function in (list_, read, write))
 
 
 def _open(place: Place, folder: bool = False) -> int:
-    """Return a descriptor of the file or folder at `place`. Raises ToolError that says what is there instead."""
+    """Return a descriptor of the file or folder at `place`. Raises ToolError that says what is
+    there instead.
+    """
     try:
         return opened(place, folder)
     except FileNotFoundError:
@@ -135,7 +139,11 @@ def _missing(place: Place) -> str:
     last = place.parts[-1].casefold() if place.parts else ""
     folded = {name.casefold(): name for name in names}
     near = [folded[n] for n in difflib.get_close_matches(last, folded, n=3, cutoff=0.5)]
-    hint = f" Did you mean {' or '.join(map(_shown, near))}?" if near else " Use list to see what is there."
+    hint = (
+        f" Did you mean {' or '.join(map(_shown, near))}?"
+        if near
+        else " Use list to see what is there."
+    )
     return f"There is no file {place.name!r}.{hint}"
 
 
@@ -177,10 +185,14 @@ def _count(number: int, noun: str) -> str:
 
 
 def _encoding(raw: Any, place: Place) -> str:
-    """Return the encoding of an open file, from its first bytes. Raises ToolError if it is no text."""
+    """Return the encoding of an open file, from its first bytes. Raises ToolError if it
+    is no text.
+    """
     head = raw.peek(_SNIFF)[:_SNIFF]
     bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
-    if not bom and (b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > len(head) // 10 + 1):
+    if not bom and (
+        b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > len(head) // 10 + 1
+    ):
         kind = mimetypes.guess_type(place.parts[-1])[0] or "binary"
         size = _size(os.fstat(raw.fileno()).st_size)
         raise ToolError(f"{place.name!r} is not text ({kind}, {size}) and cannot be read.")
@@ -188,7 +200,9 @@ def _encoding(raw: Any, place: Place) -> str:
 
 
 class _Lines:
-    """The lines of a file, over-long ones cut with a mark, in bounded memory and time. `over`: the file goes on behind what is read."""
+    """The lines of a file, over-long ones cut with a mark, in bounded memory and time. `over`: the
+    file goes on behind what is read.
+    """
 
     def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
         self.over = False
@@ -204,10 +218,16 @@ class _Lines:
                 if more.endswith("\n"):
                     break
             least = "at least " if self.over else ""
-            yield f"{line} [… {least}{dropped:,} more characters in this line]\n" if dropped > 1 else line
+            yield (
+                f"{line} [… {least}{dropped:,} more characters in this line]\n"
+                if dropped > 1
+                else line
+            )
 
     def _piece(self) -> str:
-        """Return a line, or as much of it as is read at once; "" at the end. Raises Cancelled once the call is to stop."""
+        """Return a line, or as much of it as is read at once; "" at the end. Raises Cancelled once
+        the call is to stop.
+        """
         if self._context.cancelled:
             raise Cancelled
         self.over = self._left <= 0
@@ -229,12 +249,16 @@ def _excerpt(lines: _Lines, offset: int, limit: int) -> str:
             break
         shown.append(line)
     if not shown and lines.over:
-        raise ToolError(f"Line {offset + 1} is behind the first {_SCANNED:,} characters of the file; no more of it is read.")
+        raise ToolError(
+            f"Line {offset + 1} is behind the first {_SCANNED:,} characters of the file; no more of it is read."
+        )
     if not shown:
         return f"(the file has no line {offset + 1})" if offset else "(the file is empty)"
     end = offset + len(shown)
     mark = f"[lines {offset + 1}-{end} of a longer file; read on with offset={end}]" if more else ""
-    mark = mark or (f"[only the first {_SCANNED:,} characters of the file are read]" if lines.over else "")
+    mark = mark or (
+        f"[only the first {_SCANNED:,} characters of the file are read]" if lines.over else ""
+    )
     body = "".join(shown)
     return f"{body}{'' if body.endswith(chr(10)) or not mark else chr(10)}{mark}"
 
@@ -279,7 +303,9 @@ def _replace(place: Place, data: bytes) -> bool:
 
 
 def _mode(folder: int | None, name: str, place: Place) -> int | None:
-    """Return the permissions of the file to be replaced, None if there is none. Raises ToolError if it is no file."""
+    """Return the permissions of the file to be replaced, None if there is none. Raises ToolError if
+    it is no file.
+    """
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:

@@ -3,10 +3,11 @@
 Why: the file tools act on names that a model wrote, perhaps told to by a text it has read.
 
 Rules
-- Relative names only; no `..`, no link that leads out, nothing hidden, no files in which secrets usually live. Names are judged
-  as written, in their compatibility form (full-width dots and slashes), in any case, and again after links were followed.
-- Opening walks from the folder part by part and follows no link, so that nothing can be swapped in after the check. Writing makes
-  `NEW` missing folders at most.
+- Relative names only; no `..`, no link that leads out, nothing hidden, no files in which secrets
+  usually live. Names are judged as written, in their compatibility form (full-width dots and
+  slashes), in any case, and again after links were followed.
+- Opening walks from the folder part by part and follows no link, so that nothing can be swapped in
+  after the check. Writing makes `NEW` missing folders at most.
 - Messages name what was asked for, never where the folder is.
 """
 
@@ -28,18 +29,48 @@ from ..errors import ToolError
 _SEPARATORS = re.compile(r"[\\/]")
 _ABSOLUTE = re.compile(r"^(?:[\\/]|[A-Za-z]:|~(?:[^\\/]*[\\/]|$))")
 _SECRETS = (
-    "*.env", "*.env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.htpasswd", "id_rsa*",
-    "id_dsa*", "id_ecdsa*", "id_ed25519*", "*credentials", "*credentials.*", "secret.*", "secrets.*", "*.secret", "*.secrets",
-    "service-account*.json", "service_account*.json", "token", "token.*", "*.token",
-)  # fmt: skip
+    "*.env",
+    "*.env.*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.ppk",
+    "*.htpasswd",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "*credentials",
+    "*credentials.*",
+    "secret.*",
+    "secrets.*",
+    "*.secret",
+    "*.secrets",
+    "service-account*.json",
+    "service_account*.json",
+    "token",
+    "token.*",
+    "*.token",
+)
 NEW = 8  # folders that one write may make
 DEEPEST = 32  # parts of a name
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_FOLLOW = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A checked place: `parts` below the real path `root`, without links. `name` is how it was asked for."""
+    """A checked place: `parts` below the real path `root`, without links. `name` is how it was
+    asked for.
+    """
 
     root: str
     parts: tuple[str, ...]
@@ -52,12 +83,16 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def locate(folder: str, name: str) -> Place:
-    """Return the place that `name` means below `folder`; it need not exist. Raises ToolError for a name that may not be used."""
+    """Return the place that `name` means below `folder`; it need not exist. Raises ToolError for a
+    name that may not be used.
+    """
     _check_written(name)
     root = os.path.realpath(folder)
     target = os.path.realpath(os.path.join(root, name))
     if os.path.commonpath([root, target]) != root:
-        raise ToolError(f"{name!r} leads out of the notebook's folder. Only files in that folder can be used.")
+        raise ToolError(
+            f"{name!r} leads out of the notebook's folder. Only files in that folder can be used."
+        )
     inside = os.path.relpath(target, root)
     parts = () if inside == os.curdir else tuple(inside.split(os.sep))
     for part in parts:
@@ -66,16 +101,21 @@ def locate(folder: str, name: str) -> Place:
 
 
 def is_private(part: str) -> bool:
-    """Return True for the name of a hidden file or folder and for names of files that usually hold secrets."""
-    return any(p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS) for p in _forms(part))
+    """Return True for the name of a hidden file or folder and for names of files that usually hold
+    secrets.
+    """
+    return any(
+        p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS) for p in _forms(part)
+    )
 
 
 @contextmanager
 def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str]]:
-    """Yield the open folder of `place` and the name to use in it, as `dir_fd` and path of the functions of `os`.
+    """Yield the open folder of `place` and the name to use in it, as `dir_fd` and path of the
+    functions of `os`.
 
-    With `create`, missing folders are made. Raises OSError when a part is no folder, is not there, or became a link; ToolError when too
-    many would have to be made.
+    With `create`, missing folders are made. Raises OSError when a part is no folder, is not there,
+    or became a link; ToolError when too many would have to be made.
     """
     if create:
         check_new(place)
@@ -98,13 +138,16 @@ def check_new(place: Place) -> None:
     above = (os.path.join(place.root, *place.parts[:n]) for n in range(1, len(place.parts)))
     missing = sum(not os.path.lexists(path) for path in above)
     if missing > NEW:
-        raise ToolError(f"{place.name!r} would need {missing} new folders; at most {NEW} are made at once. Use a shorter path.")
+        raise ToolError(
+            f"{place.name!r} would need {missing} new folders; at most {NEW} are made at once. Use a shorter path."
+        )
 
 
 def opened(place: Place, folder: bool = False) -> int:
     """Return a descriptor of the regular file (or the folder) at `place`, for reading.
 
-    Raises IsADirectoryError or NotADirectoryError for the other of the two, ToolError for a device or pipe, else OSError.
+    Raises IsADirectoryError or NotADirectoryError for the other of the two, ToolError for a device
+    or pipe, else OSError.
     """
     with parent(place) as (above, name):
         descriptor = os.open(name, os.O_RDONLY | _NO_FOLLOW, dir_fd=above)
@@ -137,15 +180,23 @@ def _check_written(name: str) -> None:
     if "\0" in name or not name.strip():
         raise ToolError("The name is empty or not a file name.")
     if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
-        raise ToolError(f"{name!r} holds half of a character (a lone surrogate), which no file name can have.")
+        raise ToolError(
+            f"{name!r} holds half of a character (a lone surrogate), which no file name can have."
+        )
     if len(_SEPARATORS.split(name)) > DEEPEST:
-        raise ToolError(f"{_short(name)} goes more than {DEEPEST} folders deep. Use a shorter path.")
+        raise ToolError(
+            f"{_short(name)} goes more than {DEEPEST} folders deep. Use a shorter path."
+        )
     for form in (name, unicodedata.normalize("NFKC", name)):
         if _ABSOLUTE.match(form):
-            raise ToolError(f"{name!r} is an absolute path. Give a name relative to the notebook's folder.")
+            raise ToolError(
+                f"{name!r} is an absolute path. Give a name relative to the notebook's folder."
+            )
         for part in _SEPARATORS.split(form):
             if part.strip(" .") == "" and part not in ("", "."):
-                raise ToolError(f"{name!r} contains {part!r}. Only files in the notebook's folder can be used.")
+                raise ToolError(
+                    f"{name!r} contains {part!r}. Only files in the notebook's folder can be used."
+                )
             if part not in ("", "."):
                 _check_part(part, name)
 
@@ -161,5 +212,6 @@ def _check_part(part: str, name: str) -> None:
 
 def _forms(part: str) -> set[str]:
     normal = unicodedata.normalize("NFKC", part)
-    visible = "".join(c for c in normal if unicodedata.category(c) != "Cf")  # zero-width and direction marks
+    # zero-width and direction marks
+    visible = "".join(c for c in normal if unicodedata.category(c) != "Cf")
     return {form.casefold().strip() for form in (part, normal, visible, visible.rstrip(". "))}

@@ -12,14 +12,19 @@
 
 Rules
 - Tools without effects run unless a rule says otherwise; `default` is about the others.
-- When in doubt a rule that restricts fits and one that allows does not: restricting globs also match other spellings of a name or value
-  (`./x`, `a/../x`, another case, `-` for `_`), allowing ones must match the value as it is and as a normalised path.
-- A shell command is judged by its parts (`command_line`): each is decided by the first rule that fits it or the whole, and the strictest
-  decision counts. An allowing glob reaches across operators only if it spells them out.
-- A file in the notebook's folder, or one named by a relative path, may restrict. What it allows counts when the user has allowed the file
-  (`folder.trust`); until then it is as if it said nothing of these calls.
-- An argument that was left out counts with the default of the tool's schema; a value that is no text counts as its JSON.
-- Reading is strict: an unknown key, a doubled key or a wrong word is a UsageError that names file and line.
+- When in doubt a rule that restricts fits and one that allows does not: restricting globs also
+  match other spellings of a name or value (`./x`, `a/../x`, another case, `-` for `_`), allowing
+  ones must match the value as it is and as a normalised path.
+- A shell command is judged by its parts (`command_line`): each is decided by the first rule that
+  fits it or the whole, and the strictest decision counts. An allowing glob reaches across operators
+  only if it spells them out.
+- A file in the notebook's folder, or one named by a relative path, may restrict. What it allows
+  counts when the user has allowed the file (`folder.trust`); until then it is as if it said nothing
+  of these calls.
+- An argument that was left out counts with the default of the tool's schema; a value that is no
+  text counts as its JSON.
+- Reading is strict: an unknown key, a doubled key or a wrong word is a UsageError that names file
+  and line.
 """
 
 from __future__ import annotations
@@ -51,7 +56,9 @@ _GLOB = frozenset("*?[")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: its verdict for calls whose tool fits `tools` and whose arguments fit `args`; `where` is file and line."""
+    """One rule: its verdict for calls whose tool fits `tools` and whose arguments fit `args`;
+    `where` is file and line.
+    """
 
     verdict: Verdict
     tools: tuple[str, ...]
@@ -60,17 +67,29 @@ class Rule(msgspec.Struct, frozen=True):
     where: str = ""
 
     def concerns(self, tool: Tool, args: Mapping[str, Any], command: str = "") -> bool:
-        """Return whether `tools` and the `args` other than `command` fit a call with the JSON values `args`."""
+        """Return whether `tools` and the `args` other than `command` fit a call with the JSON
+        values `args`.
+        """
         if not any(self.names(tool.name, name) for name in self.tools):
             return False
         match = _allows if self.verdict == "allow" else _restricts
-        return all(key in args and match(globs, [_text(args[key])]) for key, globs in self.args.items() if key != command)
+        return all(
+            key in args and match(globs, [_text(args[key])])
+            for key, globs in self.args.items()
+            if key != command
+        )
 
     def names(self, tool: str, name: str) -> bool:
         """Return whether the text `name` of this rule means the tool called `tool`."""
         if is_glob(name):
-            return fnmatchcase(tool, name) or (self.verdict != "allow" and fnmatchcase(tool.casefold(), name.casefold()))
-        return tool == clean_name(name) if self.verdict == "allow" else alike(tool) == alike(clean_name(name))
+            return fnmatchcase(tool, name) or (
+                self.verdict != "allow" and fnmatchcase(tool.casefold(), name.casefold())
+            )
+        return (
+            tool == clean_name(name)
+            if self.verdict == "allow"
+            else alike(tool) == alike(clean_name(name))
+        )
 
     def matches(self, command: str, line: str) -> bool:
         """Return whether the globs for the argument `command` fit all of the command line."""
@@ -79,7 +98,9 @@ class Rule(msgspec.Struct, frozen=True):
             return True
         if self.verdict != "allow":
             return _restricts(globs, [line, squeezed(line), *joined(line)])
-        return any(_allows((squeezed(g),), [squeezed(line)]) and not _reaches(g, line) for g in globs)
+        return any(
+            _allows((squeezed(g),), [squeezed(line)]) and not _reaches(g, line) for g in globs
+        )
 
     def fitting(self, command: str, parts: Iterable[str]) -> list[str]:
         """Return the parts of a command line that the globs for the argument `command` fit."""
@@ -91,7 +112,8 @@ class Rule(msgspec.Struct, frozen=True):
 class Policy(msgspec.Struct, frozen=True):
     """Rules, and the default for tools with effects. `name` is how the user chose it.
 
-    `offer`: what it would allow, where the user has not allowed that it does. `remarks`: what the user should know about it.
+    `offer`: what it would allow, where the user has not allowed that it does. `remarks`: what the
+    user should know about it.
     """
 
     default: Verdict = "ask"
@@ -103,14 +125,20 @@ class Policy(msgspec.Struct, frozen=True):
     def judge(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Verdict, str]:
         """Return the verdict on a call and why ("": nothing concerned it)."""
         properties = tool.spec.parameters.get("properties", {})
-        defaults = {name: prop["default"] for name, prop in properties.items() if isinstance(prop, dict) and "default" in prop}
+        defaults = {
+            name: prop["default"]
+            for name, prop in properties.items()
+            if isinstance(prop, dict) and "default" in prop
+        }
         verdict, reason = self._strictest(tool, {**defaults, **args})
         if verdict == "allow" and self.offer is not None and tool.effect != "none":
             return "ask", f"{reason} would allow it, but {self.offer.refusal}"
         return verdict, reason
 
     def _strictest(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Let each part of the call be decided by the first rule that fits it, and return the strictest decision."""
+        """Let each part of the call be decided by the first rule that fits it, and return the
+        strictest decision.
+        """
         line = args.get(tool.command) if tool.command else None
         command, line = (tool.command, line) if isinstance(line, str) else ("", "")
         undecided = commands(line)
@@ -119,7 +147,8 @@ class Policy(msgspec.Struct, frozen=True):
             if not undecided or not rule.concerns(tool, args, command):
                 continue
             whole = rule.matches(command, line)
-            free = whole and (rule.verdict == "allow" or command not in rule.args)  # else its parts may be judged more strictly
+            # else its parts may be judged more strictly
+            free = whole and (rule.verdict == "allow" or command not in rule.args)
             decided = set(undecided if free else rule.fitting(command, undecided))
             if whole or decided:
                 found.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
@@ -130,7 +159,8 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def load(mode: str, folder: str = ".") -> Policy:
-    """Return the policy that `mode` names: ask, auto, deny, or the path of a YAML file, relative to `folder`.
+    """Return the policy that `mode` names: ask, auto, deny, or the path of a YAML file, relative to
+    `folder`.
 
     Raises UsageError when there is no such file or it is no policy.
     """
@@ -138,16 +168,24 @@ def load(mode: str, folder: str = ".") -> Policy:
         return Policy(MODES[mode], name=f"--approve {mode}")
     path = Path(folder, Path(mode).expanduser())
     if path.suffix.lower() not in (".yaml", ".yml"):
-        raise UsageError(f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml.")
+        raise UsageError(
+            f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml."
+        )
     content = _read(path, mode)
     policy = _parsed(content, mode)
-    if not found_in(path, folder, given=mode) or (offer := offered(policy, path, content)) is None or allowed(offer):
+    if (
+        not found_in(path, folder, given=mode)
+        or (offer := offered(policy, path, content)) is None
+        or allowed(offer)
+    ):
         return policy
     return msgspec.structs.replace(policy, offer=offer, remarks=(offer.refusal,))
 
 
 def read(path: Path) -> Offer | None:
-    """Return what the policy file at `path` would allow, None: nothing. Raises UsageError when it is no policy."""
+    """Return what the policy file at `path` would allow, None: nothing. Raises UsageError when it
+    is no policy.
+    """
     content = _read(path, path.name)
     return offered(_parsed(content, path.name), path, content)
 
@@ -181,11 +219,14 @@ def _parsed(content: bytes, name: str) -> Policy:
 
 
 def parse(text: str, name: str = "policy.yaml") -> Policy:
-    """Return the policy written in `text`. Raises UsageError with file and line for what is wrong."""
+    """Return the policy written in `text`. Raises UsageError with file and line for
+    what is wrong.
+    """
     import yaml
 
     try:
-        root = yaml.compose(text, Loader=yaml.BaseLoader)  # every scalar is text: `deny: no` names a tool
+        # every scalar is text: `deny: no` names a tool
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it is not YAML"
@@ -202,14 +243,21 @@ def _policy(root: Any, name: str) -> Policy:
     rules = top.get("rules")
     if rules is not None and rules.id != "sequence" and rules.value:
         raise fault(rules, "`rules` must be a list of rules, each beginning with `- `")
-    return Policy(default, tuple(_rule(node, name, fault) for node in (rules.value if rules is not None else ())), f"default of {name}")
+    return Policy(
+        default,
+        tuple(_rule(node, name, fault) for node in (rules.value if rules is not None else ())),
+        f"default of {name}",
+    )
 
 
 def _rule(node: Any, name: str, fault: Callable[[Any, str], UsageError]) -> Rule:
     given = _mapping(node, (*VERDICTS, "args", "reason"), fault)
     verdicts = [v for v in VERDICTS if v in given]
     if len(verdicts) != 1:
-        raise fault(node, "a rule needs exactly one of allow, ask and deny, followed by a tool's name or glob")
+        raise fault(
+            node,
+            "a rule needs exactly one of allow, ask and deny, followed by a tool's name or glob",
+        )
     args = _mapping(given["args"], (), fault) if "args" in given else {}
     return Rule(
         verdicts[0],
@@ -220,10 +268,15 @@ def _rule(node: Any, name: str, fault: Callable[[Any, str], UsageError]) -> Rule
     )
 
 
-def _mapping(node: Any, known: tuple[str, ...], fault: Callable[[Any, str], UsageError]) -> dict[str, Any]:
+def _mapping(
+    node: Any, known: tuple[str, ...], fault: Callable[[Any, str], UsageError]
+) -> dict[str, Any]:
     """Return key -> node. An empty `known` allows every key."""
     if node.id != "mapping":
-        raise fault(node, f"expected {'keys (' + ', '.join(known) + ')' if known else 'arguments with their globs'}")
+        raise fault(
+            node,
+            f"expected {'keys (' + ', '.join(known) + ')' if known else 'arguments with their globs'}",
+        )
     found: dict[str, Any] = {}
     for key, value in node.value:
         if key.id != "scalar" or (known and key.value not in known):
@@ -267,13 +320,19 @@ def alike(name: str) -> str:
 
 
 def _restricts(globs: tuple[str, ...], values: Iterable[str]) -> bool:
-    found = {s for value in values for s in (value, _normal(value), _folded(value), _folded(_normal(value)))}
+    found = {
+        s
+        for value in values
+        for s in (value, _normal(value), _folded(value), _folded(_normal(value)))
+    }
     wanted = {form for g in globs for form in (g, _folded(g), squeezed(g), _folded(squeezed(g)))}
     return any(fnmatchcase(s, g) for s in found for g in wanted)
 
 
 def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
-    found = {s for value in values for s in ((value, _normal(value)) if ".." in value else (value,))}
+    found = {
+        s for value in values for s in ((value, _normal(value)) if ".." in value else (value,))
+    }
     return any(all(fnmatchcase(s, g) for s in found) for g in globs)
 
 

@@ -1,9 +1,12 @@
-"""Is a policy about tools that exist? A rule that denies a misspelled name denies nothing, and nobody notices.
+"""Is a policy about tools that exist? A rule that denies a misspelled name denies nothing, and
+nobody notices.
 
 Rules
-- A name in an `ask` or `deny` rule that no tool has is an error with a suggestion; in an `allow` rule it is a remark for the user.
-  Known are the tools of the run, those of the notebook, those that are built in or installed. A glob may stand for what is not there.
-- So with the arguments, where the tool's schema is known: a rule never fits a call that cannot have one of its arguments.
+- A name in an `ask` or `deny` rule that no tool has is an error with a suggestion; in an `allow`
+  rule it is a remark for the user. Known are the tools of the run, those of the notebook, those
+  that are built in or installed. A glob may stand for what is not there.
+- So with the arguments, where the tool's schema is known: a rule never fits a call that cannot have
+  one of its arguments.
 - Nothing is looked up that the rules do not name.
 """
 
@@ -25,12 +28,16 @@ from .toolset import Toolset, installed, named
 
 
 def checked(
-    policy: Policy, tools: Toolset, namespace: Mapping[str, Any] | None = None, mentioned: Callable[[], Collection[str]] = tuple
+    policy: Policy,
+    tools: Toolset,
+    namespace: Mapping[str, Any] | None = None,
+    mentioned: Callable[[], Collection[str]] = tuple,
 ) -> Policy:
-    """Return the policy with remarks on what of it allows nothing. Raises UsageError for what of it restricts nothing.
+    """Return the policy with remarks on what of it allows nothing. Raises UsageError for what of it
+    restricts nothing.
 
-    `tools` are those of the run, `namespace` holds functions that may be tools, `mentioned` gives names of tools that a notebook makes or
-    uses somewhere.
+    `tools` are those of the run, `namespace` holds functions that may be tools, `mentioned` gives
+    names of tools that a notebook makes or uses somewhere.
     """
     known = _Known(tools, namespace or {}, mentioned)
     remarks = []
@@ -39,13 +46,17 @@ def checked(
             if rule.verdict != "allow":
                 raise UsageError(f"{rule.where}: {problem}")
             remarks.append(f"{rule.where}: {problem}")
-    return msgspec.structs.replace(policy, remarks=(*policy.remarks, *remarks)) if remarks else policy
+    return (
+        msgspec.structs.replace(policy, remarks=(*policy.remarks, *remarks)) if remarks else policy
+    )
 
 
 class _Known:
     """The tools that there are, as far as they are asked for."""
 
-    def __init__(self, tools: Toolset, namespace: Mapping[str, Any], mentioned: Callable[[], Collection[str]]) -> None:
+    def __init__(
+        self, tools: Toolset, namespace: Mapping[str, Any], mentioned: Callable[[], Collection[str]]
+    ) -> None:
         self._run = {tool.name: tool for tool in tools}
         self._namespace = namespace
         self._mentioned = mentioned
@@ -71,7 +82,9 @@ class _Known:
 
     def find(self, rule: Rule, name: str) -> str | None:
         """Return the tool that a name in a rule means, None when there is none."""
-        return next((tool for place in self.places() for tool in place if rule.names(tool, name)), None)
+        return next(
+            (tool for place in self.places() for tool in place if rule.names(tool, name)), None
+        )
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool of this name, None where its schema is not known."""
@@ -85,15 +98,24 @@ class _Known:
 
     def fitting(self, glob: str) -> list[str]:
         """Return the names that a glob stands for."""
-        return [tool for place in self.places() for tool in place if fnmatchcase(alike(tool), alike(glob))]
+        return [
+            tool
+            for place in self.places()
+            for tool in place
+            if fnmatchcase(alike(tool), alike(glob))
+        ]
 
 
 def _problems(rule: Rule, known: _Known) -> Iterator[str]:
     for name in rule.tools:
         if is_glob(name):
-            yield from _arguments(rule, [known.tool(n) for n in known.fitting(name)] if rule.args else [], name)
+            yield from _arguments(
+                rule, [known.tool(n) for n in known.fitting(name)] if rule.args else [], name
+            )
         elif (found := known.find(rule, name)) is None:
-            near = difflib.get_close_matches(alike(clean_name(name)), {n for place in known.places() for n in place}, 1)
+            near = difflib.get_close_matches(
+                alike(clean_name(name)), {n for place in known.places() for n in place}, 1
+            )
             hint = f" Did you mean {near[0]!r}?" if near else ""
             does = "allows" if rule.verdict == "allow" else "restricts"
             yield f"there is no tool {name!r}, so this rule {does} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
@@ -117,4 +139,8 @@ def _taken(tool: Tool | None) -> Collection[str] | None:
     """Return the names of a tool's arguments, None where it may have others."""
     schema = tool.spec.parameters if tool is not None else {}
     properties = schema.get("properties")
-    return None if not isinstance(properties, dict) or schema.get("additionalProperties", False) else tuple(properties)
+    return (
+        None
+        if not isinstance(properties, dict) or schema.get("additionalProperties", False)
+        else tuple(properties)
+    )

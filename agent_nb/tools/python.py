@@ -1,11 +1,13 @@
 """Built-in tool `python`: run code where the user's variables are.
 
-In a notebook the code is a cell: the user's namespace, the main thread, output as progress, top-level await, the kernel's interrupt.
-Elsewhere it runs in a namespace of the run's own, in a worker thread.
+In a notebook the code is a cell: the user's namespace, the main thread, output as progress,
+top-level await, the kernel's interrupt. Elsewhere it runs in a namespace of the run's own, in a
+worker thread.
 
 Rules
 - The value of a last expression is part of the result, as at a prompt.
-- Output is progress and, bounded, the result; an error's message follows the output that came before it.
+- Output is progress and, bounded, the result; an error's message follows the output that came
+  before it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _counter = itertools.count(1)
 
 @tool(effect="kernel", icon="python", timeout=math.inf)
 def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
-    """Run Python code and return what it prints and the value of its last line. Variables stay for the next call.
+    """Run Python code and return what it prints and the value of its last line. Variables stay for
+    the next call.
 
     Args:
         code: The code.
@@ -65,7 +68,8 @@ def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outc
     with captured(take):
         try:
             outcome = success(_evaluate(code, namespace))
-        except BaseException as error:  # whatever the code raises is its result, and follows what it has said
+        except BaseException as error:
+            # whatever the code raises is its result, and follows what it has said
             outcome = failure(error)
     return _joined(said.text, outcome)
 
@@ -80,9 +84,12 @@ def _joined(said: str, outcome: Outcome) -> Outcome:
 
 
 def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
-    """Run `code` and return the value of its last expression, None if it ends with something else."""
+    """Run `code` and return the value of its last expression, None if it ends with
+    something else.
+    """
     name = f"<agent code {next(_counter)}>"
-    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)  # tracebacks then show the lines
+    # tracebacks then show the lines
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:
         tree = ast.parse(code, name)
     except ValueError as fault:  # a null character, before Python 3.11.4
@@ -90,7 +97,11 @@ def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with asyncio.Runner() as loop:
         _run(tree, "exec", name, namespace, loop)
-        return _run(ast.Expression(last.value), "eval", name, namespace, loop) if isinstance(last, ast.Expr) else None
+        return (
+            _run(ast.Expression(last.value), "eval", name, namespace, loop)
+            if isinstance(last, ast.Expr)
+            else None
+        )
 
 
 def _run(tree: Any, mode: str, name: str, namespace: dict[str, Any], loop: asyncio.Runner) -> Any:

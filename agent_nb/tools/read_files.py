@@ -1,11 +1,13 @@
 """Which files the calls of a run have read, as digests.
 
-Why: a result that came of a file is another one when the file has changed, and its record must not pass for the new one.
+Why: a result that came of a file is another one when the file has changed, and its record must not
+pass for the new one.
 
 Rules
-- A file counts as it was at the read, and only if it is the same at the end of the run: what the run itself changed, or two reads that
-  differ, say nothing.
-- Files larger than `LARGEST` are not hashed. Names are below the notebook's folder and go through `paths` again whenever they are opened.
+- A file counts as it was at the read, and only if it is the same at the end of the run: what the
+  run itself changed, or two reads that differ, say nothing.
+- Files larger than `LARGEST` are not hashed. Names are below the notebook's folder and go through
+  `paths` again whenever they are opened.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _STATE = "files read"
 
 
 def note(state: dict[str, Any], place: Place, raw: io.BufferedReader) -> None:
-    """Keep the digest of a file that is read, open at its beginning, in the `state` of the calls (`ToolContext`)."""
+    """Keep the digest of a file that is read, open at its beginning, in the `state` of the calls
+    (`ToolContext`).
+    """
     found = state.setdefault(_STATE, {})
     name, digest = "/".join(place.parts), _hashed(raw)
     found[name] = digest if found.get(name, digest) == digest else ""
@@ -31,7 +35,11 @@ def note(state: dict[str, Any], place: Place, raw: io.BufferedReader) -> None:
 
 def unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
     """Return the digests, by name, of the files that were read and are the same now."""
-    return {name: digest for name, digest in sorted(state.get(_STATE, {}).items()) if digest and digest == content_hash(folder, name)}
+    return {
+        name: digest
+        for name, digest in sorted(state.get(_STATE, {}).items())
+        if digest and digest == content_hash(folder, name)
+    }
 
 
 def content_hash(folder: str, name: str) -> str:

@@ -1,15 +1,18 @@
 """Which variables of the notebook a function uses, read from its code without running it.
 
-Why: a function of the notebook that computes with the notebook's data gives another result when the data have changed, and may change
-them itself. A replay that served it from the record would hide the one and lose the other.
+Why: a function of the notebook that computes with the notebook's data gives another result when the
+data have changed, and may change them itself. A replay that served it from the record would hide
+the one and lose the other.
 
 Rules
-- A variable is a global name in the code of a function that was defined in `__main__`, of the functions inside it, and of the functions
-  and classes of `__main__` that it uses; what its closure holds counts too, and defaults and bound arguments that can change.
-- Modules, classes, functions, agents and what annotations are made of are no variables; nor are builtins. A name that nobody has
-  defined (yet) is one.
-- Nothing is run and no attribute of a foreign object is asked for. What a function reaches by names made at run time (`eval`,
-  `globals()`) or through modules is not seen: `@tool(effect="kernel")` says it.
+- A variable is a global name in the code of a function that was defined in `__main__`, of the
+  functions inside it, and of the functions and classes of `__main__` that it uses; what its closure
+  holds counts too, and defaults and bound arguments that can change.
+- Modules, classes, functions, agents and what annotations are made of are no variables; nor are
+  builtins. A name that nobody has defined (yet) is one.
+- Nothing is run and no attribute of a foreign object is asked for. What a function reaches by names
+  made at run time (`eval`, `globals()`) or through modules is not seen: `@tool(effect="kernel")`
+  says it.
 """
 
 from __future__ import annotations
@@ -26,9 +29,18 @@ MAIN = "__main__"
 _READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
 _FUNCTIONS = (
-    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType, types.WrapperDescriptorType,
-    types.MethodWrapperType, types.ClassMethodDescriptorType, functools.partial, staticmethod, classmethod, property,
-)  # fmt: skip
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    functools.partial,
+    staticmethod,
+    classmethod,
+    property,
+)
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 _MUTABLE = (list, dict, set, bytearray)
 _ABSENT = object()
@@ -37,7 +49,8 @@ _ABSENT = object()
 def reads(function: Any) -> frozenset[str]:
     """Return the names of the notebook's variables that `function` uses, as far as its code shows.
 
-    What has no name of its own is called after where it stands: `self`, or the parameter or closure variable that holds it.
+    What has no name of its own is called after where it stands: `self`, or the parameter or closure
+    variable that holds it.
     """
     return frozenset(_Search().of(function))
 
@@ -63,7 +76,9 @@ class _Search:
         elif is_a(value, staticmethod | classmethod):
             yield from self.of(value.__func__)
         elif is_a(value, property):
-            yield from (name for f in (value.fget, value.fset) if f is not None for name in self.of(f))
+            yield from (
+                name for f in (value.fget, value.fset) if f is not None for name in self.of(f)
+            )
         elif is_a(value, types.FunctionType):
             yield from self._function(value)
         elif is_a(value, type):
@@ -82,8 +97,11 @@ class _Search:
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
         cells = list(closure(function))
-        if function.__globals__.get("__name__") != MAIN:  # a wrapper of a library: only what it wraps can be the notebook's
-            yield from (name for _, held in cells if is_a(held, _FUNCTIONS) for name in self.of(held))
+        # a wrapper of a library: only what it wraps can be the notebook's
+        if function.__globals__.get("__name__") != MAIN:
+            yield from (
+                name for _, held in cells if is_a(held, _FUNCTIONS) for name in self.of(held)
+            )
             return
         for name in names(function.__code__):
             yield from self._resolved(name, function.__globals__)
@@ -121,22 +139,29 @@ class _Search:
             yield name
 
     def _held(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
-        """Yield what changeable values that are bound to a function stand for; constants are part of its text."""
+        """Yield what changeable values that are bound to a function stand for; constants are part
+        of its text.
+        """
         for value in values:
             if not _constant(value):
                 yield from self._value(name, value)
 
 
 def is_a(value: Any, kinds: Any) -> bool:
-    """Return whether `value` is of these kinds by its type; unlike `isinstance` it asks nothing of the object."""
+    """Return whether `value` is of these kinds by its type; unlike `isinstance` it asks nothing of
+    the object.
+    """
     return issubclass(type(value), kinds)
 
 
 def names(code: types.CodeType) -> Iterator[str]:
     """Yield the global names in a code object and in those inside it."""
-    own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}  # a class body's
+    # a class body's
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
     for instruction in dis.get_instructions(code):
-        if (instruction.opname in _READ and instruction.argval not in own) or instruction.opname in _WRITTEN:
+        if (
+            instruction.opname in _READ and instruction.argval not in own
+        ) or instruction.opname in _WRITTEN:
             yield instruction.argval
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -157,14 +182,25 @@ def _in_main(made: type) -> bool:
 
 
 def _like_a_function(value: Any) -> bool:
-    """Return whether a foreign callable goes by a name, as cached functions and those of compiled libraries do."""
-    return hasattr(type(value), "__call__") and inspect.getattr_static(value, "__name__", None) is not None  # noqa: B004
+    """Return whether a foreign callable goes by a name, as cached functions and those of compiled
+    libraries do.
+    """
+    return (
+        hasattr(type(value), "__call__")  # noqa: B004
+        and inspect.getattr_static(value, "__name__", None) is not None
+    )
 
 
 def _no_data(value: Any) -> bool:
-    """Return whether a value is code or a type rather than data; what can be a tool itself, such as an agent, is code."""
+    """Return whether a value is code or a type rather than data; what can be a tool itself, such as
+    an agent, is code.
+    """
     kind = type(value)
-    return is_a(value, types.ModuleType) or kind.__module__ in ("typing", "types", "typing_extensions") or hasattr(kind, "as_tool")
+    return (
+        is_a(value, types.ModuleType)
+        or kind.__module__ in ("typing", "types", "typing_extensions")
+        or hasattr(kind, "as_tool")
+    )
 
 
 def _constant(value: Any) -> bool:

@@ -1,10 +1,13 @@
-"""From whatever a tool returned or raised to an Outcome: JSON or text for the model, a mime bundle for people.
+"""From whatever a tool returned or raised to an Outcome: JSON or text for the model, a mime bundle
+for people.
 
-Why: tools return anything; the log keeps JSON, a model reads a few thousand words, and both should be the same on every run.
+Why: tools return anything; the log keeps JSON, a model reads a few thousand words, and both should
+be the same on every run.
 
 Rules
 - Nothing that a value, its repr or its rendering does while it is described escapes from here.
-- The model's text is bounded and says where something was left out; a number or object that fits stays JSON.
+- The model's text is bounded and says where something was left out; a number or object that fits
+  stays JSON.
 - A display comes from foreign code: whoever shows it sanitises it.
 """
 
@@ -28,10 +31,14 @@ from .base import Outcome, Update, update
 from .values import LIMIT, clean, clip, encoded, message_of, plain, short_repr
 
 NOTHING = "(no value)"
-_CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')  # the file that ipykernel makes up for a cell
+# the file that ipykernel makes up for a cell
+_CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
 _LONGEST_TRACE = 8_000
 _FRAMES = 8
-_OURS = {str(Path(__file__).with_name(name)) for name in ("execution.py", "threads.py", "decorator.py", "runner.py", "python.py")}
+_OURS = {
+    str(Path(__file__).with_name(name))
+    for name in ("execution.py", "threads.py", "decorator.py", "runner.py", "python.py")
+}
 
 
 def news(value: Any) -> Update:
@@ -42,10 +49,18 @@ def news(value: Any) -> Update:
         made = update(plain(value))
     data = None if made.data is None else plain(made.data)
     fraction = made.fraction if made.fraction is None or math.isfinite(made.fraction) else None
-    return Update(text=clean(made.text), fraction=fraction, data=data, message=clean(made.message), printed=made.printed)
+    return Update(
+        text=clean(made.text),
+        fraction=fraction,
+        data=data,
+        message=clean(made.message),
+        printed=made.printed,
+    )
 
 
-def success(value: Any, limit: int = LIMIT, render: Callable[[Any], dict[str, Any]] | None = None) -> Outcome:
+def success(
+    value: Any, limit: int = LIMIT, render: Callable[[Any], dict[str, Any]] | None = None
+) -> Outcome:
     """Return the outcome of a call that returned `value`. Never raises."""
     if isinstance(value, Outcome):
         shown = display.bundle(value.display) or None
@@ -60,7 +75,8 @@ def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any)
     text = content if isinstance(content, str) else encoded(content)
     try:
         return {"text/plain": text, **display.bundle(render(value))}
-    except Exception as error:  # the tool's own rendering is decoration: its fault must not cost the result
+    except Exception as error:
+        # the tool's own rendering is decoration: its fault must not cost the result
         return {"text/plain": f"{text}\n(the tool's render failed: {message_of(error)})"}
 
 
@@ -95,18 +111,27 @@ def _bounded(value: Any, limit: int) -> Any:
 
 
 def failure(error: BaseException) -> Outcome:
-    """Return the outcome of a call that raised: a concise message for the model, a short traceback for people."""
+    """Return the outcome of a call that raised: a concise message for the model, a short traceback
+    for people.
+    """
     if isinstance(error, KeyboardInterrupt | Cancelled) or type(error).__name__ == "CancelledError":
-        return Outcome("cancelled", f"Stopped: {message_of(error)}." if str(error) else "Stopped before it was done.")
+        return Outcome(
+            "cancelled",
+            f"Stopped: {message_of(error)}." if str(error) else "Stopped before it was done.",
+        )
     if isinstance(error, SystemExit):
-        return Outcome("error", f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)}).")
+        return Outcome(
+            "error", f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)})."
+        )
     if isinstance(error, ToolError):
         return Outcome("error", message_of(error))
     return Outcome("error", message_of(error), {"text/plain": trace(error)})
 
 
 def trace(error: BaseException) -> str:
-    """Return the last frames of the traceback from the tool's own code on, without paths of the home folder and of cells."""
+    """Return the last frames of the traceback from the tool's own code on, without paths of the
+    home folder and of cells.
+    """
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_filename in _OURS:
         tb = tb.tb_next
@@ -116,4 +141,6 @@ def trace(error: BaseException) -> str:
     except Exception:  # an error whose own text cannot be made
         text = message_of(error)
     text = _CELL.sub('"<notebook cell>"', text)
-    return clip(text.replace(os.path.expanduser("~") + os.sep, f"~{os.sep}"), _LONGEST_TRACE).rstrip()
+    return clip(
+        text.replace(os.path.expanduser("~") + os.sep, f"~{os.sep}"), _LONGEST_TRACE
+    ).rstrip()

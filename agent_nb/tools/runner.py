@@ -1,10 +1,14 @@
-"""Run the calls of a batch: check, approve, run at the same time, and give each exactly one outcome.
+"""Run the calls of a batch: check, approve, run at the same time, and give each exactly one
+outcome.
 
 Rules
-- Every call ends in one Outcome, whatever it names, is given, raises, or fails to do; what a tool said is reported before its end.
-- Calls run concurrently up to `limit`, except that those which change the kernel's namespace run one after another in call order.
-- Stopping is prompt: when `run` is cancelled or a call takes too long, the tool is asked to stop, given its `grace`, and left
-  behind if it does not. What a tool that was left behind says later is dropped.
+- Every call ends in one Outcome, whatever it names, is given, raises, or fails to do; what a tool
+  said is reported before its end.
+- Calls run concurrently up to `limit`, except that those which change the kernel's namespace run
+  one after another in call order.
+- Stopping is prompt: when `run` is cancelled or a call takes too long, the tool is asked to stop,
+  given its `grace`, and left behind if it does not. What a tool that was left behind says later is
+  dropped.
 - The runner knows no log: it speaks to a `Report`, always on the event loop's thread.
 """
 
@@ -49,9 +53,10 @@ class Job(NamedTuple):
 class ToolRunner:
     """Runs batches of calls for one run.
 
-    `limit`: calls at the same time. `timeout`: seconds per call for tools that set none (`math.inf`: no limit).
-    `result_limit`: characters of a result that the model reads. `folder`: where file tools may look. `remaining`: what the run's
-    limits leave, for tools that are agents. `redaction`: the secret filter of what tools print.
+    `limit`: calls at the same time. `timeout`: seconds per call for tools that set none
+    (`math.inf`: no limit). `result_limit`: characters of a result that the model reads. `folder`:
+    where file tools may look. `remaining`: what the run's limits leave, for tools that are agents.
+    `redaction`: the secret filter of what tools print.
     """
 
     def __init__(
@@ -82,14 +87,18 @@ class ToolRunner:
         self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
 
     def files(self) -> dict[str, str]:
-        """Return the digests, by name, of the files that calls have read and that are the same now."""
+        """Return the digests, by name, of the files that calls have read and that are
+        the same now.
+        """
         return read_files.unchanged(self._state, self.folder)
 
-    async def run(self, calls: Sequence[tuple[str, str, dict[str, Any], str]], report: Report) -> list[Outcome]:
+    async def run(
+        self, calls: Sequence[tuple[str, str, dict[str, Any], str]], report: Report
+    ) -> list[Outcome]:
         """Run `calls` (each a `Job` or a tuple like one) and return their outcomes in call order.
 
-        When cancelled it reports an outcome for every call and lets the cancellation pass, within about 0.1 s
-        and twice the longest `grace` of its tools.
+        When cancelled it reports an outcome for every call and lets the cancellation pass, within
+        about 0.1 s and twice the longest `grace` of its tools.
         """
         batch = [self._call(Job(*call), report) for call in calls]
         tasks: list[asyncio.Task[None]] = []
@@ -99,7 +108,9 @@ class ToolRunner:
             if tasks:
                 await asyncio.wait(tasks)
         finally:
-            await _wind_up(tasks, 0.05 + 2 * max((call.tool.grace for call in batch if call.tool), default=0))
+            await _wind_up(
+                tasks, 0.05 + 2 * max((call.tool.grace for call in batch if call.tool), default=0)
+            )
             for call in batch:
                 call.finish(_STOPPED)
         faults = [task.exception() for task in tasks if not task.cancelled()]
@@ -113,7 +124,10 @@ class ToolRunner:
         for call in batch:
             if call.in_order:
                 call.before, before = before, call.over
-        return [asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}") for call in batch]
+        return [
+            asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}")
+            for call in batch
+        ]
 
     def _call(self, job: Job, report: Report) -> _Call:
         call = _Call(job, self.toolset.get(job.name), report)
@@ -138,7 +152,8 @@ class ToolRunner:
         except asyncio.CancelledError:
             call.finish(_stopped(call.last_words, "cancelled", ""))
         finally:
-            call.over.set()  # the next in order must not wait for ever, even if the report has raised
+            # the next in order must not wait for ever, even if the report has raised
+            call.over.set()
 
     async def _settle(self, call: _Call, slots: asyncio.Semaphore) -> Outcome:
         """Take one call from the model's words to its outcome."""
@@ -160,7 +175,9 @@ class ToolRunner:
             return await self._limited(call, call.tool, values)
 
     async def _approved(self, call: _Call, tool: Tool) -> dict[str, Any] | Outcome:
-        """Return the arguments to run with, or the outcome of a call that may not. Raises ToolError for arguments that do not fit."""
+        """Return the arguments to run with, or the outcome of a call that may not. Raises ToolError
+        for arguments that do not fit.
+        """
         values = _validated(tool, call.job.args)
         decision = await self.approver.decide(tool, plain(values), call.context, call.report)
         if not decision.allow:
@@ -170,7 +187,10 @@ class ToolRunner:
     async def _limited(self, call: _Call, tool: Tool, values: dict[str, Any]) -> Outcome:
         """Run the tool until it ends, its time is over, or this coroutine is cancelled."""
         seconds = self.timeout if tool.timeout is None else tool.timeout
-        work = asyncio.create_task(perform(tool, values, call.context, self.result_limit, self.redaction), name=f"tool {tool.name}")
+        work = asyncio.create_task(
+            perform(tool, values, call.context, self.result_limit, self.redaction),
+            name=f"tool {tool.name}",
+        )
         try:
             await asyncio.wait({work}, timeout=None if math.isinf(seconds) else seconds)
         except asyncio.CancelledError:
@@ -181,13 +201,18 @@ class ToolRunner:
             return _stopped(await self._stop(work, tool, call.context), "timeout", late)
         return _STOPPED if work.cancelled() else work.result()
 
-    async def _stop(self, work: asyncio.Task[Outcome], tool: Tool, context: ToolContext) -> Outcome | None:
-        """Ask the tool to stop, wait a moment, leave it behind; return its outcome if it gave one."""
+    async def _stop(
+        self, work: asyncio.Task[Outcome], tool: Tool, context: ToolContext
+    ) -> Outcome | None:
+        """Ask the tool to stop, wait a moment, leave it behind; return its outcome if
+        it gave one.
+        """
         self._left.add(work)
         work.add_done_callback(self._left.discard)
         with suppress(Exception):  # callbacks of tools
             context.cancel()
-        if tool.thread != "loop":  # a thread sees the flag; cancelling its task would lose what it returns
+        # a thread sees the flag; cancelling its task would lose what it returns
+        if tool.thread != "loop":
             await asyncio.wait({work}, timeout=tool.grace)
         work.cancel()
         await asyncio.wait({work}, timeout=tool.grace)
@@ -200,7 +225,9 @@ class ToolRunner:
 
 
 class _Call:
-    """One call on its way: what it says reaches the report in order, on the loop's thread, and never after its end."""
+    """One call on its way: what it says reaches the report in order, on the loop's thread, and
+    never after its end.
+    """
 
     context: ToolContext
 
@@ -214,7 +241,8 @@ class _Call:
         self.start = 0.0
         self.outcome: Outcome | None = None
         self.last_words: Outcome | None = None  # what a stopped tool still returned
-        self._home = contextvars.copy_context()  # reports run in it, not in that of the tool, whose prints may be captured
+        # reports run in it, not in that of the tool, whose prints may be captured
+        self._home = contextvars.copy_context()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
@@ -239,7 +267,9 @@ class _Call:
             time.sleep(0.001)
 
     def relay(self, event: Any) -> None:
-        """Hand on an event of an agent that is this tool; on the loop's thread, until the call has ended."""
+        """Hand on an event of an agent that is this tool; on the loop's thread, until the call has
+        ended.
+        """
         if self.outcome is None:
             self._home.copy().run(self.report.relay, self.job.call_id, event)
 
@@ -261,13 +291,19 @@ class _Call:
                 self.report.update(self.job.call_id, update)
 
 
-def _stopped(returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str) -> Outcome:
-    """Return the outcome of a call that was asked to stop: what the tool still returned, if that says anything, and why."""
+def _stopped(
+    returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str
+) -> Outcome:
+    """Return the outcome of a call that was asked to stop: what the tool still returned, if that
+    says anything, and why.
+    """
     empty = (results.NOTHING, _STOPPED.content)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or _STOPPED.content)
     kept = returned.content if isinstance(returned.content, str) else encoded(returned.content)
-    return msgspec.structs.replace(returned, status=status, content=f"{kept}\n[{why}]" if why else returned.content)
+    return msgspec.structs.replace(
+        returned, status=status, content=f"{kept}\n[{why}]" if why else returned.content
+    )
 
 
 def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
@@ -276,7 +312,9 @@ def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
     except ToolError:
         raise
     except Exception as error:  # a validator that is not ours
-        raise ToolError(f"The arguments of {tool.name!r} are not valid: {message_of(error)}") from error
+        raise ToolError(
+            f"The arguments of {tool.name!r} are not valid: {message_of(error)}"
+        ) from error
 
 
 async def _wind_up(tasks: Sequence[asyncio.Task[None]], seconds: float) -> None:

@@ -1,13 +1,16 @@
-"""From a function's signature to the JSON schema of its arguments and a validator of what a model sends.
+"""From a function's signature to the JSON schema of its arguments and a validator of what a model
+sends.
 
-Why: a tool is a plain Python function; its annotations and docstring are the only declaration there is.
+Why: a tool is a plain Python function; its annotations and docstring are the only declaration there
+is.
 
 Rules
 - Pydantic does the types, and is imported here, when a tool is made, not before.
-- What models get nearly right is mended: "3" for an int, 3 for a str, a JSON text for a list or an object, null for a parameter
-  that has a default. Everything else is refused with a message that the model can act on.
-- The parameter annotated ToolContext, parameters already bound by a partial, and parameters with a default whose type JSON cannot
-  express are no part of the schema.
+- What models get nearly right is mended: "3" for an int, 3 for a str, a JSON text for a list or an
+  object, null for a parameter that has a default. Everything else is refused with a message that
+  the model can act on.
+- The parameter annotated ToolContext, parameters already bound by a partial, and parameters with a
+  default whose type JSON cannot express are no part of the schema.
 - Validated values hold only what was given; the function's own defaults stay its own.
 """
 
@@ -34,12 +37,18 @@ class Arguments:
     """The parameters of one function: their schema, how to check them, how to pass them."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
-        """Read `function`; `name` is for messages. Raises UsageError for a signature that no JSON object can fill."""
+        """Read `function`; `name` is for messages. Raises UsageError for a signature that no JSON
+        object can fill.
+        """
         self.name = name
         self.doc = docstrings.read(signature.docstring(function))
         parameters, hints = signature.read(function, name)
         self._context = signature.context_parameter(parameters, hints)
-        self._parameters = [p for p in parameters if p.name != self._context and p.name not in signature.bound(function)]
+        self._parameters = [
+            p
+            for p in parameters
+            if p.name != self._context and p.name not in signature.bound(function)
+        ]
         self._hints = hints
         self._drop_inexpressible()
         self._model = self._build(self._parameters)
@@ -58,7 +67,9 @@ class Arguments:
         return not any(p.kind in odd for p in self._parameters)
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return `given` checked and converted. Raises ToolError that lists every bad argument and the parameters there are."""
+        """Return `given` checked and converted. Raises ToolError that lists every bad argument and
+        the parameters there are.
+        """
         from pydantic import ValidationError
 
         try:
@@ -72,7 +83,9 @@ class Arguments:
             raise ToolError(self._message(given, faults)) from None
 
     def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return `values` as positional and keyword arguments, for functions with `/` or `*args`."""
+        """Return `values` as positional and keyword arguments, for functions with `/`
+        or `*args`.
+        """
         rest = dict(values)
         if self.plain:
             return [], rest
@@ -85,7 +98,9 @@ class Arguments:
         return args, rest
 
     def _drop_inexpressible(self) -> None:
-        """Leave out parameters whose type JSON cannot express, if they have a default; else raise UsageError."""
+        """Leave out parameters whose type JSON cannot express, if they have a default; else raise
+        UsageError.
+        """
         if _expressible(lambda: self._build(self._parameters)):
             return
         for p in list(self._parameters):
@@ -99,7 +114,9 @@ class Arguments:
                 self._parameters.remove(p)
 
     def _build(self, parameters: Sequence[inspect.Parameter]) -> Any:
-        """Return a pydantic model with a field `p0`, `p1` … per parameter, its real name as alias (any name is safe there)."""
+        """Return a pydantic model with a field `p0`, `p1` … per parameter, its real name as alias
+        (any name is safe there).
+        """
         from pydantic import BaseModel, ConfigDict, create_model
 
         _plugins()
@@ -110,12 +127,18 @@ class Arguments:
             coerce_numbers_to_str=True,
             protected_namespaces=(),
         )
-        body: dict[str, Any] = {"__module__": __name__, "__annotations__": {}, "model_config": config}
+        body: dict[str, Any] = {
+            "__module__": __name__,
+            "__annotations__": {},
+            "model_config": config,
+        }
         if rest:
             values: Any = self._hints.get(rest.name, Any)
             body["__annotations__"] = {"__pydantic_extra__": dict[str, values]}
         metaclass: Any = type(BaseModel)
-        fields: dict[str, Any] = {f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not rest}
+        fields: dict[str, Any] = {
+            f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not rest
+        }
         return create_model("Arguments", __base__=metaclass("Base", (BaseModel,), body), **fields)
 
     def _field(self, p: inspect.Parameter) -> tuple[Any, Any]:
@@ -127,11 +150,19 @@ class Arguments:
         if p.default is p.empty:
             return hint, Field(..., alias=p.name, description=self._describe(p))
         shown = {"default": p.default} if _is_json(p.default) else {}
-        return hint, Field(default_factory=lambda: p.default, alias=p.name, description=self._describe(p), json_schema_extra=shown)
+        return hint, Field(
+            default_factory=lambda: p.default,
+            alias=p.name,
+            description=self._describe(p),
+            json_schema_extra=shown,
+        )
 
     def _describe(self, p: inspect.Parameter) -> str | None:
         """Return the docstring's text, unless the annotation brings its own description."""
-        own = any(getattr(m, "description", None) for m in getattr(self._hints.get(p.name), "__metadata__", ()))
+        own = any(
+            getattr(m, "description", None)
+            for m in getattr(self._hints.get(p.name), "__metadata__", ())
+        )
         return None if own else self.doc.parameters.get(p.name)
 
     def _values(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -141,19 +172,28 @@ class Arguments:
         return {**values, **(model.model_extra or {})}
 
     def _mend(self, given: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
-        """Return `given` with JSON texts parsed and nulls of parameters with a default left out, where it was refused."""
+        """Return `given` with JSON texts parsed and nulls of parameters with a default left out,
+        where it was refused.
+        """
         optional = {p.name for p in self._parameters if p.default is not p.empty}
-        mended = {k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in given.items()}
+        mended = {
+            k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in given.items()
+        }
         return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
 
     def _message(self, given: dict[str, Any], faults: Sequence[Any]) -> str:
         lines = dict.fromkeys(f"- {_explain(given, fault)}" for fault in faults)
-        return f"The arguments of {self.name!r} are not valid:\n" + "\n".join(lines) + f"\nParameters: {self._listing()}."
+        return (
+            f"The arguments of {self.name!r} are not valid:\n"
+            + "\n".join(lines)
+            + f"\nParameters: {self._listing()}."
+        )
 
     def _listing(self) -> str:
         required = set(self.schema.get("required", ()))
         shown = [
-            f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})" for name, prop in self.schema["properties"].items()
+            f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})"
+            for name, prop in self.schema["properties"].items()
         ]
         return ", ".join(shown) or "none"
 
@@ -184,7 +224,9 @@ def _is_json(value: Any) -> bool:
 
 
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` without the titles that pydantic makes up (a property called `title` stays)."""
+    """Return `schema` without the titles that pydantic makes up (a property called
+    `title` stays).
+    """
     out = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
     for key in _MAPS:
         if key in out:
@@ -239,13 +281,23 @@ def _brief(value: Any) -> str:
 
 
 def _word_of(value: Any) -> str:
-    words = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object", type(None): "null"}
+    words = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+        type(None): "null",
+    }
     return words.get(type(value), type(value).__name__)
 
 
 def _type_word(prop: dict[str, Any]) -> str:
     if "enum" in prop or "const" in prop:
-        return "one of " + ", ".join(json.dumps(v, ensure_ascii=False) for v in prop.get("enum", [prop.get("const")]))
+        return "one of " + ", ".join(
+            json.dumps(v, ensure_ascii=False) for v in prop.get("enum", [prop.get("const")])
+        )
     if "anyOf" in prop:
         return " or ".join(_type_word(p) for p in prop["anyOf"])
     if "$ref" in prop:

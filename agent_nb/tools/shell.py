@@ -1,9 +1,12 @@
 """Built-in tool `shell`: run a command in the notebook's folder.
 
 Rules
-- The command gets a process group of its own, which ends with it: on a stop, on a timeout, and when the shell itself has ended.
-- It reads nothing from stdin and gets no environment variable that looks like a key, a password or an address with one.
-- Output is progress as it comes, up to `_SHOWN` characters, and, bounded, the result; a failing command is a result, not an error.
+- The command gets a process group of its own, which ends with it: on a stop, on a timeout, and when
+  the shell itself has ended.
+- It reads nothing from stdin and gets no environment variable that looks like a key, a password or
+  an address with one.
+- Output is progress as it comes, up to `_SHOWN` characters, and, bounded, the result; a failing
+  command is a result, not an error.
 """
 
 from __future__ import annotations
@@ -30,23 +33,33 @@ _CHUNK = 65_536
 _TICK = 0.05  # seconds between looks at the process while it says nothing
 _LINGER = 4  # ticks without output after the shell has ended
 _KEYLIKE = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID", re.IGNORECASE
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
+    re.IGNORECASE,
 )
 _WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-_PROVIDER_KEY = re.compile(r"\b(?:sk-|ghp_|gho_|github_pat_|xox[abpr]-|AKIA|AIza|hf_|glpat-)[A-Za-z0-9_-]{12,}")
+_PROVIDER_KEY = re.compile(
+    r"\b(?:sk-|ghp_|gho_|github_pat_|xox[abpr]-|AKIA|AIza|hf_|glpat-)[A-Za-z0-9_-]{12,}"
+)
 
 
 @tool(effect="outside", icon="terminal")
 def shell(command: str, context: ToolContext) -> Outcome:
-    """Run a shell command in the notebook's folder and return its output. Background processes end with the command.
+    """Run a shell command in the notebook's folder and return its output. Background processes end
+    with the command.
 
     Args:
         command: The command line.
     """
     process = subprocess.Popen(  # noqa: S602  (this is the tool)
-        command, shell=True, cwd=context.folder, env=environment(os.environ), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        command,
+        shell=True,
+        cwd=context.folder,
+        env=environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     context.on_cancel(lambda: _kill(process))
     said = Collector()
     shown = 0
@@ -67,16 +80,26 @@ tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return `given` without the variables that look like keys, passwords, or addresses that hold one."""
+    """Return `given` without the variables that look like keys, passwords, or addresses that hold
+    one.
+    """
     secret = (_WITH_PASSWORD, _PROVIDER_KEY)
-    return {k: v for k, v in given.items() if not _KEYLIKE.search(k) and not any(form.search(v) for form in secret)}
+    return {
+        k: v
+        for k, v in given.items()
+        if not _KEYLIKE.search(k) and not any(form.search(v) for form in secret)
+    }
 
 
 def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield the output as it comes, until the pipe is closed, or nobody of the group is left and nothing more comes."""
+    """Yield the output as it comes, until the pipe is closed, or nobody of the group is left and
+    nothing more comes.
+    """
     chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
     over = threading.Event()
-    threading.Thread(target=_pump, args=(process, chunks, over), name="shell output", daemon=True).start()
+    threading.Thread(
+        target=_pump, args=(process, chunks, over), name="shell output", daemon=True
+    ).start()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     idle, ended = 0, False
     try:
@@ -97,7 +120,9 @@ def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
         over.set()
 
 
-def _pump(process: subprocess.Popen[bytes], chunks: queue.Queue[bytes], over: threading.Event) -> None:
+def _pump(
+    process: subprocess.Popen[bytes], chunks: queue.Queue[bytes], over: threading.Event
+) -> None:
     assert process.stdout is not None
     with process.stdout as pipe:
         while chunk := os.read(pipe.fileno(), _CHUNK):
@@ -123,9 +148,16 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def _outcome(said: str, status: int, cancelled: bool) -> Outcome:
     if cancelled:
-        return Outcome("cancelled", _ended(said, "[stopped]") if said else "Stopped before it was done.")
+        return Outcome(
+            "cancelled", _ended(said, "[stopped]") if said else "Stopped before it was done."
+        )
     if status:
-        return Outcome("ok", _ended(said, f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"))
+        return Outcome(
+            "ok",
+            _ended(
+                said, f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"
+            ),
+        )
     return Outcome("ok", said or "(no output)")
 
 

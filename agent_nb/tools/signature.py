@@ -1,9 +1,11 @@
 """What a callable says of itself: its parameters, their annotations as objects, its docstring.
 
-Why: functions, methods, partials, wrappers and callable objects each keep these in another place, and annotations may be text.
+Why: functions, methods, partials, wrappers and callable objects each keep these in another place,
+and annotations may be text.
 
 Rules
-- Annotations written as text are evaluated where the innermost function was defined, with what it has closed over.
+- Annotations written as text are evaluated where the innermost function was defined, with what it
+  has closed over.
 - What cannot be read or resolved is a UsageError that names the parameter.
 """
 
@@ -43,12 +45,16 @@ def read(function: Any, name: str) -> tuple[list[inspect.Parameter], dict[str, A
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
-        raise UsageError(f"The signature of {name!r} cannot be read ({error}). Wrap it in a function of your own.") from None
+        raise UsageError(
+            f"The signature of {name!r} cannot be read ({error}). Wrap it in a function of your own."
+        ) from None
     return parameters, _hints(function, parameters, name)
 
 
 def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) -> dict[str, Any]:
-    """Return the annotations, those written as text evaluated. Raises UsageError for one that cannot be."""
+    """Return the annotations, those written as text evaluated. Raises UsageError for one that
+    cannot be.
+    """
     source = _plain_function(function)
     scope = {**getattr(source, "__globals__", {}), **_closure(source)}
     found = {}

@@ -1,14 +1,17 @@
-"""What the code of a tool is, as one digest: its function and what that uses of the notebook and its folder.
+"""What the code of a tool is, as one digest: its function and what that uses of the notebook and
+its folder.
 
-Why: a replay plays the result of a tool from the record. A changed tool might give another one, and a test says so.
+Why: a replay plays the result of a tool from the record. A changed tool might give another one, and
+a test says so.
 
 Rules
-- Source text, never bytecode, which differs from Python to Python: dedented, without comments and blank lines, docstrings through
-  `cleandoc`. What `@tool(compare=…)` says is left out.
-- From a function on, what it names counts too: functions, classes, wrapped functions, closures with the constants in them, and what a
-  module assigns at its top, as long as they are of `__main__` or of a file below the notebook's folder. Variables of the notebook do not
-  (`reads`).
-- It stops at installed packages, the standard library, our own tools and functions without source: these are `unseen`, by name.
+- Source text, never bytecode, which differs from Python to Python: dedented, without comments and
+  blank lines, docstrings through `cleandoc`. What `@tool(compare=…)` says is left out.
+- From a function on, what it names counts too: functions, classes, wrapped functions, closures with
+  the constants in them, and what a module assigns at its top, as long as they are of `__main__` or
+  of a file below the notebook's folder. Variables of the notebook do not (`reads`).
+- It stops at installed packages, the standard library, our own tools and functions without source:
+  these are `unseen`, by name.
 - Nothing is run or imported.
 """
 
@@ -40,7 +43,9 @@ _LEFT_OUT = "compare"  # option of `@tool`
 
 
 class Code(msgspec.Struct, frozen=True):
-    """The digest of a tool's code ("": nothing of it can be seen), and the names of what was not looked into."""
+    """The digest of a tool's code ("": nothing of it can be seen), and the names of what was not
+    looked into.
+    """
 
     digest: str = ""
     unseen: tuple[str, ...] = ()
@@ -50,7 +55,9 @@ def code_of(function: Any, folder: str | Path) -> Code:
     """Return what can be seen of a function in `__main__` and below `folder`."""
     search = _Search(Path(folder).resolve())
     search.add(function, "")
-    return Code(digest(sorted(set(search.texts))) if search.texts else "", tuple(sorted(search.unseen)))
+    return Code(
+        digest(sorted(set(search.texts))) if search.texts else "", tuple(sorted(search.unseen))
+    )
 
 
 class _Search:
@@ -80,7 +87,10 @@ class _Search:
     def _kinds(self) -> tuple[tuple[Any, Callable[[Any, str], None]], ...]:
         return (
             (functools.partial, self._partial),
-            (types.MethodType | staticmethod | classmethod, lambda value, name: self.add(value.__func__, name)),
+            (
+                types.MethodType | staticmethod | classmethod,
+                lambda value, name: self.add(value.__func__, name),
+            ),
             (property, self._property),
             (types.FunctionType, self._function),
             (type, lambda value, name: self._class(value)),
@@ -100,7 +110,9 @@ class _Search:
     def _function(self, function: types.FunctionType, name: str) -> None:
         wrapped = function.__dict__.get("__wrapped__")
         if not self._seen(function):
-            (self._stop if wrapped is None else self.add)(function if wrapped is None else wrapped, name)
+            (self._stop if wrapped is None else self.add)(
+                function if wrapped is None else wrapped, name
+            )
             return
         text = source(function)
         if not text:
@@ -126,7 +138,9 @@ class _Search:
                 self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
                 self._assigned(value, attribute)
         elif is_a(value, types.ModuleType):
-            self.unseen |= {f"{value.__name__}.{attribute}" for attribute in _attributes(text, name)} or {value.__name__}
+            self.unseen |= {
+                f"{value.__name__}.{attribute}" for attribute in _attributes(text, name)
+            } or {value.__name__}
         else:
             self.add(value, name)
 
@@ -156,7 +170,9 @@ class _Search:
             self.unseen.add(path.name)
 
     def _assigned(self, module: types.ModuleType | None, name: str) -> None:
-        """Add what a module of the folder assigns to a name, as it is written: its value may change while the module is used."""
+        """Add what a module of the folder assigns to a name, as it is written: its value may change
+        while the module is used.
+        """
         file = getattr(module, "__file__", None)
         if module is None or module.__name__ == MAIN or not isinstance(file, str):
             return
@@ -165,7 +181,13 @@ class _Search:
         except (OSError, UnicodeDecodeError):
             return
         for node in _parsed(text).body:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else []
+            )
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                 self.texts.append(plain(ast.get_source_segment(text, node) or ""))
 
@@ -173,7 +195,11 @@ class _Search:
         """Yield the files of the folder that a function imports when it runs."""
         for node in ast.walk(_parsed(text)):
             asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            asked += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+            asked += (
+                [node.module]
+                if isinstance(node, ast.ImportFrom) and node.module and not node.level
+                else []
+            )
             for module in asked:
                 place = self._folder.joinpath(*module.split("."))
                 files = (place.with_suffix(".py"), place / "__init__.py")
@@ -203,7 +229,9 @@ class _Search:
 
 
 def _module_of(value: Any) -> Any:
-    """Return the name of the module where a value was made; what a wrapper says of itself is that of what it wraps."""
+    """Return the name of the module where a value was made; what a wrapper says of itself is that
+    of what it wraps.
+    """
     if is_a(value, types.FunctionType):
         return value.__globals__.get("__name__")
     return value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)
@@ -218,7 +246,9 @@ def source(function: types.FunctionType) -> str:
 
 
 def _text(function: types.FunctionType) -> str:
-    """Return what `inspect.getsource` does of a function's own code, which looks through all modules there are for the file's."""
+    """Return what `inspect.getsource` does of a function's own code, which looks through all
+    modules there are for the file's.
+    """
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
@@ -264,10 +294,18 @@ def _replaced(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
                 yield first.value, repr(inspect.cleandoc(first.value.value))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from ((d, _decorator(d)) for d in node.decorator_list if isinstance(d, ast.Call) and _options(d) != d.keywords)
+            yield from (
+                (d, _decorator(d))
+                for d in node.decorator_list
+                if isinstance(d, ast.Call) and _options(d) != d.keywords
+            )
 
 
 def _options(call: ast.Call) -> list[ast.keyword]:
@@ -284,6 +322,9 @@ def _decorator(call: ast.Call) -> str:
 def _attributes(text: str, name: str) -> set[str]:
     """Return the attributes of a name that a text uses."""
     return {
-        node.attr for node in ast.walk(_parsed(text))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
-    }  # fmt: skip
+        node.attr
+        for node in ast.walk(_parsed(text))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+    }

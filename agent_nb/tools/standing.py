@@ -1,12 +1,15 @@
 """The tools that the user has allowed until the kernel restarts.
 
-Why apart from a run's approvals: this is the one yes that outlives a run, so it stands where it can be listed and taken back.
+Why apart from a run's approvals: this is the one yes that outlives a run, so it stands where it can
+be listed and taken back.
 
 Rules
 - Kept in this process only: in no file, no record, no event. A restart forgets it.
 - A run whose conversation has turns of records that the user did not sign does not use it.
-- It counts for the tool as it is: a tool of the same name with another effect, description or schema is asked about.
-- Whoever answers from it has asked the policy first; calls of records that nobody trusts never get here (`tape`).
+- It counts for the tool as it is: a tool of the same name with another effect, description or
+  schema is asked about.
+- Whoever answers from it has asked the policy first; calls of records that nobody trusts never get
+  here (`tape`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """Run a function in a thread that may be abandoned.
 
-Why: a tool may never return. Pool threads of asyncio and anyio are joined at interpreter exit and would hang it; a daemon thread
-of our own is simply left behind.
+Why: a tool may never return. Pool threads of asyncio and anyio are joined at interpreter exit and
+would hang it; a daemon thread of our own is simply left behind.
 
 Rules
-- The thread sees a copy of the caller's context variables, so that its output lands where the caller's does.
-- Its end is handed to the event loop as a `Caught`, never raised there: KeyboardInterrupt in a task would kill the loop.
-- `stop` raises SystemExit in Python code that is still running (threads end silently on it); code inside a C call is only left behind.
+- The thread sees a copy of the caller's context variables, so that its output lands where the
+  caller's does.
+- Its end is handed to the event loop as a `Caught`, never raised there: KeyboardInterrupt in a task
+  would kill the loop.
+- `stop` raises SystemExit in Python code that is still running (threads end silently on it); code
+  inside a C call is only left behind.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ def catch(function: Callable[[], Any]) -> Caught:
 
 
 class Worker:
-    """A daemon thread that runs one function; `future` gets a Caught on the event loop that made the worker."""
+    """A daemon thread that runs one function; `future` gets a Caught on the event loop that made
+    the worker.
+    """
 
     def __init__(self, function: Callable[[], Any], name: str) -> None:
         self._loop = asyncio.get_running_loop()
@@ -46,14 +51,18 @@ class Worker:
         self._over = False
         self.future: asyncio.Future[Caught] = self._loop.create_future()
         context = contextvars.copy_context()
-        self._thread = threading.Thread(target=lambda: self._run(context, function), name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: self._run(context, function), name=name, daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
         """Raise SystemExit in the function if it is still running; do not wait for it."""
         with self._lock:
             if not self._over and self._thread.ident is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit))
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
+                )
 
     def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
         caught = catch(lambda: context.run(function))

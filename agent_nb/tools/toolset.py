@@ -1,11 +1,13 @@
 """The tools of an agent: ordered, with unique names, found by name.
 
-Why: `-t list,read,my_function` mixes built-ins, installed plug-ins and functions of the notebook; the loop wants one list.
+Why: `-t list,read,my_function` mixes built-ins, installed plug-ins and functions of the notebook;
+the loop wants one list.
 
 Rules
-- Names are valid for every provider (`decorator.clean_name`); two different tools of one name are an error, not a choice.
-- A name means, in this order: a function or Tool of the notebook's namespace (as in Python, one's own names come first),
-  a tool or a file of tools that is built in, an installed entry point.
+- Names are valid for every provider (`decorator.clean_name`); two different tools of one name are
+  an error, not a choice.
+- A name means, in this order: a function or Tool of the notebook's namespace (as in Python, one's
+  own names come first), a tool or a file of tools that is built in, an installed entry point.
 - A toolset never changes; the combinators return a new one.
 """
 
@@ -29,13 +31,17 @@ ROOM = "tools"
 
 
 class Toolset:
-    """An ordered collection of tools with unique names. Raises UsageError when two different tools have one name."""
+    """An ordered collection of tools with unique names. Raises UsageError when two different tools
+    have one name.
+    """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             if not _same(self._tools.setdefault(tool.name, tool), tool):
-                raise UsageError(f"Two tools are named {tool.name!r}. Rename one: @tool(name=…), or Toolset.rename.")
+                raise UsageError(
+                    f"Two tools are named {tool.name!r}. Rename one: @tool(name=…), or Toolset.rename."
+                )
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
@@ -78,17 +84,23 @@ class Toolset:
         return Toolset(_named(tool, text + tool.name) for tool in self)
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
-        """Return the tools with new names (old: new). Raises UsageError for an old name that is not there."""
+        """Return the tools with new names (old: new). Raises UsageError for an old name that is not
+        there.
+        """
         for name in names:
             if name not in self:
-                raise UsageError(f"There is no tool {name!r} to rename. Tools: {', '.join(self.names) or 'none'}.")
+                raise UsageError(
+                    f"There is no tool {name!r} to rename. Tools: {', '.join(self.names) or 'none'}."
+                )
         return Toolset(_named(tool, names.get(tool.name, tool.name)) for tool in self)
 
 
 def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None) -> Toolset:
-    """Return the toolset of `wanted`: names (also several in one text, with commas), functions, Tools and Toolsets in any mix.
+    """Return the toolset of `wanted`: names (also several in one text, with commas), functions,
+    Tools and Toolsets in any mix.
 
-    `namespace` is where functions are looked up by name. Raises UsageError for an unknown name, with near ones.
+    `namespace` is where functions are looked up by name. Raises UsageError for an unknown name,
+    with near ones.
     """
     items = [wanted] if isinstance(wanted, str) else builtins.list(wanted)
     found: builtins.list[Tool] = []
@@ -102,12 +114,16 @@ def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = N
 
 
 def available() -> dict[str, tuple[str, ...]]:
-    """Return the names of the tools that are there without a notebook, by plug-in (empty: it cannot be used here)."""
+    """Return the names of the tools that are there without a notebook, by plug-in (empty: it cannot
+    be used here).
+    """
     return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in plugins.names(ROOM)}
 
 
 def of_plugin(name: str) -> builtins.list[Tool]:
-    """Return the tools of a plug-in. Raises MissingExtra, and PluginError when what another package installed cannot be used."""
+    """Return the tools of a plug-in. Raises MissingExtra, and PluginError when what another package
+    installed cannot be used.
+    """
     with plugins.blamed(ROOM, name):
         found = plugins.load(ROOM, name)
         try:
@@ -123,12 +139,20 @@ def installed() -> dict[str, Tool]:
 
 def named(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a namespace can be a tool, by the name the tool would have."""
-    return {_name(name, value): value for name, value in list(namespace.items()) if not name.startswith("_") and _usable(value)}
+    return {
+        _name(name, value): value
+        for name, value in list(namespace.items())
+        if not name.startswith("_") and _usable(value)
+    }
 
 
 def _name(name: str, value: Any) -> str:
     try:
-        return as_tool(value).name if is_tool(value) or hasattr(type(value), "as_tool") else clean_name(name)
+        return (
+            as_tool(value).name
+            if is_tool(value) or hasattr(type(value), "as_tool")
+            else clean_name(name)
+        )
     except Exception:  # an object that cannot be a tool as it is
         return clean_name(name)
 
@@ -137,7 +161,14 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     own = namespace.get(name)
     if _usable(own):
         return [as_tool(own, name)]
-    declared = next((v for v in namespace.values() if is_tool(v) and not inspect.ismethod(v) and as_tool(v).name == name), None)
+    declared = next(
+        (
+            v
+            for v in namespace.values()
+            if is_tool(v) and not inspect.ismethod(v) and as_tool(v).name == name
+        ),
+        None,
+    )
     if declared is not None:
         return [as_tool(declared)]
     if name.replace("_", "-") in plugins.builtin(ROOM) or name in plugins.names(ROOM):
@@ -151,11 +182,19 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
 
 
 def _usable(value: Any) -> bool:
-    return is_tool(value) or (callable(value) and not inspect.isclass(value)) or hasattr(type(value), "as_tool")
+    return (
+        is_tool(value)
+        or (callable(value) and not inspect.isclass(value))
+        or hasattr(type(value), "as_tool")
+    )
 
 
 def _tools(item: Any) -> Iterable[Tool]:
-    found = [as_tool(each) for each in item] if isinstance(item, Toolset | tuple | builtins.list) else [as_tool(item)]
+    found = (
+        [as_tool(each) for each in item]
+        if isinstance(item, Toolset | tuple | builtins.list)
+        else [as_tool(item)]
+    )
     for tool in found:
         if not isinstance(tool, Tool):
             raise UsageError(f"as_tool() of an object gave a {type(tool).__name__}, not a Tool.")
@@ -163,7 +202,9 @@ def _tools(item: Any) -> Iterable[Tool]:
 
 
 def _plugin(name: str) -> Iterable[Tool]:
-    """Return the tools of a plug-in that was not asked for by name; one that cannot be used has none."""
+    """Return the tools of a plug-in that was not asked for by name; one that cannot be used has
+    none.
+    """
     try:
         return of_plugin(name)
     except AgentError:
@@ -176,7 +217,9 @@ def _same(one: Tool, other: Tool) -> bool:
 
 
 def _named(tool: Tool, name: str) -> Tool:
-    return msgspec.structs.replace(tool, spec=msgspec.structs.replace(tool.spec, name=clean_name(name)))
+    return msgspec.structs.replace(
+        tool, spec=msgspec.structs.replace(tool.spec, name=clean_name(name))
+    )
 
 
 def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:

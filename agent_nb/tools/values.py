@@ -1,12 +1,14 @@
 """Any Python value as a JSON value or bounded text.
 
-Why: what tools return and raise goes into a log of JSON and before a model that reads a few thousand words, and it should be
-the same text on every run.
+Why: what tools return and raise goes into a log of JSON and before a model that reads a few
+thousand words, and it should be the same text on every run.
 
 Rules
-- Nothing a value does while it is described (a repr that raises, a cycle, a million items) escapes or costs unbounded memory.
+- Nothing a value does while it is described (a repr that raises, a cycle, a million items) escapes
+  or costs unbounded memory.
 - What is left out is marked where it was.
-- NaN and infinities, large integers, bytes, lone surrogates become text; sets are sorted; object addresses are dropped.
+- NaN and infinities, large integers, bytes, lone surrogates become text; sets are sorted; object
+  addresses are dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +37,14 @@ _DEPTH = 40
 _LARGEST_INT = 2**63
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_TEXTUAL = (os.PathLike, complex, datetime.timedelta, decimal.Decimal, fractions.Fraction, uuid.UUID)
+_TEXTUAL = (
+    os.PathLike,
+    complex,
+    datetime.timedelta,
+    decimal.Decimal,
+    fractions.Fraction,
+    uuid.UUID,
+)
 _TIMES = (datetime.date, datetime.time)
 
 
@@ -45,7 +54,9 @@ def clean(text: str) -> str:
 
 
 def clip(text: str, limit: int = LIMIT) -> str:
-    """Return `text`, or its beginning and end with a mark between them, in at most about `limit` characters."""
+    """Return `text`, or its beginning and end with a mark between them, in at most about `limit`
+    characters.
+    """
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -53,7 +64,9 @@ def clip(text: str, limit: int = LIMIT) -> str:
 
 
 class Collector:
-    """Gathers output text in bounded memory: its beginning and its end, of lines that are drawn over what stays (`console`)."""
+    """Gathers output text in bounded memory: its beginning and its end, of lines that are drawn
+    over what stays (`console`).
+    """
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._head_size = limit - limit // 3
@@ -104,7 +117,9 @@ def message_of(error: BaseException) -> str:
 
 
 def plain(value: Any, items: int = LIMIT) -> Any:
-    """Return `value` as a JSON value of at most `items` items; what JSON has no word for becomes text. Never raises."""
+    """Return `value` as a JSON value of at most `items` items; what JSON has no word for becomes
+    text. Never raises.
+    """
     return _Plainer(items).walk(value, ())
 
 
@@ -195,7 +210,11 @@ def _bytes(value: bytes | bytearray) -> str:
         text = data.decode()
     except UnicodeDecodeError:
         return f"({len(value):,} bytes: {data[:16].hex(' ')}{' …' if len(value) > 16 else ''})"
-    return text if len(data) == len(value) else f"{text}\n[… {len(value) - len(data):,} bytes left out …]"
+    return (
+        text
+        if len(data) == len(value)
+        else f"{text}\n[… {len(value) - len(data):,} bytes left out …]"
+    )
 
 
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (

@@ -1,6 +1,7 @@
 """Events → the three forms that a saved notebook carries: HTML, markdown, plain text.
 
-Why: a swapped output must read in every front end, in a converter and in a diff, with no widget and no kernel.
+Why: a swapped output must read in every front end, in a converter and in a diff, with no widget and
+no kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from .nodes import Page
 from .state import RunView
 
 
-def bundle(events: Iterable[Event], *, badge: str = "", thoughts: Thoughts = "collapse") -> dict[str, str]:
+def bundle(
+    events: Iterable[Event], *, badge: str = "", thoughts: Thoughts = "collapse"
+) -> dict[str, str]:
     """Return the mime bundle (`text/html`, `text/markdown`, `text/plain`) of a run's events.
 
     `badge` is a remark that is no event, such as "replayed from 21 Nov".
@@ -25,4 +28,8 @@ def bundle(events: Iterable[Event], *, badge: str = "", thoughts: Thoughts = "co
 
 def forms(node: Page) -> dict[str, str]:
     """Return the three forms of a page."""
-    return {"text/html": html.draw(node), "text/markdown": md.draw(node), "text/plain": plain.draw(node)}
+    return {
+        "text/html": html.draw(node),
+        "text/markdown": md.draw(node),
+        "text/plain": plain.draw(node),
+    }

@@ -57,14 +57,20 @@ class Calls(TextCards):
         else:
             card = CallCard(self._new_key("call"))
             self._add(card)
-        card.call_id, card.name, card.args = event.call_id or event.block or card.key, event.name, event.args
+        card.call_id, card.name, card.args = (
+            event.call_id or event.block or card.key,
+            event.name,
+            event.args,
+        )
         card.raw = Text(event.raw_args)
         card.incomplete, card.status = event.incomplete, "queued"
         self._calls[card.call_id] = card
         self._touch(card)
 
     def _known_call(self, call_id: str, name: str = "") -> CallCard:
-        """Return the card of a call; one that nobody announced (an imported log) gets a card now."""
+        """Return the card of a call; one that nobody announced (an imported log) gets a
+        card now.
+        """
         card = self._calls.get(call_id)
         if card is None:
             card = CallCard(self._new_key("call"))
@@ -117,7 +123,12 @@ class Calls(TextCards):
         fraction = event.fraction if event.fraction is not None else found.fraction
         if event.data is not None:
             card.data = event.data
-        if event.data is not None and fraction is None and not text and (found.rest or not found.message):
+        if (
+            event.data is not None
+            and fraction is None
+            and not text
+            and (found.rest or not found.message)
+        ):
             card.output.append(line_of(event.data, fresh=card.output.last(1) in {"", "\n"}))
         card.message = event.message or found.message or card.message
         if fraction is not None:
@@ -152,7 +163,9 @@ def _moved(card: CallCard, fraction: float, said: Meaning, now: float) -> None:
 
 
 def line_of(data: Any, *, fresh: bool) -> str:
-    """Return progress data as a line of JSON, bounded; not `fresh`: it follows a line that has not ended."""
+    """Return progress data as a line of JSON, bounded; not `fresh`: it follows a line that has not
+    ended.
+    """
     text = json.dumps(data, ensure_ascii=False, default=str)
     said = text if len(text) <= LINE else f"{text[:LINE]}… {len(text) - LINE:,} more characters"
     return f"{'' if fresh else chr(10)}{said}\n"

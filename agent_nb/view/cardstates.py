@@ -1,6 +1,7 @@
 """What the fold knows about each card, as plain mutable objects that only `state` changes.
 
-Rules: no event type but `Approval` is kept as it is; no node, no HTML, no widget; times are epoch seconds, durations seconds.
+Rules: no event type but `Approval` is kept as it is; no node, no HTML, no widget; times are epoch
+seconds, durations seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ SOFT = frozenset({"shortened", "malformed_execute", "forged_results", "unknown_t
 
 
 class Card:
-    """State of one card. `key` is unique within its view; `done`: no event will change it any more."""
+    """State of one card. `key` is unique within its view; `done`: no event will change
+    it any more.
+    """
 
     kind = ""
 
@@ -57,7 +60,9 @@ class ThinkCard(Card):
 
 
 class RespondCard(Card):
-    """A text, of one block or several (see `agent_nb.text`). `at`: where the newest block begins; `writing`: it is still being written."""
+    """A text, of one block or several (see `agent_nb.text`). `at`: where the newest block begins;
+    `writing`: it is still being written.
+    """
 
     kind = "respond"
 
@@ -83,8 +88,9 @@ class Mark(NamedTuple):
 class CallCard(Card):
     """A tool call from its first letter to its result.
 
-    `status`: `writing` (arguments still stream), `queued`, `waiting` (for approval), `running`, `finished` (its result waits for
-    its place in call order), `ok`, `error`, `denied`, `cancelled`, `timeout`, `unfinished` (the run ended without its result).
+    `status`: `writing` (arguments still stream), `queued`, `waiting` (for approval), `running`,
+    `finished` (its result waits for its place in call order), `ok`, `error`, `denied`, `cancelled`,
+    `timeout`, `unfinished` (the run ended without its result).
     """
 
     kind = "call"
@@ -100,7 +106,8 @@ class CallCard(Card):
         self.ended = 0.0
         self.duration = 0.0
         self.fraction: float | None = None
-        self.first: tuple[float, float] | None = None  # the first fraction and its time, for the rate
+        # the first fraction and its time, for the rate
+        self.first: tuple[float, float] | None = None
         self.latest = 0.0  # time of the latest fraction
         self.message = ""
         self.beside = Meaning()  # what the data of the latest fraction says beside it
@@ -119,7 +126,9 @@ class CallCard(Card):
 
     @property
     def known(self) -> dict[str, Any]:
-        """The arguments, or what can be read of them while they are still being written (up to `READABLE` characters)."""
+        """The arguments, or what can be read of them while they are still being written (up to
+        `READABLE` characters).
+        """
         if self.status != "writing" or len(self.raw) > READABLE:
             return self.args
         return partial_args(str(self.raw))
@@ -147,11 +156,13 @@ class ErrorCard(Card):
 
 
 class RetryCard(Card):
-    """A request that failed and is made again: one card, however many times. `done`: it got through, or was given up.
+    """A request that failed and is made again: one card, however many times. `done`: it got
+    through, or was given up.
 
-    `failures`: why each request failed, in a few words, and for how many seconds the next one was put off (0: unknown); `raw`: what the
-    server said last. `since`: when the wait under way began (0: the request is on its way); `waited`: seconds of all waits before;
-    `tries`: the requests that were made, once it is done.
+    `failures`: why each request failed, in a few words, and for how many seconds the next one was
+    put off (0: unknown); `raw`: what the server said last. `since`: when the wait under way began
+    (0: the request is on its way); `waited`: seconds of all waits before; `tries`: the requests
+    that were made, once it is done.
     """
 
     kind = "retry"
@@ -198,7 +209,9 @@ class NodeCard(Card):
 
 
 class NoteCard(Card):
-    """State and extension events in a row, gathered: (title, payload) of each, and for states what stood there `before`."""
+    """State and extension events in a row, gathered: (title, payload) of each, and for states what
+    stood there `before`.
+    """
 
     def __init__(self, key: str, kind: str) -> None:
         super().__init__(key)

@@ -1,10 +1,12 @@
 """What changed from one JSON value to the next: for snapshots and checkpoints of somebody's state.
 
-Why: a state is large and its changes are few; two trees side by side leave the comparison to the reader.
+Why: a state is large and its changes are few; two trees side by side leave the comparison to the
+reader.
 
 Rules
 - A change is a path with what was there before and what is there now; `MISSING` stands for nothing.
-- Lists are compared after their common beginning and end, so that an item inserted or appended is one change.
+- Lists are compared after their common beginning and end, so that an item inserted or appended is
+  one change.
 - Pure; nothing raises: values that are too deep to compare count as changed.
 This file imports nothing of ours.
 """
@@ -29,7 +31,9 @@ class Change(NamedTuple):
     @property
     def kind(self) -> str:
         """`added`, `removed` or `changed`."""
-        return "added" if self.before is MISSING else "removed" if self.after is MISSING else "changed"
+        return (
+            "added" if self.before is MISSING else "removed" if self.after is MISSING else "changed"
+        )
 
 
 def changes(before: Any, after: Any) -> list[Change]:
@@ -48,7 +52,9 @@ def _compare(before: Any, after: Any, path: str, depth: int) -> Iterator[Change]
         yield Change(path, before, after)
 
 
-def _fields(before: dict[str, Any], after: dict[str, Any], path: str, depth: int) -> Iterator[Change]:
+def _fields(
+    before: dict[str, Any], after: dict[str, Any], path: str, depth: int
+) -> Iterator[Change]:
     for key, value in after.items():
         where = _field(path, key)
         if key in before:
@@ -63,7 +69,10 @@ def _fields(before: dict[str, Any], after: dict[str, Any], path: str, depth: int
 def _items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterator[Change]:
     shorter = min(len(before), len(after))
     head = next((i for i in range(shorter) if not same(before[i], after[i])), shorter)
-    tail = next((i for i in range(shorter - head) if not same(before[-1 - i], after[-1 - i])), shorter - head)
+    tail = next(
+        (i for i in range(shorter - head) if not same(before[-1 - i], after[-1 - i])),
+        shorter - head,
+    )
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     for i in range(max(len(old), len(new))):
         where = f"{path}[{head + i}]"

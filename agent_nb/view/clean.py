@@ -1,10 +1,12 @@
 """The sanitiser of foreign HTML (nh3): what a tool displays, and rendered markdown once more.
 
-Why: model and tool output is hostile. Besides scripts it may try to cover the page (a `position: fixed` copy of the approval card, a
-negative margin, a class of the host's own dialogs) or to fetch something from outside.
+Why: model and tool output is hostile. Besides scripts it may try to cover the page (a `position:
+fixed` copy of the approval card, a negative margin, a class of the host's own dialogs) or to fetch
+something from outside.
 
-Rules: an allow-list of tags, attributes and style properties, and of the values of those properties; no class, id or name; links only
-http, https, mailto, and always `rel="noopener noreferrer"`; images only from raster `data:`. nh3 is imported when it is needed.
+Rules: an allow-list of tags, attributes and style properties, and of the values of those
+properties; no class, id or name; links only http, https, mailto, and always `rel="noopener
+noreferrer"`; images only from raster `data:`. nh3 is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ TAGS = """
     a abbr b bdi blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p
     pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var wbr
 """
-GONE = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"  # with all that is in them
+# with all that is in them
+GONE = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},
@@ -34,19 +37,24 @@ ATTRIBUTES: dict[str, set[str]] = {
     "details": {"open"},
 }
 _LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
-_MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"  # as in `look`
+# as in `look`
+_MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"
 _COLOUR = rf"(?:#[0-9a-fA-F]{{3,8}}|[a-zA-Z]{{3,20}}|rgba?\([\d\s.,%/]{{5,40}}\)|hsla?\([\d\s.,%/deg]{{5,40}}\)|{_MIX})"
 _SIZE = r"(?:[6-9]|[1-3]\d)(?:\.\d+)?p[xt]|(?:0\.[5-9]\d?|1(?:\.\d+)?|2)r?em|(?:[5-9]\d|1\d\d)%|small|smaller|medium|large|larger"
 _KEYWORD = r"[a-z-]{2,20}"
 _BORDER = rf"(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})(?:\s+(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})){{0,2}}"
 _LENGTHS = rf"(?:{_LENGTH}|auto)(?:\s+(?:{_LENGTH}|auto)){{0,3}}"
-# property: what its value may be. No position, display, float, z-index, transform, opacity, content, url(), negative length.
+# property: what its value may be. No position, display, float, z-index, transform, opacity,
+# content, url(), negative length.
 PROPERTIES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for names, pattern in (
         ("color background-color border-color border-left-color", _COLOUR),
         ("font-weight", r"normal|bold|bolder|lighter|\d{3}"),
-        ("font-style text-align vertical-align text-decoration white-space overflow-wrap word-break", _KEYWORD),
+        (
+            "font-style text-align vertical-align text-decoration white-space overflow-wrap word-break",
+            _KEYWORD,
+        ),
         ("border-collapse list-style-type", _KEYWORD),
         ("overflow overflow-x overflow-y", r"auto|hidden|scroll"),
         ("font-size", _SIZE),
@@ -60,7 +68,7 @@ PROPERTIES: dict[str, re.Pattern[str]] = {
         ("width max-width min-width height max-height", _LENGTH),
     )
     for name in names.split()
-}  # fmt: skip
+}
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 _LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 

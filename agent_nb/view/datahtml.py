@@ -22,7 +22,13 @@ def json(node: nodes.Json) -> str:
 
 
 def _tree(value: Any, depth: int) -> str:
-    pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else None
+    pairs = (
+        list(value.items())
+        if isinstance(value, dict)
+        else list(enumerate(value))
+        if isinstance(value, list)
+        else None
+    )
     if not pairs:
         return _leaf(value)
     lines = [_entry(key, item, depth) for key, item in pairs[:ENTRIES]]
@@ -47,7 +53,13 @@ def _entry(key: Any, item: Any, depth: int) -> str:
 def _leaf(value: Any) -> str:
     import json as codec
 
-    family = "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else "keyword"
+    family = (
+        "string"
+        if isinstance(value, str)
+        else "number"
+        if isinstance(value, int | float)
+        else "keyword"
+    )
     said = codec.dumps(value, ensure_ascii=False, default=str)
     said = said if len(said) <= 2000 else said[:2000] + "…"
     return f"<code{style(look.MONO, look.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
@@ -57,16 +69,29 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     if not node.sides:
         return [f"<td{style(look.CELL)}>{text(c)}</td>" for c in row]
     colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
-    return [f"<td{style(look.SIDE, look.syntax(kind) if kind else '')}>{text(c)}</td>" for c, kind in zip(row, colours, strict=False)]
+    return [
+        f"<td{style(look.SIDE, look.syntax(kind) if kind else '')}>{text(c)}</td>"
+        for c, kind in zip(row, colours, strict=False)
+    ]
 
 
 def table(node: nodes.Table) -> str:
     """Return a table."""
-    head = "".join(f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns)
+    head = "".join(
+        f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns
+    )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
-    note = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>" if node.note else ""
+    note = (
+        f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>"
+        if node.note
+        else ""
+    )
     inner = f"<table{style(look.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    scrolls = ' tabindex="0"' if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2 else ""
+    scrolls = (
+        ' tabindex="0"'
+        if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2
+        else ""
+    )
     return f"<div{style('overflow:auto', look.HEIGHT)}{scrolls}>{inner}</div>{note}"
 
 

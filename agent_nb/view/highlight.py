@@ -1,6 +1,8 @@
-"""Source code → escaped HTML with a few inline colours (Pygments, imported when the first code is shown).
+"""Source code → escaped HTML with a few inline colours (Pygments, imported when the first code is
+shown).
 
-Rules: unknown languages and very long code are shown plain; the output is escaped; neighbours of one colour share a span.
+Rules: unknown languages and very long code are shown plain; the output is escaped; neighbours of
+one colour share a span.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """Nodes → static HTML: `details`, inline styles, nothing else.
 
-Why: this is what a saved notebook shows everywhere: JupyterLab before and after trust, GitHub (which strips styles), nbconvert, print.
+Why: this is what a saved notebook shows everywhere: JupyterLab before and after trust, GitHub
+(which strips styles), nbconvert, print.
 
 Rules
 - No script, style element, svg, form control, id, remote address; every text is escaped once.
 - It must read without styles: words carry the state, colours only repeat it.
-- One function per node type (data in `datahtml`, runs of text in `markup`); the live widgets use the same functions for everything that
-  stands still.
-- Formulas stay TeX, which front ends typeset; `typeset` makes them MathML, for a page that stands alone.
+- One function per node type (data in `datahtml`, runs of text in `markup`); the live widgets use
+  the same functions for everything that stands still.
+- Formulas stay TeX, which front ends typeset; `typeset` makes them MathML, for a page that stands
+  alone.
 """
 
 from __future__ import annotations
@@ -73,7 +75,10 @@ def fold(node: nodes.Fold) -> str:
     """Return a line that opens; its marker stays, so that it looks like one without styles too."""
     if not node.body:
         return "".join(draw(part) for part in node.summary)
-    lines = "".join(f"<span{style(look.ROW)}>{_line(p)}</span>" if isinstance(p, nodes.Row) else draw(p) for p in node.summary)
+    lines = "".join(
+        f"<span{style(look.ROW)}>{_line(p)}</span>" if isinstance(p, nodes.Row) else draw(p)
+        for p in node.summary
+    )
     summary = f"<summary{style(look.SUMMARY)}>{lines}</summary>"
     return f"<details{' open' if node.open else ''}>{summary}<div{style(look.BODY)}>{drawn(node.body)}</div></details>"
 
@@ -82,7 +87,13 @@ def lane(node: nodes.Lane) -> str:
     """Return the strip that shows when a call ran within its batch."""
     inner = f"margin-left:{node.start * 100:.1f}%;width:{max(0.6, node.width * 100):.1f}%;height:2px;border-radius:1px"
     part = f"<span{style('display:block', inner, look.lane(node.tone))}></span>"
-    outer = style("display:block", "height:2px", "margin:2px 0 1px", "background-color:rgba(128,128,128,0.14)", "border-radius:1px")
+    outer = style(
+        "display:block",
+        "height:2px",
+        "margin:2px 0 1px",
+        "background-color:rgba(128,128,128,0.14)",
+        "border-radius:1px",
+    )
     return f'<span role="img" aria-label="{escape(node.label)}" title="{escape(node.label)}"{outer}>{part}</span>'
 
 
@@ -103,7 +114,11 @@ def panel(node: nodes.Panel) -> str:
     for number, step in enumerate(node.steps):
         hair = f"border-top:{look.HAIR}" if number else ""
         marked = isinstance(step.child, nodes.Fold) and step.child.body
-        outer = style(look.STEP if marked else look.STEP_LINE, hair, look.tint(step.tone, 6) if step.tone else "")
+        outer = style(
+            look.STEP if marked else look.STEP_LINE,
+            hair,
+            look.tint(step.tone, 6) if step.tone else "",
+        )
         rows.append(f"<div{outer}>{draw(step.child)}</div>")
     return f"<div{style(look.PANEL)}>{''.join(rows)}</div>"
 
@@ -175,7 +190,11 @@ def branch(node: nodes.Branch) -> str:
         summary = f"<summary{style(look.SUMMARY)}>{said}</summary>"
         said = f"<details>{summary}<div{style(look.BODY)}>{drawn(node.detail)}</div></details>"
     edge = f"border-left-color:{look.role(node.tone)}" if node.strong and node.tone else ""
-    below = f"<ul{style(look.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>" if node.branches else ""
+    below = (
+        f"<ul{style(look.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>"
+        if node.branches
+        else ""
+    )
     return f"<li{style(look.BRANCH)}>{said}{below}</li>"
 
 
@@ -185,7 +204,9 @@ def _figure(node: nodes.Branch) -> str:
         return f" {run(nodes.T(node.figure, mono=True))}" if node.figure else ""
     width = f"width:{node.share * 100:.0f}%"
     inner = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, look.fill(node.tone))}></span>"
-    figure = f"<span{style(look.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
+    figure = (
+        f"<span{style(look.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
+    )
     return f" <span{style(look.METER)}>{inner}</span>{figure}"
 
 
@@ -196,12 +217,16 @@ def image(node: nodes.Image) -> str:
 
 
 def html(node: nodes.Html) -> str:
-    """Return what a tool brought, after the sanitiser; what that took out may have stood in the middle of a key."""
+    """Return what a tool brought, after the sanitiser; what that took out may have stood in the
+    middle of a key.
+    """
     from ..models.keys import secrets
     from ..redact import redact_text
     from .clean import clean
 
-    inner = redact_text(clean(node.html), secrets()) or (f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else "")
+    inner = redact_text(clean(node.html), secrets()) or (
+        f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else ""
+    )
     return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0", look.SMALL_TEXT)} tabindex="0">{inner}</div>'
 
 

@@ -1,9 +1,10 @@
 """The page: header, prompt, panels of steps, answers, footer, as nodes with keys that stay.
 
-Why: consecutive thoughts and calls form one panel, the answer stands outside; both the static and the live view are arranged here.
+Why: consecutive thoughts and calls form one panel, the answer stands outside; both the static and
+the live view are arranged here.
 
-Rules: an unchanged card gives the very same node as before (a redraw compares identities); cards whose elapsed time moves, and the
-figures of the header, are drawn again once a second at most.
+Rules: an unchanged card gives the very same node as before (a redraw compares identities); cards
+whose elapsed time moves, and the figures of the header, are drawn again once a second at most.
 """
 
 from __future__ import annotations
@@ -48,8 +49,20 @@ class Layout:
         return Page(label(view, still=context.still), tuple(sections))
 
     def _card(self, card: Card, context: Context) -> Node | None:
-        moving = _tick(context) if isinstance(card, CallCard | NodeCard | RetryCard) and not card.done else None
-        mark = (card.version, moving, context.editing, context.pressed, len(context.notes), context.thoughts, context.can_click)
+        moving = (
+            _tick(context)
+            if isinstance(card, CallCard | NodeCard | RetryCard) and not card.done
+            else None
+        )
+        mark = (
+            card.version,
+            moving,
+            context.editing,
+            context.pressed,
+            len(context.notes),
+            context.thoughts,
+            context.can_click,
+        )
         found = self._drawn.get(card.key)
         if found is not None and found[0] == mark:
             return found[1]
@@ -58,11 +71,16 @@ class Layout:
         return node
 
     def _head(self, view: RunView, context: Context) -> Node | None:
-        """Return the header: the one before, unless a second has passed or it says something else apart from its figures."""
+        """Return the header: the one before, unless a second has passed or it says something else
+        apart from its figures.
+        """
         node = draw(view, context, "header")
         if not isinstance(node, Row) or context.now is None:
             return node
-        said = tuple(t.text for t in node.left), tuple((b.key, b.label, b.enabled) for b in node.buttons)
+        said = (
+            tuple(t.text for t in node.left),
+            tuple((b.key, b.label, b.enabled) for b in node.buttons),
+        )
         mark = (_tick(context), said)
         if self._header[0] != mark:
             self._header = (mark, node)
@@ -90,13 +108,21 @@ def attention(card: Card) -> Tone:
     """Return the tint of a step: only what runs or waits for somebody has one."""
     if isinstance(card, ErrorCard) or (isinstance(card, RetryCard) and not card.done):
         return "wait"
-    status = card.status if isinstance(card, CallCard) else "running" if isinstance(card, NodeCard) and not card.done else ""
+    status = (
+        card.status
+        if isinstance(card, CallCard)
+        else "running"
+        if isinstance(card, NodeCard) and not card.done
+        else ""
+    )
     tones: dict[str, Tone] = {"running": "run", "waiting": "wait"}
     return tones.get(status, "")
 
 
 def label(view: RunView, *, still: bool = False) -> str:
-    """Return the name of the view for assistive technology; `still`: of a page that is not drawn again."""
+    """Return the name of the view for assistive technology; `still`: of a page that is not drawn
+    again.
+    """
     status = "unfinished" if still and view.status in {"", "running"} else view.status or "starting"
     return f"Agent run{f' with {view.model}' if view.model else ''}: {status}"
 

@@ -1,13 +1,18 @@
 """A view of a run that goes on: opened with its log, closed with the static bundle that stays.
 
-Three kinds: `widgets` (ipywidgets under a display id, swapped for the bundle at the end), `html` (the static page published again and
-again under one display id) and `text` (streamed lines, for terminals; no swap).
+Three kinds: `widgets` (ipywidgets under a display id, swapped for the bundle at the end), `html`
+(the static page published again and again under one display id) and `text` (streamed lines, for
+terminals; no swap).
 
 Rules
-- Nothing is shown through IPython's display objects (they open files of a given name); raw bundles go to `publish`.
-- While widgets live, their bundle carries the static forms too, so that an interrupted save still exports.
-- A page may outlive its kernel, on the screen and in a file: wherever a run is said to go on, it says how to tell, and what to do then.
-- `close` never raises and always leaves the static bundle, also when the painter failed; the widgets are closed after the swap.
+- Nothing is shown through IPython's display objects (they open files of a given name); raw bundles
+  go to `publish`.
+- While widgets live, their bundle carries the static forms too, so that an interrupted save still
+  exports.
+- A page may outlive its kernel, on the screen and in a file: wherever a run is said to go on, it
+  says how to tell, and what to do then.
+- `close` never raises and always leaves the static bundle, also when the painter failed; the
+  widgets are closed after the swap.
 - A press only notes itself and calls `actions`, which must return at once.
 """
 
@@ -60,7 +65,9 @@ class Again:
 class Presses:
     """What was pressed: the part of the view's state that is in no log."""
 
-    def __init__(self, actions: Actions, typed: Callable[[str], str | None], nudge: Callable[[], None]) -> None:
+    def __init__(
+        self, actions: Actions, typed: Callable[[str], str | None], nudge: Callable[[], None]
+    ) -> None:
         self._actions = actions
         self._typed = typed
         self._nudge = nudge
@@ -72,12 +79,16 @@ class Presses:
     def press(self, button: Button) -> None:
         """Take a press; called by the front end, perhaps on a thread of its own."""
         call_id = button.payload.get("call_id", "") if isinstance(button.payload, dict) else ""
-        handler = {"edit": self._edit, "unedit": self._unedit, "submit": self._submit}.get(button.action)
+        handler = {"edit": self._edit, "unedit": self._unedit, "submit": self._submit}.get(
+            button.action
+        )
         if handler is not None:
             handler(button, call_id)
         elif button.key not in self.pressed:
             self.pressed.add(button.key)
-            self._act("approve" if button.action == "approve_all" else button.action, button.payload)
+            self._act(
+                "approve" if button.action == "approve_all" else button.action, button.payload
+            )
         self._nudge()
 
     def _act(self, action: str, payload: Any) -> None:
@@ -129,9 +140,15 @@ class WidgetPainter:
         """Return how the cards are looked at now."""
         p = self.presses
         return Context(
-            now=now, live=True, thoughts=self._thoughts, can_click=self._can_click(),
-            pressed=frozenset(p.pressed), editing=frozenset(p.editing), notes=dict(p.notes), lasting=p.lasting,
-        )  # fmt: skip
+            now=now,
+            live=True,
+            thoughts=self._thoughts,
+            can_click=self._can_click(),
+            pressed=frozenset(p.pressed),
+            editing=frozenset(p.editing),
+            notes=dict(p.notes),
+            lasting=p.lasting,
+        )
 
     def restart(self) -> None:
         """Arrange the next view anew; buttons can be pressed again."""
@@ -144,11 +161,21 @@ class WidgetPainter:
         return self.board.draw(self._layout.page(view, self.context(now)))
 
     def bundle(self, view: RunView, again: Again) -> dict[str, Any]:
-        """Return the widget with the static forms beside it, which are what is saved while the run goes on."""
-        self.board.gone(Row((T("■ No sign of the kernel", tone="wait", bold=True), *again("  If it is gone")), wrap=True))
+        """Return the widget with the static forms beside it, which are what is saved while the run
+        goes on.
+        """
+        self.board.gone(
+            Row(
+                (T("■ No sign of the kernel", tone="wait", bold=True), *again("  If it is gone")),
+                wrap=True,
+            )
+        )
         page = Layout().page(view, Context(thoughts=self._thoughts))
         note = Row(again("Saved while the run went on. If its kernel is gone"), wrap=True)
-        return {**widget(self.board.root), **forms(Page(page.label, (*page.sections, Section("unfinished", note))))}
+        return {
+            **widget(self.board.root),
+            **forms(Page(page.label, (*page.sections, Section("unfinished", note)))),
+        }
 
     def named(self, again: Again) -> dict[str, Any]:
         """Return what is to be saved while another run goes on in this place."""
@@ -162,8 +189,15 @@ class WidgetPainter:
 class HtmlPainter:
     """Paints a view as static HTML under a display id."""
 
-    def __init__(self, publish: Publish, display: dict[str, Any], thoughts: Thoughts, again: Again) -> None:
-        self._publish, self._display, self._thoughts, self._again = publish, display, thoughts, again
+    def __init__(
+        self, publish: Publish, display: dict[str, Any], thoughts: Thoughts, again: Again
+    ) -> None:
+        self._publish, self._display, self._thoughts, self._again = (
+            publish,
+            display,
+            thoughts,
+            again,
+        )
         self._layout = Layout()
         self._last = ""
 
@@ -183,7 +217,9 @@ class HtmlPainter:
         if text == self._last:
             return 0
         self._last = text
-        self._publish({"text/html": text, "text/plain": page.label}, self._again.metadata, self._display, True)
+        self._publish(
+            {"text/html": text, "text/plain": page.label}, self._again.metadata, self._display, True
+        )
         return 1 + len(text) // PAGE_PER_MESSAGE
 
     def bundle(self, view: RunView, again: Again) -> dict[str, Any]:
@@ -204,7 +240,14 @@ class HtmlPainter:
 class LiveView:
     """An open view. `close` must be called, also when the run broke."""
 
-    def __init__(self, log: Source, renderer: Renderer, publish: Publish | None, display: dict[str, Any], painter: Any) -> None:
+    def __init__(
+        self,
+        log: Source,
+        renderer: Renderer,
+        publish: Publish | None,
+        display: dict[str, Any],
+        painter: Any,
+    ) -> None:
         self.log = log
         self.renderer = renderer
         self.display_id: str = display.get("display_id", "")
@@ -221,8 +264,12 @@ class LiveView:
         """Whether all that has happened so far is shown."""
         return self.renderer.caught_up
 
-    def follow(self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False) -> None:
-        """Show another run in the same place from now on; see `Renderer.follow`. What is saved meanwhile names that run."""
+    def follow(
+        self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False
+    ) -> None:
+        """Show another run in the same place from now on; see `Renderer.follow`. What is saved
+        meanwhile names that run.
+        """
         self.log = log
         self.renderer.follow(log, RunView(badge=badge), events)
         again = Again(log.run, journal)
@@ -230,12 +277,15 @@ class LiveView:
             self._publish(data, again.metadata, self._display, True)
 
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
-        """Paint the last state, replace the display by the mime bundle `final`, and close the widgets. Calling it again does nothing."""
+        """Paint the last state, replace the display by the mime bundle `final`, and close the
+        widgets. Calling it again does nothing.
+        """
         if self._closed:
             return
         self._closed = True
         with suppress(Exception):
-            self.renderer.stop(paint=not isinstance(self._painter, HtmlPainter))  # a page is replaced as a whole
+            # a page is replaced as a whole
+            self.renderer.stop(paint=not isinstance(self._painter, HtmlPainter))
         if self._publish is None:
             return
         try:
@@ -263,21 +313,27 @@ def open_view(
 ) -> LiveView:
     """Show the run of `log` while it goes on.
 
-    `kind`: `widgets`, `html` or `text` (`choose_view`). `actions(id, payload)` is called for `stop` (None), `approve`
-    (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function does as well. `can_click`: whether clicks
-    arrive while the cell runs, or a function that tells (it may become so). `publish` sends bundles, which all kinds but `text` need;
-    `write` takes the text of the kind `text`. `badge` is a remark on the whole run; the clock of a `recorded` one stands. `journal`: the
-    run can be recovered when its kernel is gone. `seen`: somebody looks on. `display_id`: of the display to take the place of ("": a new
-    one). Raises UsageError where `publish` is missing, ImportError where ipywidgets is.
+    `kind`: `widgets`, `html` or `text` (`choose_view`). `actions(id, payload)` is called for `stop`
+    (None), `approve` (`{"call_id", "scope", "args"?}`) and `deny` (`{"call_id"}`); a mapping from
+    id to function does as well. `can_click`: whether clicks arrive while the cell runs, or a
+    function that tells (it may become so). `publish` sends bundles, which all kinds but `text`
+    need; `write` takes the text of the kind `text`. `badge` is a remark on the whole run; the clock
+    of a `recorded` one stands. `journal`: the run can be recovered when its kernel is gone. `seen`:
+    somebody looks on. `display_id`: of the display to take the place of ("": a new one). Raises
+    UsageError where `publish` is missing, ImportError where ipywidgets is.
     """
     view = RunView(badge=badge, recorded=recorded)
     shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
     if kind == "text":
-        renderer = Renderer(log, TextPainter(write or _stdout, thoughts=shown), view=view, hz=hz, seen=seen)
+        renderer = Renderer(
+            log, TextPainter(write or _stdout, thoughts=shown), view=view, hz=hz, seen=seen
+        )
         renderer.start()
         return LiveView(log, renderer, None, {}, None)
     if publish is None:
-        raise UsageError(f"A view of the kind {kind!r} needs `publish`, which sends mime bundles to the front end.")
+        raise UsageError(
+            f"A view of the kind {kind!r} needs `publish`, which sends mime bundles to the front end."
+        )
     display = {"display_id": display_id or new_display()}
     clickable = can_click if callable(can_click) else lambda: bool(can_click)
     again = Again(log.run, journal)
@@ -295,7 +351,9 @@ def open_view(
 
 
 def choose_view(*, jupyter: bool, widgets: bool, updates: bool) -> Kind:
-    """Return the kind of view for a front end: `widgets` if it shows them, `html` if it updates displays, else `text`."""
+    """Return the kind of view for a front end: `widgets` if it shows them, `html` if it updates
+    displays, else `text`.
+    """
     if not jupyter or not updates:
         return "text"
     return "widgets" if widgets else "html"

@@ -1,15 +1,16 @@
 """The design system: spacing, type, tones. Every style string of the view is made here.
 
-Colours are roles of the host (`--jp-…`) with a fallback, mixed with the text colour around them. The mix is why one inline style has
-AA contrast on light and on dark ground: it darkens a tone on paper and lightens it at night, also where no role is defined
-(VS Code, Colab, print). The literal `rgb(…)` inside is needed: JupyterLab's sanitizer, which untrusted outputs pass through, drops a
+Colours are roles of the host (`--jp-…`) with a fallback, mixed with the text colour around them.
+The mix is why one inline style has AA contrast on light and on dark ground: it darkens a tone on
+paper and lightens it at night, also where no role is defined (VS Code, Colab, print). The literal
+`rgb(…)` inside is needed: JupyterLab's sanitizer, which untrusted outputs pass through, drops a
 colour without one. Hairlines and grounds are a neutral grey with alpha, which needs no theme.
 
-Rules: inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`, no `url()`; sizes in px.
-`LIVE_CSS` is for the live view alone (one style element inside a widget): focus, motion, the skin of ipywidgets. Finished parts of a
-long text are not laid out while they are out of sight; they keep the height they were last seen with, so parts that were never seen in
-this shape (merged ones) are left out of it.
-This file imports nothing.
+Rules: inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no
+`z-index`, no `url()`; sizes in px. `LIVE_CSS` is for the live view alone (one style element inside
+a widget): focus, motion, the skin of ipywidgets. Finished parts of a long text are not laid out
+while they are out of sight; they keep the height they were last seen with, so parts that were never
+seen in this shape (merged ones) are left out of it. This file imports nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +61,11 @@ def ink(tone: str) -> str:
 
 def tint(tone: str, share: int = 8) -> str:
     """Return the style of a ground in `tone`; without a tone it is the neutral ground."""
-    return f"background-color:{mixed(role(tone), share, 'transparent')}" if tone and tone != "muted" else f"background-color:{GROUND}"
+    return (
+        f"background-color:{mixed(role(tone), share, 'transparent')}"
+        if tone and tone != "muted"
+        else f"background-color:{GROUND}"
+    )
 
 
 def fill(tone: str) -> str:
@@ -163,14 +168,18 @@ LIVE_CSS = """
 @media (prefers-reduced-motion:reduce){.agent-nb .progress-bar{transition:none}}
 """.strip()
 
-# What a live view shows when its kernel is gone, which nobody can tell it then. A restart marks every widget; a death marks none, but the
-# beats of the page (`Board.beat`) stay away, each of which begins the animation, and with it the wait, anew.
+# What a live view shows when its kernel is gone, which nobody can tell it then. A restart marks
+# every widget; a death marks none, but the beats of the page (`Board.beat`) stay away, each of
+# which begins the animation, and with it the wait, anew.
 SILENCE = 15  # seconds without a beat
 _GONE = "--agent-nb-on:none;--agent-nb-off:block;--agent-nb-tint:0%"
 BEATS = ("agent-nb-tick", "agent-nb-tock")
 GONE_CSS = "\n".join(
     (
-        *(f"@keyframes {name}{{from,to{{{_GONE}}}}}\n.{name}{{animation:{name} 1s {SILENCE}s forwards}}" for name in BEATS),
+        *(
+            f"@keyframes {name}{{from,to{{{_GONE}}}}}\n.{name}{{animation:{name} 1s {SILENCE}s forwards}}"
+            for name in BEATS
+        ),
         f".agent-nb.jupyter-widgets-disconnected{{{_GONE}}}",
         ".agent-nb.jupyter-widgets-disconnected::before,.agent-nb .jupyter-widgets-disconnected::before{content:none}",
         ".agent-nb .agent-nb-head{display:var(--agent-nb-on,flex)}",

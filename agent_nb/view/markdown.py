@@ -1,11 +1,15 @@
 """Markdown that grows: finished parts are rendered once, only the open end is rendered again.
 
-Why: an answer of 20,000 tokens must cost time and messages in proportion to its length, not to its square.
+Why: an answer of 20,000 tokens must cost time and messages in proportion to its length, not to its
+square.
 
 Rules
-- How the text was cut into pieces does not matter: any split gives the same frozen parts and the same whole.
-- `frozen` only grows until `close`; then parts whose links are defined further down change once, in place.
-- What is shown of the open end is made sensible (an open fence, half a table, an unclosed `**`); it is never frozen like that.
+- How the text was cut into pieces does not matter: any split gives the same frozen parts and the
+  same whole.
+- `frozen` only grows until `close`; then parts whose links are defined further down change once, in
+  place.
+- What is shown of the open end is made sensible (an open fence, half a table, an unclosed `**`); it
+  is never frozen like that.
 - Everything is sanitised here; the result may be put into a page as it is.
 """
 
@@ -29,8 +33,8 @@ _OPENER = re.compile(r"\$|\\[(\[]|\\begin\{")
 class MarkdownStream:
     """Markdown text in, HTML of finished parts (`frozen`) and of the open end (`tail`) out.
 
-    `changed`: the first part that `close` rendered anew, because a link in it was defined later. `formulas`: what typesets them (None:
-    the front end does).
+    `changed`: the first part that `close` rendered anew, because a link in it was defined later.
+    `formulas`: what typesets them (None: the front end does).
     """
 
     def __init__(self, formulas: Formulas | None = None) -> None:
@@ -38,7 +42,8 @@ class MarkdownStream:
         self.frozen: list[str] = []
         self.changed: int | None = None
         self._splitter = Splitter()
-        self._linked: dict[int, Segment] = {}  # finished parts that may use a link definition which is still to come
+        # finished parts that may use a link definition which is still to come
+        self._linked: dict[int, Segment] = {}
         self._with_tex: dict[int, Segment] = {}  # finished parts that may hold TeX
 
     def feed(self, text: str) -> None:
@@ -60,17 +65,27 @@ class MarkdownStream:
                 self.changed = index if self.changed is None else self.changed
 
     def tail(self, *, caret: bool = False) -> str:
-        """Return the HTML of the open end, its formulas as code; `caret` marks where the text will go on."""
+        """Return the HTML of the open end, its formulas as code; `caret` marks where the text will
+        go on.
+        """
         self.advance()
         segment = self._splitter.tail()
         if not self._splitter.rest.strip():
             return ""
-        return self._html(Segment(sensible(segment.source, caret=caret), segment.first, True, segment.number), unset=True)
+        return self._html(
+            Segment(sensible(segment.source, caret=caret), segment.first, True, segment.number),
+            unset=True,
+        )
 
     def unset(self, start: int) -> str:
-        """Return the finished parts from the `start`-th on with their formulas as code, for where nobody typesets them."""
+        """Return the finished parts from the `start`-th on with their formulas as code, for where
+        nobody typesets them.
+        """
         rest = range(start, len(self.frozen))
-        return "".join(self._html(self._with_tex[n], unset=True) if n in self._with_tex else self.frozen[n] for n in rest)
+        return "".join(
+            self._html(self._with_tex[n], unset=True) if n in self._with_tex else self.frozen[n]
+            for n in rest
+        )
 
     def html(self, *, caret: bool = False) -> str:
         """Return the whole as it looks now."""
@@ -90,9 +105,13 @@ class MarkdownStream:
         from .mdhtml import FORMULAS, UNSET, tokens_html
 
         references = self._splitter.references
-        tokens = segment.tokens or [t for block in parse(segment.source, references)[0] for t in block.tokens]
+        tokens = segment.tokens or [
+            t for block in parse(segment.source, references)[0] for t in block.tokens
+        ]
         env = {UNSET: unset} if self._formulas is None else {FORMULAS: self._formulas}
-        html = clean(tokens_html(tokens, env, first=segment.first, last=segment.last, number=segment.number))
+        html = clean(
+            tokens_html(tokens, env, first=segment.first, last=segment.last, number=segment.number)
+        )
         return html if self._formulas is None else self._formulas.fill(html)
 
 
@@ -106,7 +125,9 @@ class _Memo:
 
 
 def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
-    """Return the stream that renders a growing text, fed with what is new; `closed`: nothing more will come."""
+    """Return the stream that renders a growing text, fed with what is new; `closed`: nothing more
+    will come.
+    """
     memo = text.memo = text.memo if isinstance(text.memo, _Memo) else _Memo()
     if memo.fed < len(text):
         memo.stream.feed(text.tail(len(text) - memo.fed))
@@ -125,15 +146,17 @@ def render(text: str, formulas: Formulas | None = None) -> str:
     return "".join(stream.frozen)
 
 
-_UNDECIDED = re.compile(r"^ {0,3}(?:[-=*_+#~`>|:]{1,6}|\d{1,9}[.)]?)[ \t]*\Z")  # may become anything: a list, a heading, a rule, a fence
+# may become anything: a list, a heading, a rule, a fence
+_UNDECIDED = re.compile(r"^ {0,3}(?:[-=*_+#~`>|:]{1,6}|\d{1,9}[.)]?)[ \t]*\Z")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\Z")
 _OPEN_TEXT = re.compile(r"!?\[([^\[\]\n]*)\Z")
 _DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-*:?[ \t|:-]*\Z")
 
 
 def sensible(source: str, *, caret: bool = False) -> str:
-    """Return an unfinished source as it will most probably read: half a marker hidden, open emphasis, code and formulas closed, a table
-    begun."""
+    """Return an unfinished source as it will most probably read: half a marker hidden, open
+    emphasis, code and formulas closed, a table begun.
+    """
     head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
     if in_fence(source):
         return source
@@ -148,7 +171,9 @@ def sensible(source: str, *, caret: bool = False) -> str:
 
 
 def _table(source: str) -> str:
-    """Return a source whose end begins a table, with the delimiter row it will get; "" when it does not."""
+    """Return a source whose end begins a table, with the delimiter row it will get; "" when it does
+    not.
+    """
     lines = source.rstrip("\n").split("\n")
     last = len(lines) - 1
     if (
@@ -169,31 +194,41 @@ def _table(source: str) -> str:
 
 
 def _display(source: str) -> str:
-    """Return a source whose last block is a formula that has not ended, with its end; "" when it is none."""
+    """Return a source whose last block is a formula that has not ended, with its end; "" when it is
+    none.
+    """
     start = source.rfind("\n\n") + 2 if "\n\n" in source else 0
     begun = _DISPLAY.match(source, start)
     if begun is None:
         return ""
     formula = begun[2].rstrip().rstrip("\\$")
-    return f"{source[:start]}{begun[1]}{formula}{_CLOSE[begun[1].strip()]}" if formula.strip() else source[:start]
+    return (
+        f"{source[:start]}{begun[1]}{formula}{_CLOSE[begun[1].strip()]}"
+        if formula.strip()
+        else source[:start]
+    )
 
 
 _CLOSE = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
 _DISPLAY = re.compile(r"( {0,3}(?:\$\$|\\\[))((?:(?!\$\$|\\\]).)*)\Z", re.DOTALL)
 _WHOLE = re.compile(
-    r"`[^`]*`|\$\$[^$]+\$\$|(?<!\$)\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?!\d)|\\\((?:(?!\\\)).)*\\\)|\\\[(?:(?!\\\]).)*\\\]", re.DOTALL
+    r"`[^`]*`|\$\$[^$]+\$\$|(?<!\$)\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?!\d)|\\\((?:(?!\\\)).)*\\\)|\\\[(?:(?!\\\]).)*\\\]",
+    re.DOTALL,
 )
 _BEGUN = re.compile(
     r"(?:(?P<two>\$\$)[^$]{0,999}\$?|(?P<paren>\\[(\[])(?:(?!\\[()[\]]).){0,999}"
-    r"|(?<![\w\\$])(?P<one>\$)(?![\s\d])(?:(?!\\[()[\]])[^$\n]){0,80})\Z", re.DOTALL
-)  # fmt: skip
+    r"|(?<![\w\\$])(?P<one>\$)(?![\s\d])(?:(?!\\[()[\]])[^$\n]){0,80})\Z",
+    re.DOTALL,
+)
 _WORDS = re.compile(r"[A-Za-z]{3,},? [A-Za-z]{2,}")
 _TEX = re.compile(r"[\\^_{}=+<>]")
 _LONE = re.compile(r"(?<!\\)\\\Z")  # may become anything
 
 
 def _formula(text: str) -> str:
-    """Return running text with a formula that has begun closed, or hidden when nothing of it has come; a price and `$HOME` are text."""
+    """Return running text with a formula that has begun closed, or hidden when nothing of it has
+    come; a price and `$HOME` are text.
+    """
     rest = _WHOLE.sub(lambda m: " " * len(m.group()), text)
     begun = _BEGUN.search(rest)
     if begun is None:
@@ -202,7 +237,11 @@ def _formula(text: str) -> str:
     formula = text[start:].rstrip("\\$ \n")
     if opener == "$" and _WORDS.search(rest, start) and not _TEX.search(rest.rstrip("\\"), start):
         return text
-    return f"{text[: begun.start()]}{opener}{formula}{_CLOSE[opener]}" if formula.strip() else text[: begun.start()]
+    return (
+        f"{text[: begun.start()]}{opener}{formula}{_CLOSE[opener]}"
+        if formula.strip()
+        else text[: begun.start()]
+    )
 
 
 def _closed(text: str) -> str:
@@ -215,7 +254,11 @@ def _closed(text: str) -> str:
     bare = _WHOLE.sub("", text)
     stripped = text.rstrip(" ")
     if bare.count("**") % 2:
-        return stripped.removesuffix("**") if stripped.endswith("**") else stripped.removesuffix("*") + "**"
+        return (
+            stripped.removesuffix("**")
+            if stripped.endswith("**")
+            else stripped.removesuffix("*") + "**"
+        )
     if re.search(r"(?<![*\w])\*[^*\s][^*\n]*\Z", bare):
         return stripped + "*"
     return text

@@ -1,4 +1,5 @@
-"""The pieces of static HTML: escaped text, style attributes, runs of text, tab stops of scrolling boxes.
+"""The pieces of static HTML: escaped text, style attributes, runs of text, tab stops of scrolling
+boxes.
 
 Rule: `text` makes hidden characters visible and escapes; nothing else escapes its result again.
 """
@@ -26,12 +27,16 @@ def style(*parts: str) -> str:
 
 
 def run(node: nodes.T) -> str:
-    """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code is plain text there."""
+    """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code
+    is plain text there.
+    """
     if node.now:
         return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
     ink = look.ink(node.tone)
     if node.hint:
-        return f'<span title="{text(node.hint)}">{run(msgspec.structs.replace(node, hint=""))}</span>'
+        return (
+            f'<span title="{text(node.hint)}">{run(msgspec.structs.replace(node, hint=""))}</span>'
+        )
     if node.label:
         glyph = look.GLYPH if node.mono else ""
         return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
@@ -39,13 +44,17 @@ def run(node: nodes.T) -> str:
         tag = "span" if node.tone == "muted" else "code"
         said = f"<{tag}{style(look.MONO, ink)}>{text(node.text)}</{tag}>"
         return f"<b{style('font-weight:600')}>{said}</b>" if node.bold else said
-    tag, weight = ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
+    tag, weight = (
+        ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
+    )
     css, said = style(ink, weight), text(node.text.replace("  ", "\u2002"))
     return f"<{tag}{css}>{said}</{tag}>" if css or tag != "span" else said
 
 
 def stop(said: str, *, wrap: bool = False) -> str:
-    """Return the tabindex of a text that scrolls, so that the keyboard reaches its end; "" for one that fits."""
+    """Return the tabindex of a text that scrolls, so that the keyboard reaches its end; "" for one
+    that fits.
+    """
     lines = said.split("\n")
     tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
     return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""

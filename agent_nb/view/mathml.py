@@ -1,10 +1,13 @@
-"""TeX → MathML, for pages that have neither a front end nor a network to typeset formulas (latex2mathml).
+"""TeX → MathML, for pages that have neither a front end nor a network to typeset formulas
+(latex2mathml).
 
-Why MathML: browsers draw it by themselves, without script or fonts from elsewhere, and it stays text that can be found and copied.
+Why MathML: browsers draw it by themselves, without script or fonts from elsewhere, and it stays
+text that can be found and copied.
 
 Rules
-- TeX comes from models and is hostile, also what `tex` lets through. What the converter makes is not trusted: elements and attributes
-  are written anew from an allow-list, every text is escaped, no length is negative or large, nothing is coloured, linked or moved.
+- TeX comes from models and is hostile, also what `tex` lets through. What the converter makes is
+  not trusted: elements and attributes are written anew from an allow-list, every text is escaped,
+  no length is negative or large, nothing is coloured, linked or moved.
 - What is too long or cannot be converted is shown as it was written, as code.
 - latex2mathml is imported when it is needed.
 """
@@ -33,7 +36,10 @@ LENGTH = r"\+?(?:0|[0-4]?(?:\.\d{1,4})?)(?:em|ex|pt|px)?"
 ATTRIBUTES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for names, pattern in (
-        ("accent accentunder displaystyle fence largeop movablelimits separator stretchy symmetric", "true|false"),
+        (
+            "accent accentunder displaystyle fence largeop movablelimits separator stretchy symmetric",
+            "true|false",
+        ),
         ("form", "prefix|infix|postfix"),
         ("columnalign rowalign", "(?:left|center|right|top|bottom|baseline|axis| )+"),
         ("columnlines rowlines", "(?:none|solid|dashed| )+"),
@@ -49,7 +55,9 @@ _DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), 
 
 
 class Formulas:
-    """The formulas of one text: each is put in as a mark that the sanitiser lets through, and filled in afterwards."""
+    """The formulas of one text: each is put in as a mark that the sanitiser lets through, and
+    filled in afterwards.
+    """
 
     def __init__(self) -> None:
         self._found: list[str] = []
@@ -62,7 +70,11 @@ class Formulas:
 
     def fill(self, html: str) -> str:
         """Return sanitised HTML with the formulas in the places of their marks."""
-        return re.sub(f"{self._name}m([0-9]+)m", lambda mark: formula(self._found[int(mark[1])]), html) if self._found else html
+        return (
+            re.sub(f"{self._name}m([0-9]+)m", lambda mark: formula(self._found[int(mark[1])]), html)
+            if self._found
+            else html
+        )
 
 
 def formula(source: str) -> str:
@@ -77,7 +89,11 @@ def formula(source: str) -> str:
 def _inside(source: str) -> tuple[str, bool]:
     """Return the TeX between the delimiters, and whether it stands on lines of its own."""
     for begin, end, block in _DELIMITERS:
-        if source.startswith(begin) and source.endswith(end) and len(source) >= len(begin) + len(end):
+        if (
+            source.startswith(begin)
+            and source.endswith(end)
+            and len(source) >= len(begin) + len(end)
+        ):
             return source[len(begin) : -len(end)].strip(), block
     return source, source.startswith("\\begin{")
 
@@ -91,11 +107,17 @@ def _converted(tex: str, block: bool) -> Element:
 
 
 def _written(element: Element, depth: int) -> str:
-    """Return an element as text, with what is allowed of it. Raises ValueError when it is too deep."""
+    """Return an element as text, with what is allowed of it. Raises ValueError when it
+    is too deep.
+    """
     if depth > DEEPEST:
         raise ValueError(depth)
     tag = element.tag if element.tag in TAGS else "mrow"
-    attributes = dict(element.attrib) if depth == 0 else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}
+    attributes = (
+        dict(element.attrib)
+        if depth == 0
+        else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}
+    )
     said = "".join(f' {name}="{escape(safe.visible(value))}"' for name, value in attributes.items())
     inside = "".join(_written(child, depth + 1) for child in element)
     return f"<{tag}{said}>{escape(safe.visible(unescape(element.text or '')))}{inside}</{tag}>"

@@ -1,10 +1,12 @@
 """Nodes → markdown, for front ends, converters and diffs that read it.
 
-Why care: `text/markdown` may be rendered with raw HTML on, in a trusted page. So every character of a model or tool that could begin a
-tag, a link or an image is disarmed in a way that holds in every markdown parser, whatever it takes for code.
+Why care: `text/markdown` may be rendered with raw HTML on, in a trusted page. So every character of
+a model or tool that could begin a tag, a link or an image is disarmed in a way that holds in every
+markdown parser, whatever it takes for code.
 
-Rules: no HTML is written; code stands in fences longer than any run of backticks in it; links of an answer survive if they are http,
-https or mailto, images never load from elsewhere; TeX that would not stay in its box (`tex`) becomes code.
+Rules: no HTML is written; code stands in fences longer than any run of backticks in it; links of an
+answer survive if they are http, https or mailto, images never load from elsewhere; TeX that would
+not stay in its box (`tex`) becomes code.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from . import nodes, plain, safe, tex
 from .nodes import Node
 
 ZERO = "\u200b"
-_SPECIAL = re.compile(r"[\\`*\[\]~$|#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # within a word an underscore means nothing
+# within a word an underscore means nothing
+_SPECIAL = re.compile(r"[\\`*\[\]~$|#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
@@ -29,7 +32,9 @@ _FORMULA = re.compile(
     rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,5200}}?(?<!\s)\$(?!\d)"
     r"|\\\((?s:.){1,1000}?\\\)|\\\[(?s:.){1,1000}?\\\]|\\begin\{(?P<env>\w{1,12}\*?)\}(?s:.){1,2000}?\\end\{(?P=env)\})"
 )
-_RASTER = re.compile(r"!\[(?=[^\]\n]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))")
+_RASTER = re.compile(
+    r"!\[(?=[^\]\n]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))"
+)
 
 
 def draw(node: Node) -> str:
@@ -53,12 +58,21 @@ def literal(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return text that no parser takes for markup."""
-    return _SPECIAL.sub(r"\\\g<0>", safe.visible(text)).replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return (
+        _SPECIAL.sub(r"\\\g<0>", safe.visible(text))
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace("\n", " ")
+    )
 
 
 def span(text: str) -> str:
     """Return a code span."""
-    said = _TAG.sub(f"<{ZERO}", safe.visible(text).replace("\n", " ")).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:")
+    said = (
+        _TAG.sub(f"<{ZERO}", safe.visible(text).replace("\n", " "))
+        .replace("](", f"]{ZERO}(")
+        .replace("]:", f"]{ZERO}:")
+    )
     runs = [len(run) for run in re.findall(r"`+", said)]
     ticks = "`" * (max(runs, default=0) + 1)
     pad = " " if said.startswith("`") or said.endswith("`") else ""
@@ -99,7 +113,9 @@ _TAKEN = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary as a paragraph and what it opens to below; of a thought only the summary."""
+    """Return the summary as a paragraph and what it opens to below; of a thought only
+    the summary.
+    """
     head = _all(node.summary)
     if node.accordion and not node.open:
         return head
@@ -108,13 +124,19 @@ def fold(node: nodes.Fold) -> list[str]:
 
 def panel(node: nodes.Panel) -> list[str]:
     """Return the steps as a list, what a step opens to within its item."""
-    items = [item(found) for step in node.steps if (found := [part for part in blocks(step.child) if part])]
+    items = [
+        item(found)
+        for step in node.steps
+        if (found := [part for part in blocks(step.child) if part])
+    ]
     return ["\n".join(items)] if items else []
 
 
 def item(found: list[str]) -> str:
     """Return blocks as one item of a list."""
-    return "- " + "\n".join(f"  {line}" if line else "" for line in "\n\n".join(found).split("\n")).removeprefix("  ")
+    return "- " + "\n".join(
+        f"  {line}" if line else "" for line in "\n\n".join(found).split("\n")
+    ).removeprefix("  ")
 
 
 def page(node: nodes.Page) -> list[str]:
@@ -134,7 +156,9 @@ def _cell(text: str) -> str:
 
 def table(node: nodes.Table) -> list[str]:
     """Return a table."""
-    rows = ["| " + " | ".join(_cell(c) for c in cells) + " |" for cells in (node.columns, *node.rows)]
+    rows = [
+        "| " + " | ".join(_cell(c) for c in cells) + " |" for cells in (node.columns, *node.rows)
+    ]
     rows.insert(1, "|" + " --- |" * len(node.columns))
     return ["\n".join(rows), *([literal(node.note)] if node.note else [])]
 
@@ -150,30 +174,53 @@ def prose(node: nodes.Prose) -> list[str]:
     for block in found:
         token = block.tokens[0]
         code = token.type in {"fence", "code_block"}
-        body = fence(token.content, token.info.split()[0] if token.info.split() else "") if code else ""
+        body = (
+            fence(token.content, token.info.split()[0] if token.info.split() else "")
+            if code
+            else ""
+        )
         out.append(body or disarmed("".join(lines[block.start : block.end]).rstrip("\n")))
-    links = [f"[{label.lower()}]: <{r['href']}>" for label, r in references.items() if _safe_reference(label, r["href"])]
+    links = [
+        f"[{label.lower()}]: <{r['href']}>"
+        for label, r in references.items()
+        if _safe_reference(label, r["href"])
+    ]
     return [*out, *(["\n".join(links)] if links else [])]
 
 
 def _safe_reference(label: str, href: str) -> bool:
-    return bool(re.match(r"(?:https?://|mailto:)[^\s<>]*\Z", href, re.IGNORECASE)) and not re.search(r"[\[\]<>`\n\\]", label)
+    return bool(
+        re.match(r"(?:https?://|mailto:)[^\s<>]*\Z", href, re.IGNORECASE)
+    ) and not re.search(r"[\[\]<>`\n\\]", label)
 
 
 def disarmed(text: str) -> str:
-    """Return markdown in which nothing begins a tag, a link to elsewhere than the web, an image from elsewhere, or TeX that paints."""
+    """Return markdown in which nothing begins a tag, a link to elsewhere than the web, an image
+    from elsewhere, or TeX that paints.
+    """
     out, at = [], 0
     maths = _MATH.search(text) is not None
-    text = _FORMULA.sub(lambda m: m[0] if m["tex"] is None or tex.harmless(m["tex"]) else span(m["tex"]), text) if maths else text
+    text = (
+        _FORMULA.sub(
+            lambda m: m[0] if m["tex"] is None or tex.harmless(m["tex"]) else span(m["tex"]), text
+        )
+        if maths
+        else text
+    )
     for match in _SPAN.finditer(text):
         out.append(_outside(text[at : match.start()], maths=maths))
-        out.append(_TAG.sub(f"<{ZERO}", match.group()).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:"))
+        out.append(
+            _TAG.sub(f"<{ZERO}", match.group())
+            .replace("](", f"]{ZERO}(")
+            .replace("]:", f"]{ZERO}:")
+        )
         at = match.end()
     return "".join([*out, _outside(text[at:], maths=maths)])
 
 
 def _outside(text: str, *, maths: bool) -> str:
-    if maths:  # front ends differ in what they take for a formula: a command that may be in one is broken up
+    # front ends differ in what they take for a formula: a command that may be in one is broken up
+    if maths:
         cuts = [0, *(place + 1 for place in tex.refused(text)), len(text)]
         text = ZERO.join(text[a:b] for a, b in pairwise(cuts))
     kept = _AUTOLINK.findall(text)
@@ -181,7 +228,9 @@ def _outside(text: str, *, maths: bool) -> str:
     joined = "".join(part + link for part, link in zip(parts, [*kept, ""], strict=True))
     joined = _RASTER.sub("\0", joined).replace("![", "[")
     joined = re.sub(r"\0([^\]\n]*)\]\(", r"![\1" + "\1", joined)
-    return _TARGET.sub(r"]\\(", joined).replace("\1", "](").replace("]:", "]\\:").replace("\0", "![")
+    return (
+        _TARGET.sub(r"]\\(", joined).replace("\1", "](").replace("]:", "]\\:").replace("\0", "![")
+    )
 
 
 DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
@@ -190,7 +239,9 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Lane: lambda node: [],
     nodes.Fold: fold,
     nodes.Stack: lambda node: _all(node.children),
-    nodes.Box: lambda node: [f"> {part}" if "\n" not in part else part for part in _all(node.children)],
+    nodes.Box: lambda node: [
+        f"> {part}" if "\n" not in part else part for part in _all(node.children)
+    ],
     nodes.Step: lambda node: blocks(node.child),
     nodes.Panel: panel,
     nodes.Section: lambda node: blocks(node.child),

@@ -1,12 +1,16 @@
-"""One parser and renderer of markdown for the view (markdown-it-py): raw HTML off, tables and strikethrough on, TeX left alone.
+"""One parser and renderer of markdown for the view (markdown-it-py): raw HTML off, tables and
+strikethrough on, TeX left alone.
 
 Rules
-- Styles are inline (`look`), because a saved notebook has no style sheet of ours; code is coloured by `highlight`.
-- `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on lines of their own, `\\begin{…}…\\end{…}` go through as they were written, each in a tag of
-  its own, for the front end to typeset, or into the `FORMULAS` of the environment. What would not stay in its box (`tex`) is shown as
-  code, and where nobody typesets (`UNSET`) all are.
+- Styles are inline (`look`), because a saved notebook has no style sheet of ours; code is coloured
+  by `highlight`.
+- `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on lines of their own, `\\begin{…}…\\end{…}` go through
+  as they were written, each in a tag of its own, for the front end to typeset, or into the
+  `FORMULAS` of the environment. What would not stay in its box (`tex`) is shown as code, and where
+  nobody typesets (`UNSET`) all are.
 - Whatever else could begin a formula is divided by a tag: no front end takes two prices for one.
-- Images only from `data:`; a remote one becomes a link, since looking at an answer must not call anybody.
+- Images only from `data:`; a remote one becomes a link, since looking at an answer must not call
+  anybody.
 - Whatever comes out goes through `clean` before it is shown.
 """
 
@@ -38,15 +42,21 @@ STYLES = {
     "hr": f"border:0;border-top:{look.LINE};margin:12px 0",
 }
 SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
-CODE_INLINE = "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em;" + look.FAMILY
+CODE_INLINE = (
+    "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em;"
+    + look.FAMILY
+)
 PRE = f"background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto;{look.FAMILY}"
-_DOLLARS = re.compile(r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)")
+_DOLLARS = re.compile(
+    r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
+)
 _OPENS = re.compile(r"(\$\$|\\\[)|\\begin\{([a-zA-Z]{1,12}\*?)\}")
 _CLOSES = {"$$": "$$", "\\[": "\\]"}
 _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
 FORMULAS = "formulas"  # key of the renderer's environment: what takes the formulas (`mathml`)
-UNSET = "unset"  # key of the renderer's environment: nobody typesets this, so formulas are shown as code
+# key of the renderer's environment: nobody typesets this, so formulas are shown as code
+UNSET = "unset"
 ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
 
@@ -61,10 +71,18 @@ def parser() -> MarkdownIt:
     return md
 
 
-def tokens_html(tokens: Sequence[Token], env: dict[str, Any], *, first: bool = True, last: bool = True, number: int | None = None) -> str:
+def tokens_html(
+    tokens: Sequence[Token],
+    env: dict[str, Any],
+    *,
+    first: bool = True,
+    last: bool = True,
+    number: int | None = None,
+) -> str:
     """Return the HTML of block tokens, not yet sanitised.
 
-    A page of a cut block lacks its `first` or `last` edge; `number` is where its ordered list goes on.
+    A page of a cut block lacks its `first` or `last` edge; `number` is where its ordered list goes
+    on.
     """
     for token in tokens:
         css = STYLES.get(token.type)
@@ -96,26 +114,45 @@ def _page(token: Token, *, first: bool, last: bool) -> None:
 
 def heading(tag: str) -> str:
     """Return the style of a heading."""
-    return f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, look.PROSE)}"
+    return (
+        f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, look.PROSE)}"
+    )
 
 
 def selectors() -> dict[str, str]:
-    """Return what a style sheet would say of rendered markdown: selector → declarations, as they stand inline."""
+    """Return what a style sheet would say of rendered markdown: selector → declarations, as they
+    stand inline.
+    """
     tags = {
-        "p": "paragraph_open", "ul": "bullet_list_open", "ol": "ordered_list_open", "blockquote": "blockquote_open",
-        "table": "table_open", "hr": "hr",
-    }  # fmt: skip
+        "p": "paragraph_open",
+        "ul": "bullet_list_open",
+        "ol": "ordered_list_open",
+        "blockquote": "blockquote_open",
+        "table": "table_open",
+        "hr": "hr",
+    }
     cells = {tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")}
     heads = {f"h{n}": heading(f"h{n}") for n in range(1, 7)}
     code = {f".an-{family[:3]}": look.syntax(family) for family in look.SYNTAX}
     block = {"pre": pre_style()}
-    return {**{tag: STYLES[name] for tag, name in tags.items()}, **cells, **heads, "code": CODE_INLINE, "a": look.link(), **block, **code}
+    return {
+        **{tag: STYLES[name] for tag, name in tags.items()},
+        **cells,
+        **heads,
+        "code": CODE_INLINE,
+        "a": look.link(),
+        **block,
+        **code,
+    }
 
 
 def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> str:
-    """Return a block of code. A long one comes in pages: only the first has round corners and space above, only the last below."""
+    """Return a block of code. A long one comes in pages: only the first has round corners and space
+    above, only the last below.
+    """
     text = code.rstrip("\n") if last else code.removesuffix("\n")
-    stop = ' tabindex="0"' if max(map(len, text.split("\n"))) > look.SCROLLS else ""  # long lines scroll, without a mouse too
+    # long lines scroll, without a mouse too
+    stop = ' tabindex="0"' if max(map(len, text.split("\n"))) > look.SCROLLS else ""
     return f'<pre style="{pre_style(first=first, last=last)}"{stop}>{highlight(text, language)}</pre>\n'
 
 
@@ -123,7 +160,11 @@ def pre_style(*, first: bool = True, last: bool = True) -> str:
     """Return the style of a block of code, or of a page of one."""
     top, bottom = "5px" if first else "0", "5px" if last else "0"
     shape = f"margin:0 0 {'8px' if last else '0'};border-radius:{top} {top} {bottom} {bottom}"
-    padding = "8px 10px" if first and last else f"{'8px' if first else '0'} 10px {'8px' if last else '0'} 10px"
+    padding = (
+        "8px 10px"
+        if first and last
+        else f"{'8px' if first else '0'} 10px {'8px' if last else '0'} 10px"
+    )
     return f"padding:{padding};{PRE};{shape}"
 
 
@@ -136,8 +177,8 @@ def language_of(info: str) -> str:
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A line that begins with `$$`, `\\[` or `\\begin{…}` up to the line that ends it.
 
-    A blank line or the end before that means it is no math; while the end is open it may become some, and counts as one block. It
-    never interrupts a paragraph.
+    A blank line or the end before that means it is no math; while the end is open it may become
+    some, and counts as one block. It never interrupts a paragraph.
     """
     begin = state.bMarks[start] + state.tShift[start]
     opening = _OPENS.match(state.src, begin, state.eMarks[start])
@@ -177,7 +218,9 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
 
 
 def _formula(source: str, begin: int, stop: int) -> int:
-    """Return where the formula that begins here ends (0: none does). Bounded, so that a line of openers costs no more than others."""
+    """Return where the formula that begins here ends (0: none does). Bounded, so that a line of
+    openers costs no more than others.
+    """
     if source[begin] == "$":
         found = _DOLLARS.match(source, begin, stop)
         return found.end() if found else 0
@@ -201,7 +244,11 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
     if env.get(UNSET):  # before it is judged: it may go on
         said = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
     elif not tex.harmless(formula):
-        return pre(formula, "latex") if block else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
+        return (
+            pre(formula, "latex")
+            if block
+            else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
+        )
     else:
         said = escape(formula) if formulas is None else formulas.put(formula)
     return f'<p style="margin:{_SPACE}">{said}</p>\n' if block else f"<span>{said}</span>"

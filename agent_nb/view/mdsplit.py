@@ -1,8 +1,10 @@
 """Markdown source → segments that are finished for good, each a source that stands for itself.
 
-How: complete lines of the open end are parsed; every top-level block but the last is finished, since CommonMark reads line by line and
-a later line can only change the last block; the last too if an empty line ends its kind. Long lists, tables, code and endless paragraphs
-are cut (at items, rows, lines), so that the open end stays short. Where they are cut depends on the text alone, never on how it arrived.
+How: complete lines of the open end are parsed; every top-level block but the last is finished,
+since CommonMark reads line by line and a later line can only change the last block; the last too if
+an empty line ends its kind. Long lists, tables, code and endless paragraphs are cut (at items,
+rows, lines), so that the open end stays short. Where they are cut depends on the text alone, never
+on how it arrived.
 
 Rules: any split of the text gives the same segments; the work is linear in the text.
 """
@@ -21,13 +23,16 @@ from .mdhtml import OPEN_END, parser
 
 WINDOW = 48_000  # characters parsed at once
 LINE = 4_000  # characters after which a line without end is broken
-LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000)}  # units, characters of a page
+# units, characters of a page
+LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000)}
 LIMIT = (10**9, 6_000)  # of other kinds
 ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # what an empty line ends
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A finished piece. `first` and `last` say whether it begins and ends its block, `number` where a cut ordered list goes on."""
+    """A finished piece. `first` and `last` say whether it begins and ends its block, `number` where
+    a cut ordered list goes on.
+    """
 
     source: str
     first: bool = True
@@ -48,13 +53,19 @@ class Block:
     def units(self) -> list[int]:
         """Return the lines at which the parts begin between which the block may be cut."""
         if self.kind == "list":
-            return [t.map[0] for t in self.tokens if t.type == "list_item_open" and t.level == 1 and t.map]
+            return [
+                t.map[0]
+                for t in self.tokens
+                if t.type == "list_item_open" and t.level == 1 and t.map
+            ]
         head = {"table": 2, "fence": 1}.get(self.kind, 0)
         return [self.start, *range(self.start + head + 1, self.end)]
 
 
 class Open(msgspec.Struct, frozen=True):
-    """What the open end goes on from: lines to repeat before it, whether it continues a cut block, the number of its list."""
+    """What the open end goes on from: lines to repeat before it, whether it continues a cut block,
+    the number of its list.
+    """
 
     head: str = ""
     cut: bool = False
@@ -88,7 +99,9 @@ class Splitter:
         self.rest += "".join(out)
 
     def finished(self, *, final: bool = False) -> Iterator[Segment]:
-        """Yield the segments that are finished now, each once; with `final` all that is left. Take all of them."""
+        """Yield the segments that are finished now, each once; with `final` all that is left. Take
+        all of them.
+        """
         more = True
         while more:
             out: list[Segment] = []
@@ -117,7 +130,14 @@ class Splitter:
             return not whole
         return self._leave(blocks[-1:], found, source, lines, out)
 
-    def _leave(self, last: list[Block], found: dict[str, Any], source: str, lines: list[int], out: list[Segment]) -> bool:
+    def _leave(
+        self,
+        last: list[Block],
+        found: dict[str, Any],
+        source: str,
+        lines: list[int],
+        out: list[Segment],
+    ) -> bool:
         """Keep the last block open, but for its finished pages; return whether anything moved."""
         start, head = (last[0].start if last else 0), len(self.open.head)
         if last:
@@ -130,14 +150,20 @@ class Splitter:
         self.rest = self.rest[gone:]
         return gone > 0
 
-    def _cut(self, block: Block, source: str, lines: list[int]) -> tuple[list[Segment], list[tuple[int, Open]]]:
-        """Return the pages of a block, and for each page after the first the line it begins at and what it goes on from."""
+    def _cut(
+        self, block: Block, source: str, lines: list[int]
+    ) -> tuple[list[Segment], list[tuple[int, Open]]]:
+        """Return the pages of a block, and for each page after the first the line it begins at and
+        what it goes on from.
+        """
         here = self.open if block.start == 0 else Open()
         units = block.units()
         marks = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
         if not marks:
             text = source[lines[block.start] : lines[block.end]]
-            return [Segment(text, not here.cut, True, here.number, None if here.cut else block.tokens)], []
+            return [
+                Segment(text, not here.cut, True, here.number, None if here.cut else block.tokens)
+            ], []
         head = _head(block, source, lines)
         first = here.number if here.number is not None else _start(block)
         pages, opens = [], []
@@ -152,7 +178,9 @@ class Splitter:
 
 
 def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int, int]) -> list[int]:
-    """Return the lines at which a block is cut: before the first unit that comes after a full page."""
+    """Return the lines at which a block is cut: before the first unit that comes after
+    a full page.
+    """
     most, size = limit
     found: list[int] = []
     begin, count = units[0], 0
@@ -164,10 +192,14 @@ def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int,
     return found
 
 
-def parse(source: str, references: dict[str, Any], *, open_end: bool = False) -> tuple[list[Block], dict[str, Any]]:
-    """Return the top-level blocks of a source, and the link definitions in it that `references` did not have.
+def parse(
+    source: str, references: dict[str, Any], *, open_end: bool = False
+) -> tuple[list[Block], dict[str, Any]]:
+    """Return the top-level blocks of a source, and the link definitions in it that `references` did
+    not have.
 
-    `open_end`: more lines will come, so what may still become one block must not be taken for several.
+    `open_end`: more lines will come, so what may still become one block must not be taken for
+    several.
     """
     env: dict[str, Any] = {"references": dict(references), OPEN_END: open_end}
     blocks: list[Block] = []

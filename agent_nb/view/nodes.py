@@ -1,12 +1,14 @@
-"""The neutral nodes: what a card looks like, before anybody knows whether it becomes HTML, widgets, markdown or plain text.
+"""The neutral nodes: what a card looks like, before anybody knows whether it becomes HTML, widgets,
+markdown or plain text.
 
-Why: the live widgets, the static page, the terminal and the diff must show the same thing. Cards return nodes; each way of drawing
-has one table from node type to function.
+Why: the live widgets, the static page, the terminal and the diff must show the same thing. Cards
+return nodes; each way of drawing has one table from node type to function.
 
 Rules
-- Frozen values; text is raw (whoever draws it escapes it); no styles, only tones: what a thing means, not how it is coloured.
-- `Button` and `Editor` are drawn in the live view only. `Fold.accordion`, an open `Prose` and a moving `Bar` become widgets of
-  their own in the live view; everything else is static.
+- Frozen values; text is raw (whoever draws it escapes it); no styles, only tones: what a thing
+  means, not how it is coloured.
+- `Button` and `Editor` are drawn in the live view only. `Fold.accordion`, an open `Prose` and a
+  moving `Bar` become widgets of their own in the live view; everything else is static.
 This file imports nothing of ours.
 """
 
@@ -22,14 +24,17 @@ Tone = Literal["", "muted", "ok", "run", "wait", "bad"]
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """Base of all nodes. Compared by identity: an unchanged card returns the node it returned before."""
+    """Base of all nodes. Compared by identity: an unchanged card returns the node it returned
+    before.
+    """
 
 
 class T(Node, frozen=True, eq=False):
-    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a screen reader says instead.
+    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a
+    screen reader says instead.
 
-    `hint`: what a pointer that rests on it shows, where there are pointers. `now`: true only while the kernel lives, the live view hides
-    it without one.
+    `hint`: what a pointer that rests on it shows, where there are pointers. `now`: true only while
+    the kernel lives, the live view hides it without one.
     """
 
     text: str
@@ -43,8 +48,9 @@ class T(Node, frozen=True, eq=False):
 
 
 class Row(Node, frozen=True, eq=False):
-    """One line: `left` is cut with an ellipsis when there is no room, `right` never. `live`: a polite live region. `wrap`: `left` breaks
-    and is not cut."""
+    """One line: `left` is cut with an ellipsis when there is no room, `right` never. `live`: a
+    polite live region. `wrap`: `left` breaks and is not cut.
+    """
 
     left: tuple[T, ...]
     right: tuple[T, ...] = ()
@@ -54,7 +60,9 @@ class Row(Node, frozen=True, eq=False):
 
 
 class Lane(Node, frozen=True, eq=False):
-    """When a call ran within its batch: `start` and `width` are shares (0 to 1) of the batch's time; `label` says it in words."""
+    """When a call ran within its batch: `start` and `width` are shares (0 to 1) of the batch's
+    time; `label` says it in words.
+    """
 
     start: float
     width: float
@@ -86,7 +94,9 @@ class Box(Node, frozen=True, eq=False):
 
 
 class Step(Node, frozen=True, eq=False):
-    """One row of a panel, with the key by which a redraw finds it again; `tone` tints it while it wants attention."""
+    """One row of a panel, with the key by which a redraw finds it again; `tone` tints it while it
+    wants attention.
+    """
 
     key: str
     child: Node
@@ -138,7 +148,9 @@ class Bar(Node, frozen=True, eq=False):
 
 
 class Prose(Node, frozen=True, eq=False):
-    """Markdown. `text` may still be growing (`open`); `dim`: thoughts rather than the answer. `key` finds it again."""
+    """Markdown. `text` may still be growing (`open`); `dim`: thoughts rather than the answer. `key`
+    finds it again.
+    """
 
     text: Any
     open: bool = False
@@ -155,8 +167,8 @@ class Json(Node, frozen=True, eq=False):
 class Branch(Node, frozen=True, eq=False):
     """One line of a tree and the branches below it. `detail`: what the line opens to.
 
-    `figure` stands at the end of the line, behind a small bar of `share` (0 to 1) in `tone`; `strong`: the line that leads from here
-    downwards is the one that matters.
+    `figure` stands at the end of the line, behind a small bar of `share` (0 to 1) in `tone`;
+    `strong`: the line that leads from here downwards is the one that matters.
     """
 
     row: Row
@@ -178,7 +190,8 @@ class Tree(Node, frozen=True, eq=False):
 class Table(Node, frozen=True, eq=False):
     """Rows of cells under column names; `note` says what was left out.
 
-    `sides`: the rows are lines of two texts (`sides.lines`), in a fixed pitch, with their white space, coloured where they differ.
+    `sides`: the rows are lines of two texts (`sides.lines`), in a fixed pitch, with their white
+    space, coloured where they differ.
     """
 
     columns: tuple[str, ...]
@@ -202,14 +215,18 @@ class Diff(Node, frozen=True, eq=False):
 
 
 class Html(Node, frozen=True, eq=False):
-    """HTML that a tool brought. It is hostile until `clean.html` has been through it; `text` is what else it says."""
+    """HTML that a tool brought. It is hostile until `clean.html` has been through it; `text` is
+    what else it says.
+    """
 
     html: str
     text: str = ""
 
 
 class Button(Node, frozen=True, eq=False):
-    """A button of the live view: pressing it calls `actions(action, payload)`. `key` tells buttons apart; `busy`: the label afterwards."""
+    """A button of the live view: pressing it calls `actions(action, payload)`. `key` tells buttons
+    apart; `busy`: the label afterwards.
+    """
 
     action: str
     label: str
@@ -223,7 +240,13 @@ class Button(Node, frozen=True, eq=False):
     def key(self) -> str:
         """The action with the call it is about, and the question if the call may have several."""
         about = self.payload if isinstance(self.payload, dict) else {}
-        return ":".join([self.action, str(about.get("call_id", "")), *([str(about["question"])] if "question" in about else [])])
+        return ":".join(
+            [
+                self.action,
+                str(about.get("call_id", "")),
+                *([str(about["question"])] if "question" in about else []),
+            ]
+        )
 
 
 class Buttons(Node, frozen=True, eq=False):
@@ -233,7 +256,9 @@ class Buttons(Node, frozen=True, eq=False):
 
 
 class Editor(Node, frozen=True, eq=False):
-    """A text area of the live view that edits a call's arguments as JSON; `note` says what is wrong with them."""
+    """A text area of the live view that edits a call's arguments as JSON; `note` says what is wrong
+    with them.
+    """
 
     call_id: str
     text: str
@@ -241,7 +266,9 @@ class Editor(Node, frozen=True, eq=False):
 
 
 def unfit(value: Any, kind: Any = Node) -> str:
-    """Return why a value is not a node (or another `kind` of value) that can be drawn, or "". For nodes that were made elsewhere."""
+    """Return why a value is not a node (or another `kind` of value) that can be drawn, or "". For
+    nodes that were made elsewhere.
+    """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return ""
@@ -250,12 +277,20 @@ def unfit(value: Any, kind: Any = Node) -> str:
     if origin is Literal:
         return "" if value in inner else _said(value, kind)
     if origin is tuple:
-        faults = (unfit(each, inner[0]) for each in value) if isinstance(value, tuple) else iter((_said(value, kind),))
+        faults = (
+            (unfit(each, inner[0]) for each in value)
+            if isinstance(value, tuple)
+            else iter((_said(value, kind),))
+        )
         return next(filter(None, faults), "")
-    if not isinstance(value, (int, float) if kind is float else kind) or (isinstance(value, Node) and type(value).__module__ != __name__):
+    if not isinstance(value, (int, float) if kind is float else kind) or (
+        isinstance(value, Node) and type(value).__module__ != __name__
+    ):
         return _said(value, kind)
     fields = _fields(type(value)) if isinstance(value, Node) else {}
-    return next(filter(None, (unfit(getattr(value, name), sort) for name, sort in fields.items())), "")
+    return next(
+        filter(None, (unfit(getattr(value, name), sort) for name, sort in fields.items())), ""
+    )
 
 
 @cache

@@ -1,7 +1,7 @@
 """Nodes → plain text for terminals, diffs and front ends that show nothing else.
 
-Rules: no colour, no width (a terminal wraps); one line per step, what it opens to indented below and bounded; thoughts are one line;
-hostile characters are made visible (`safe`).
+Rules: no colour, no width (a terminal wraps); one line per step, what it opens to indented below
+and bounded; thoughts are one line; hostile characters are made visible (`safe`).
 """
 
 from __future__ import annotations
@@ -44,12 +44,20 @@ def row(node: nodes.Row) -> list[str]:
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary, and below it the beginning of what it opens to; of a thought only the summary."""
+    """Return the summary, and below it the beginning of what it opens to; of a thought only the
+    summary.
+    """
     head = _all(node.summary)
     if node.accordion and not node.open:
         return head
     most = OPENED if node.open else CLOSED
-    body = [line for part in node.body for line in (_all(part.summary) if isinstance(part, nodes.Fold) and not part.open else lines(part))]
+    body = [
+        line
+        for part in node.body
+        for line in (
+            _all(part.summary) if isinstance(part, nodes.Fold) and not part.open else lines(part)
+        )
+    ]
     more = [f"… {len(body) - most:,} more lines"] if len(body) > most else []
     return [*head, *(INDENT + line for line in (*body[:most], *more))]
 
@@ -78,7 +86,11 @@ def _text(text: str) -> list[str]:
 
 
 def _short(line: str) -> str:
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]} … {len(line) - LONGEST:,} more characters"
+    return (
+        line
+        if len(line) <= LONGEST
+        else f"{line[:LONGEST]} … {len(line) - LONGEST:,} more characters"
+    )
 
 
 def bar(node: nodes.Bar) -> list[str]:
@@ -90,7 +102,11 @@ def bar(node: nodes.Bar) -> list[str]:
 def json(node: nodes.Json) -> list[str]:
     """Return a JSON value indented; a small one on one line."""
     flat = codec.dumps(node.value, ensure_ascii=False, default=str)
-    return _text(flat if len(flat) <= 100 else codec.dumps(node.value, ensure_ascii=False, indent=2, default=str))
+    return _text(
+        flat
+        if len(flat) <= 100
+        else codec.dumps(node.value, ensure_ascii=False, indent=2, default=str)
+    )
 
 
 def tree(node: nodes.Tree) -> list[str]:
@@ -100,12 +116,19 @@ def tree(node: nodes.Tree) -> list[str]:
 
 def branch(node: nodes.Branch) -> list[str]:
     """Return one line with its figure, and the branches below."""
-    right = (*node.row.right, nodes.T(f"  {node.figure}" if node.row.right else node.figure)) if node.figure else node.row.right
+    right = (
+        (*node.row.right, nodes.T(f"  {node.figure}" if node.row.right else node.figure))
+        if node.figure
+        else node.row.right
+    )
     out = row(nodes.Row(node.row.left, right))
     for place, item in enumerate(node.branches):
         last = place == len(node.branches) - 1
         first, *rest = branch(item) or [""]
-        out += [("└─ " if last else "├─ ") + first, *(("   " if last else "│  ") + line for line in rest)]
+        out += [
+            ("└─ " if last else "├─ ") + first,
+            *(("   " if last else "│  ") + line for line in rest),
+        ]
     return out
 
 
@@ -114,7 +137,12 @@ def table(node: nodes.Table) -> list[str]:
     rows = [tuple(safe.visible(c) for c in row) for row in (node.columns, *node.rows)]
     most = 60 if node.sides else 40
     widths = [min(most, max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
-    made = ["  ".join(cell[:most].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    made = [
+        "  ".join(
+            cell[:most].ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
     return [*made, *([node.note] if node.note else [])]
 
 
@@ -142,7 +170,9 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Tree: tree,
     nodes.Branch: branch,
     nodes.Table: table,
-    nodes.Image: lambda node: [f"({safe.visible(node.alt)}, {node.media_type}, {len(node.data) * 3 // 4:,} bytes)"],
+    nodes.Image: lambda node: [
+        f"({safe.visible(node.alt)}, {node.media_type}, {len(node.data) * 3 // 4:,} bytes)"
+    ],
     nodes.Diff: lambda node: _text(node.text),
     nodes.Html: lambda node: _text(node.text) if node.text else ["(HTML)"],
     nodes.Button: lambda node: [],

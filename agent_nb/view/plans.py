@@ -1,14 +1,18 @@
 """Tree and graph of thought (seed 002 § 4.2): events in, one plan card each that grows in place.
 
-Why a card of their own: an expansion, its scores and a backtrack are one picture; as a list of notes nobody sees which branch was
-taken and which was given up.
+Why a card of their own: an expansion, its scores and a backtrack are one picture; as a list of
+notes nobody sees which branch was taken and which was given up.
 
 Rules
-- A tree has a path: the root and the candidates chosen so far. Candidates hang below the end of the path; an evaluation scores the
-  newest ones and lengthens the path; a backtrack to depth k keeps k chosen ones (the root has depth 0) and marks what is left.
-- A graph has nodes by id; an expansion makes room below its node, and nodes that no plan has named fill it in order of appearance.
-- What cannot be placed is left to the notes (`plan` returns False); nothing raises, whatever the payload.
-- Numbers that are none, indices out of range and nodes without a name are read as far as they make sense.
+- A tree has a path: the root and the candidates chosen so far. Candidates hang below the end of the
+  path; an evaluation scores the newest ones and lengthens the path; a backtrack to depth k keeps k
+  chosen ones (the root has depth 0) and marks what is left.
+- A graph has nodes by id; an expansion makes room below its node, and nodes that no plan has named
+  fill it in order of appearance.
+- What cannot be placed is left to the notes (`plan` returns False); nothing raises, whatever the
+  payload.
+- Numbers that are none, indices out of range and nodes without a name are read as far as they make
+  sense.
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ Standing = Literal["open", "passed", "chosen", "left", "planned", "running", "ok
 
 
 class Thought:
-    """One candidate of a tree or node of a graph. `note`: why it was left, its result or its error; `room`: added and not yet named."""
+    """One candidate of a tree or node of a graph. `note`: why it was left, its result or its error;
+    `room`: added and not yet named.
+    """
 
     def __init__(self, text: str, status: Standing) -> None:
         self.text = text
@@ -43,7 +49,9 @@ class Thought:
 
 
 class PlanCard(Card):
-    """A tree or a graph of thought. `remarks` belong to no branch; `asked` are the number of nodes and edges that the plan told."""
+    """A tree or a graph of thought. `remarks` belong to no branch; `asked` are the number of nodes
+    and edges that the plan told.
+    """
 
     kind = "plan"
 
@@ -121,7 +129,11 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
     group = _scored(card, len(scores))
     for thought, score in zip(group, scores, strict=False):
         thought.score = score
-    taken = int(index) if index is not None and 0 <= index < len(group) and index == int(index) else None
+    taken = (
+        int(index)
+        if index is not None and 0 <= index < len(group) and index == int(index)
+        else None
+    )
     for place, thought in enumerate(group):
         if place == taken:
             thought.status, thought.note = "chosen", ""
@@ -136,7 +148,9 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
 
 
 def _scored(card: PlanCard, count: int) -> list[Thought]:
-    """Return the candidates that an evaluation is about; when nobody named them, they are numbered here."""
+    """Return the candidates that an evaluation is about; when nobody named them, they are numbered
+    here.
+    """
     children = card.path[-1].children
     group = card.fresh or (children[-count:] if count else children)
     if not group:
@@ -223,7 +237,9 @@ def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
 
 
 def _node(card: PlanCard, payload: Obj) -> Thought | None:
-    """Return the node that a payload names; one that no plan named takes the room of the latest expansion, or hangs below the root."""
+    """Return the node that a payload names; one that no plan named takes the room of the latest
+    expansion, or hangs below the root.
+    """
     name = _name_of(payload)
     if not name:
         return None
@@ -244,7 +260,11 @@ def _put(card: PlanCard, parent: Thought, name: str) -> Thought:
 def _name_of(value: Any) -> str:
     if isinstance(value, dict):
         value = value.get("id", value.get("node_id"))
-    return worded(value) if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "" else ""
+    return (
+        worded(value)
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+        else ""
+    )
 
 
 # Values of strangers.
@@ -270,6 +290,12 @@ def _count(value: Any) -> int:
 
 
 HANDLERS: dict[str, Callable[[PlanCard, Obj, float], bool]] = {
-    "tot_expand": _expand, "tot_evaluate": _evaluate, "tot_backtrack": _backtrack, "got_plan": _plan_graph, "got_node_start": _start,
-    "got_node_complete": _complete, "got_node_failed": _failed, "got_expand": _grow,
-}  # fmt: skip
+    "tot_expand": _expand,
+    "tot_evaluate": _evaluate,
+    "tot_backtrack": _backtrack,
+    "got_plan": _plan_graph,
+    "got_node_start": _start,
+    "got_node_complete": _complete,
+    "got_node_failed": _failed,
+    "got_expand": _grow,
+}

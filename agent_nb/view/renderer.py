@@ -1,17 +1,20 @@
-"""When to paint: one thread that folds the events of a log and paints the view 10 to 20 times a second at most.
+"""When to paint: one thread that folds the events of a log and paints the view 10 to 20 times a
+second at most.
 
-Why: a model and ten tools send thousands of events a second; a front end draws a few dozen frames, and Jupyter's server drops messages
-above 1000 a second, the record with them.
+Why: a model and ten tools send thousands of events a second; a front end draws a few dozen frames,
+and Jupyter's server drops messages above 1000 a second, the record with them.
 
 Rules
-- The first event after a pause is painted at once, what follows within the frame together; approvals, errors, interrupts and the end
-  do not wait.
-- Deltas of one text that wait are one, and a fold takes what had come when it began: a flood neither piles up nor keeps a paint away.
-- After a slow or a talkative paint the next one comes later: painting takes a quarter of the time at most, and all renderers of the
-  process together send `MESSAGES` a second at most.
-- Where nobody looks on (`seen=False`) nothing is urgent: a run is painted once a second, for the first time after a second.
-- A painter that fails is left alone after three times; nothing of it reaches the log or the run. `stop` paints the last state, unless
-  it is replaced at once.
+- The first event after a pause is painted at once, what follows within the frame together;
+  approvals, errors, interrupts and the end do not wait.
+- Deltas of one text that wait are one, and a fold takes what had come when it began: a flood
+  neither piles up nor keeps a paint away.
+- After a slow or a talkative paint the next one comes later: painting takes a quarter of the time
+  at most, and all renderers of the process together send `MESSAGES` a second at most.
+- Where nobody looks on (`seen=False`) nothing is urgent: a run is painted once a second, for the
+  first time after a second.
+- A painter that fails is left alone after three times; nothing of it reaches the log or the run.
+  `stop` paints the last state, unless it is replaced at once.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ class Source(Protocol):
         """The id of the run."""
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> Callable[[], None]:
-        """Call `subscriber` with every event so far and each new one; return a function that detaches it."""
+        """Call `subscriber` with every event so far and each new one; return a function that
+        detaches it.
+        """
 
 
 class Painter(Protocol):
@@ -53,7 +58,9 @@ class Painter(Protocol):
         """From now on `paint` shows another view, which begins as the one before."""
 
     def paint(self, view: RunView, now: float | None) -> int:
-        """Show `view` as it is at `now` (epoch seconds; None: it stands still). Returns how many messages that took."""
+        """Show `view` as it is at `now` (epoch seconds; None: it stands still). Returns how many
+        messages that took.
+        """
 
 
 class Budget:
@@ -84,7 +91,12 @@ class Pieces:
     def take(self, event: Event) -> bool:
         """Take a delta that continues the text; return whether it does."""
         first = self._first
-        if type(event) is not Delta or event.block != first.block or event.of != first.of or event.span != first.span:
+        if (
+            type(event) is not Delta
+            or event.block != first.block
+            or event.of != first.of
+            or event.span != first.span
+        ):
             return False
         if event.name != first.name or event.run != first.run:
             return False
@@ -94,11 +106,17 @@ class Pieces:
     @property
     def delta(self) -> Delta:
         """All of them in one."""
-        return structs.replace(self._first, text="".join(self._texts)) if len(self._texts) > 1 else self._first
+        return (
+            structs.replace(self._first, text="".join(self._texts))
+            if len(self._texts) > 1
+            else self._first
+        )
 
 
 class Renderer:
-    """Paints a log while it grows. `step` is the whole of it; `start` runs it on a thread in a copy of the caller's context."""
+    """Paints a log while it grows. `step` is the whole of it; `start` runs it on a thread in a copy
+    of the caller's context.
+    """
 
     def __init__(
         self,
@@ -142,7 +160,9 @@ class Renderer:
             self._detach = self._log.subscribe(self.push)
 
     def begin(self) -> float | None:
-        """Subscribe and fold what there is so far; return the time to paint it at (None: it stands still)."""
+        """Subscribe and fold what there is so far; return the time to paint it at (None: it stands
+        still).
+        """
         self.subscribe()
         self._fold()
         return self._wall() if self.view.status == "running" else None
@@ -152,7 +172,9 @@ class Renderer:
         with self._lock:
             last = self._pending[-1] if self._pending else None
             if not (type(last) is Pieces and last.take(event)):
-                self._pending.append(Pieces(event) if type(event) is Delta and event.of in TEXTS else event)
+                self._pending.append(
+                    Pieces(event) if type(event) is Delta and event.of in TEXTS else event
+                )
         if self._seen and isinstance(event, URGENT):
             self._urgent = True
             self._wake.set()
@@ -160,7 +182,9 @@ class Renderer:
             self._wake.set()
 
     def follow(self, log: Source, view: RunView, events: int = 0) -> None:
-        """Show another log from now on, in a view of its own; it is first painted when it has so many `events` (or after a second)."""
+        """Show another log from now on, in a view of its own; it is first painted when it has so
+        many `events` (or after a second).
+        """
         if self._detach is not None:
             self._detach()
             self._detach = None
@@ -179,11 +203,15 @@ class Renderer:
         """Subscribe and paint on a thread of its own until `stop`."""
         self.subscribe()
         context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._run,), name="agent_nb view", daemon=True)
+        self._thread = threading.Thread(
+            target=context.run, args=(self._run,), name="agent_nb view", daemon=True
+        )
         self._thread.start()
 
     def stop(self, *, patience: float = 2.0, paint: bool = True) -> None:
-        """Detach from the log, end the thread and paint the last state; waits `patience` seconds at most for a paint under way."""
+        """Detach from the log, end the thread and paint the last state; waits `patience` seconds at
+        most for a paint under way.
+        """
         if self._detach is not None:
             self._detach()
         self._stopped = True
@@ -198,7 +226,9 @@ class Renderer:
             self._paint(self._clock())
 
     def step(self) -> float:
-        """Fold what came and paint if it is time; return the seconds until there is something to do (at most 1)."""
+        """Fold what came and paint if it is time; return the seconds until there is something to do
+        (at most 1).
+        """
         now = self._clock()
         self._fold()
         if self.view.events < self._held and now < self._held_until:
@@ -227,7 +257,9 @@ class Renderer:
             self._over.wait(min(rest, 0.01))
 
     def _fold(self) -> None:
-        """Fold what has come so far. What comes meanwhile is for the next time: a flood would never let a paint begin."""
+        """Fold what has come so far. What comes meanwhile is for the next time: a flood would never
+        let a paint begin.
+        """
         with self._lock:
             items, self._pending = self._pending, []
             self._dirty = self._dirty or bool(items)
@@ -248,7 +280,11 @@ class Renderer:
         self._painting = False
         after = self._clock()
         self._second = now + 1.0
-        self._due = max(now + self._frame, after + (DUTY - 1) * (after - now), after + self._budget.spend(sent, after))
+        self._due = max(
+            now + self._frame,
+            after + (DUTY - 1) * (after - now),
+            after + self._budget.spend(sent, after),
+        )
 
     def _try(self, wall: float | None) -> int:
         try:

@@ -1,9 +1,11 @@
 """The part of the fold that is about requests which failed and are made again (see `state`).
 
-Why: a provider under load refuses several times in a row; the log has each of these facts, the reader wants one row that counts down.
+Why: a provider under load refuses several times in a row; the log has each of these facts, the
+reader wants one row that counts down.
 
-Rules: the failures of one request are one card, from the first to whatever comes of it. How long a wait is to be stands in the node of
-the request that failed (`retry_in`, seconds); how long it was is told by the times of the events.
+Rules: the failures of one request are one card, from the first to whatever comes of it. How long a
+wait is to be stands in the node of the request that failed (`retry_in`, seconds); how long it was
+is told by the times of the events.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from ..events import Delta, End, Error, Event, Interrupt, Node
 from .calls import Calls
 from .cardstates import RetryCard
 
-AGAIN = " Trying again in "  # our own words in the message of a retry: what stands before them is the reason
+# our own words in the message of a retry: what stands before them is the reason
+AGAIN = " Trying again in "
 LONGEST = 86_400.0  # seconds of a wait that is believed
 
 
@@ -51,13 +54,21 @@ class Retries(Calls):
         self._touch(card)
 
     def _settle_retry(self, event: Event) -> None:
-        """Anything but a request or its failure ends the card: the model answers, or the run goes another way."""
+        """Anything but a request or its failure ends the card: the model answers, or the run goes
+        another way.
+        """
         card = self._retry
-        if card is None or isinstance(event, Node) or (isinstance(event, Error) and event.code == "retry"):
+        if (
+            card is None
+            or isinstance(event, Node)
+            or (isinstance(event, Error) and event.code == "retry")
+        ):
             return
         if isinstance(event, Delta) and card.since:
             return  # times come from stored events only
-        card.tries = len(card.failures) + (0 if card.since and isinstance(event, Interrupt | End) else 1)
+        card.tries = len(card.failures) + (
+            0 if card.since and isinstance(event, Interrupt | End) else 1
+        )
         card.end_wait(event.ts)
         card.done, self._retry = True, None
         self._touch(card)

@@ -1,10 +1,11 @@
 """A button below a page that stands still, in a display of its own.
 
-Why: what stays of a run needs no kernel to be read, the button does; so nothing else is a widget, and when the kernel is gone, nothing
-else is lost.
+Why: what stays of a run needs no kernel to be read, the button does; so nothing else is a widget,
+and when the kernel is gone, nothing else is lost.
 
 Rules
-- It is pressed once; `unpress` lets it be pressed again. A press only calls `press`, which must return at once.
+- It is pressed once; `unpress` lets it be pressed again. A press only calls `press`, which must
+  return at once.
 - Its output is marked (`BUTTON`), so that a Jupyter server never saves it.
 """
 
@@ -25,9 +26,17 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Publish(Protocol):
-    """Sends a mime bundle to the front end: a new display, or with `update` a new content of the display `transient["display_id"]`."""
+    """Sends a mime bundle to the front end: a new display, or with `update` a new content of the
+    display `transient["display_id"]`.
+    """
 
-    def __call__(self, data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool) -> None:
+    def __call__(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any],
+        transient: dict[str, Any],
+        update: bool,
+    ) -> None:
         """Publish."""
 
 

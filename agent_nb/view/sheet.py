@@ -1,9 +1,12 @@
-"""Rendered markdown for the live view: the inline styles that every paragraph repeats, taken out into one style sheet.
+"""Rendered markdown for the live view: the inline styles that every paragraph repeats, taken out
+into one style sheet.
 
-Why: a page that is saved needs its styles inline; a live answer is sent many times while it grows, and half of it would be styles.
+Why: a page that is saved needs its styles inline; a live answer is sent many times while it grows,
+and half of it would be styles.
 
-Rules: it runs after the sanitiser and only takes away whole style attributes that `mdhtml` wrote, and line ends that show nothing (each
-is a text node, half of all there are); what it does not know stays.
+Rules: it runs after the sanitiser and only takes away whole style attributes that `mdhtml` wrote,
+and line ends that show nothing (each is a text node, half of all there are); what it does not know
+stays.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ ROOT = ".agent-nb-prose"
 
 
 def compact(html: str) -> str:
-    """Return rendered markdown without the styles that `css` says, and without the line ends between blocks."""
+    """Return rendered markdown without the styles that `css` says, and without the line ends
+    between blocks.
+    """
     return _BREAK.sub(r"\1", _TAG.sub(_shortened, html).replace(f' style="{look.link()}"', ""))
 
 
@@ -44,4 +49,7 @@ def _shortened(match: re.Match[str]) -> str:
 def _known() -> dict[str, str]:
     """Tag → its declarations, and declarations of code tokens → their class."""
     table = selectors()
-    return {**{s: r for s, r in table.items() if s[0] != "."}, **{r: s for s, r in table.items() if s[0] == "."}}
+    return {
+        **{s: r for s, r in table.items() if s[0] != "."},
+        **{r: s for s, r in table.items() if s[0] == "."},
+    }

@@ -1,13 +1,16 @@
 """The one fold: events in, card states out.
 
-The live view, the static page, a reload, a rerun and the view of someone else's run are this fold over the same events, so they
-cannot drift apart. It knows no node, no HTML and no widget.
+The live view, the static page, a reload, a rerun and the view of someone else's run are this fold
+over the same events, so they cannot drift apart. It knows no node, no HTML and no widget.
 
 Rules
-- `apply` is O(1) amortised and never raises on a strange log: what it cannot place it keeps as a note.
-- Deltas only bring forward what the stored events say later: folding a log with its deltas or without them ends in equal states.
+- `apply` is O(1) amortised and never raises on a strange log: what it cannot place it keeps as a
+  note.
+- Deltas only bring forward what the stored events say later: folding a log with its deltas or
+  without them ends in equal states.
 - Times come from the events, never from a clock.
-- Every change of a card raises its `version` and that of the cards around it, so that a redraw touches only what changed.
+- Every change of a card raises its `version` and that of the cards around it, so that a redraw
+  touches only what changed.
 """
 
 from __future__ import annotations
@@ -63,7 +66,8 @@ OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # those of ours that have a c
 class RunView(Plans):
     """The state of one run's view: `cards` in order and what the header and the footer say.
 
-    `badge` is a remark on the whole run that is no event of it, such as "replayed from 21 Nov"; `recorded`: its times are past.
+    `badge` is a remark on the whole run that is no event of it, such as "replayed from 21 Nov";
+    `recorded`: its times are past.
     """
 
     def __init__(self, *, badge: str = "", recorded: bool = False) -> None:
@@ -88,7 +92,8 @@ class RunView(Plans):
         self.limit = ""  # that ended the run, in words
         self.left_out = ""  # of the conversation, in words
         self.foreign = ""  # turns of the conversation that come from records of others, in words
-        self.doing = ""  # what is going on before anything can stream, such as the loading of a model: live only
+        # what is going on before anything can stream, such as the loading of a model: live only
+        self.doing = ""
         self.streamed = 0  # characters from the model since the last metric: only while it streams
         self._previous = 0.0  # time of the event before the latest
         self._first: float | None = None
@@ -193,9 +198,12 @@ class RunView(Plans):
             return
         self.streamed += len(event.text) if event.of in TEXTS else 0
         handler = {
-            "think": self._think_delta, "respond": self._text_delta, "call": self._call_delta,
-            "result": self._early, "approval": self._asked,
-        }  # fmt: skip
+            "think": self._think_delta,
+            "respond": self._text_delta,
+            "call": self._call_delta,
+            "result": self._early,
+            "approval": self._asked,
+        }
         handler.get(event.of, lambda _: None)(event)
 
     def _think_delta(self, event: Delta) -> None:
@@ -261,7 +269,11 @@ class RunView(Plans):
     def _extension(self, event: Extension) -> None:
         if event.name not in INTERNAL_EXTENSIONS and not self._plan(event):
             kind = OWN_EXTENSIONS.get((event.namespace, event.name), "extension")
-            self._note(kind, ".".join(p for p in (event.namespace, event.name) if p) or "extension", event.payload)
+            self._note(
+                kind,
+                ".".join(p for p in (event.namespace, event.name) if p) or "extension",
+                event.payload,
+            )
 
     def _unknown(self, event: Unknown) -> None:
         self._note("extension", event.kind or "unknown", event.payload)
@@ -277,7 +289,10 @@ class RunView(Plans):
             self._add(ErrorCard(self._new_key("error"), event))
 
     def _interrupt(self, event: Interrupt) -> None:
-        self.reason, self.limit = event.reason, limit_in(event.detail) if event.reason != "user" else ""
+        self.reason, self.limit = (
+            event.reason,
+            limit_in(event.detail) if event.reason != "user" else "",
+        )
         self._add(InterruptCard(self._new_key("interrupt"), event))
 
     def _end(self, event: End) -> None:
@@ -301,16 +316,32 @@ class RunView(Plans):
 # The fold as a table; the methods are private to this file.
 # ruff: noqa: SLF001
 HANDLERS: dict[type[Event], Callable[[RunView, Any], None]] = {
-    RunStart: RunView._run_start, User: RunView._user, Think: RunView._think, Call: RunView._call,
-    Approval: RunView._approval, Execute: RunView._execute, Started: RunView._started, Progress: RunView._progress,
-    Result: RunView._result, Respond: RunView._respond, Metric: RunView._metric, Node: RunView._node,
-    State: RunView._state, Extension: RunView._extension, Unknown: RunView._unknown, Error: RunView._error,
-    Interrupt: RunView._interrupt, End: RunView._end, Delta: RunView._delta,
-}  # fmt: skip
+    RunStart: RunView._run_start,
+    User: RunView._user,
+    Think: RunView._think,
+    Call: RunView._call,
+    Approval: RunView._approval,
+    Execute: RunView._execute,
+    Started: RunView._started,
+    Progress: RunView._progress,
+    Result: RunView._result,
+    Respond: RunView._respond,
+    Metric: RunView._metric,
+    Node: RunView._node,
+    State: RunView._state,
+    Extension: RunView._extension,
+    Unknown: RunView._unknown,
+    Error: RunView._error,
+    Interrupt: RunView._interrupt,
+    End: RunView._end,
+    Delta: RunView._delta,
+}
 
 
 def first_piece(chunks: str, start: float) -> float:
-    """Return the epoch seconds of the first delta of a stored block, or 0 when its pieces were not recorded."""
+    """Return the epoch seconds of the first delta of a stored block, or 0 when its pieces were not
+    recorded.
+    """
     try:
         pair = next(decode_chunks(chunks), None)
     except ValueError:

@@ -2,11 +2,12 @@
 
 Why: `ipython` and `jupyter console` show no widgets and no updates of a display.
 
-How: what is new in the cards since the last time is printed, in the order of the cards; an open card holds up those after it, so that
-two tools at once do not tear each other's lines apart.
+How: what is new in the cards since the last time is printed, in the order of the cards; an open
+card holds up those after it, so that two tools at once do not tear each other's lines apart.
 
-Rules: the text ends up the same however often it was asked for; nothing is printed twice, a bar is a line at each quarter of its way;
-what a question on the keyboard has shown is not shown again; hostile characters are made visible.
+Rules: the text ends up the same however often it was asked for; nothing is printed twice, a bar is
+a line at each quarter of its way; what a question on the keyboard has shown is not shown again;
+hostile characters are made visible.
 """
 
 from __future__ import annotations
@@ -106,31 +107,51 @@ class TextPainter:
     def _call(self, card: CallCard, *, replayed: bool) -> None:
         if card.status == "writing":
             return
-        self._once("call", f"{icon(card.name)} {safe.visible(card.name)}  {safe.visible(arguments(card.args))}".rstrip())
+        self._once(
+            "call",
+            f"{icon(card.name)} {safe.visible(card.name)}  {safe.visible(arguments(card.args))}".rstrip(),
+        )
         if card.asked is not None:
             self._once("ask", f"{INDENT}? waiting for an answer")
-        if card.status not in {"queued", "waiting"} and not (_answered(card) == "stdin" and not replayed):
+        if card.status not in {"queued", "waiting"} and not (
+            _answered(card) == "stdin" and not replayed
+        ):
             lines = plain.lines(Fold((), called_with(card), open=True))
-            self._once("code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines))
+            self._once(
+                "code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
+            )
         for mark in card.marks[self._marks :]:
             self._output(card, mark.at)
-            self._line(f"{INDENT}{mark.fraction * 100:.0f} %  {safe.visible(mark.message)}".rstrip())
+            self._line(
+                f"{INDENT}{mark.fraction * 100:.0f} %  {safe.visible(mark.message)}".rstrip()
+            )
         self._marks = len(card.marks)
         self._output(card, len(card.output))
         if card.done:
-            chipped = "".join(t.text for t in chip(card.status, duration(card.duration) if card.duration else ""))
+            chipped = "".join(
+                t.text for t in chip(card.status, duration(card.duration) if card.duration else "")
+            )
             body = plain.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
             self._once("result", "\n".join([*body, INDENT + chipped]))
 
     def _output(self, card: CallCard, end: int) -> None:
         """Print what is new of the output of a call, up to a place in it."""
         if end > self._letters:
-            self._grow(safe.output(card.output.last(len(card.output) - self._letters)[: end - self._letters]), INDENT)
+            self._grow(
+                safe.output(
+                    card.output.last(len(card.output) - self._letters)[: end - self._letters]
+                ),
+                INDENT,
+            )
             self._letters = end
 
     def _flow(self, text: Text, indent: str, done: bool) -> None:
-        """Print what is new of a growing text; one that begins otherwise than what was printed is printed from its beginning."""
-        other = self._text is not text and not str(text).startswith(str(self._text or "")[: self._letters])
+        """Print what is new of a growing text; one that begins otherwise than what was printed is
+        printed from its beginning.
+        """
+        other = self._text is not text and not str(text).startswith(
+            str(self._text or "")[: self._letters]
+        )
         if self._letters and other:
             self._fresh()
             self._letters = 0

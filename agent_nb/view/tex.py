@@ -1,14 +1,17 @@
 """Which TeX a front end may typeset: formulas that stay in their box.
 
-Why: TeX can move boxes (`\\raise`, `\\llap`, `\\kern`), claim that a box is smaller than what it draws (`\\smash`), or hide either
-behind a definition; an answer could so paint an approval over another cell. MathJax knows a thousand commands and may learn more, so
-there is no list of the bad ones but one of those that mathematics is written with; with an unknown one a formula is shown as code.
+Why: TeX can move boxes (`\\raise`, `\\llap`, `\\kern`), claim that a box is smaller than what it
+draws (`\\smash`), or hide either behind a definition; an answer could so paint an approval over
+another cell. MathJax knows a thousand commands and may learn more, so there is no list of the bad
+ones but one of those that mathematics is written with; with an unknown one a formula is shown as
+code.
 
 Rules
-- Every command of a formula must be in `NAMES` or `SIGNS`; some take only plain arguments (`ARGUMENTS`): lengths are small and not
-  negative, environments and colours known.
+- Every command of a formula must be in `NAMES` or `SIGNS`; some take only plain arguments
+  (`ARGUMENTS`): lengths are small and not negative, environments and colours known.
 - `\\!` draws things together by a sixth of an em; a formula may use it `TIGHT` times.
-- Braces are balanced, or a typesetter would read on behind the formula, and nested at most `DEEPEST` deep.
+- Braces are balanced, or a typesetter would read on behind the formula, and nested at most
+  `DEEPEST` deep.
 - Pure functions of a text, in time proportional to its length.
 """
 
@@ -93,7 +96,8 @@ ARGUMENTS: dict[str, re.Pattern[str]] = {
         "textcolor": _COLOUR,
         "tag": r"\*?\s*\{[\w.*'() -]{1,12}\}",
         "label": r"\s*\{[\w.:-]{1,60}\}",
-        "\\": rf"\*?+\s*+(?:\[{_LENGTH}\]|(?!\[\s*[-+]?\s*[\d.,]+\s*[a-zA-Z]+\s*\]))",  # a new line, further down by the length
+        # a new line, further down by the length
+        "\\": rf"\*?+\s*+(?:\[{_LENGTH}\]|(?!\[\s*[-+]?\s*[\d.,]+\s*[a-zA-Z]+\s*\]))",
     }.items()
 }
 _COMMAND = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
@@ -101,7 +105,9 @@ _BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def harmless(formula: str) -> bool:
-    """Return whether a formula, its delimiters included or not, stays in its box when it is typeset."""
+    """Return whether a formula, its delimiters included or not, stays in its box when it is
+    typeset.
+    """
     return next(refused(formula), None) is None and _balanced(formula)
 
 
@@ -112,7 +118,11 @@ def refused(text: str) -> Iterator[int]:
         name = match[1]
         tight += name == "!"
         argument = ARGUMENTS.get(name)
-        known = name in SIGNS or name in NAMES if argument is None else argument.match(text, match.end()) is not None
+        known = (
+            name in SIGNS or name in NAMES
+            if argument is None
+            else argument.match(text, match.end()) is not None
+        )
         if not known or (name == "!" and tight > TIGHT):
             yield match.start()
 

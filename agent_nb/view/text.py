@@ -1,10 +1,11 @@
-"""Two growing texts: `Text`, which keeps everything, and `Output`, which keeps a head and a tail; and where markdown stands at its end.
+"""Two growing texts: `Text`, which keeps everything, and `Output`, which keeps a head and a tail;
+and where markdown stands at its end.
 
-Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that prints 100 MB must not fill the memory of the view
-(the whole output is in the log).
+Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that prints 100 MB must not
+fill the memory of the view (the whole output is in the log).
 
-Rules: appending is O(1) amortised; reading joins once and remembers the result; equality is equality of what was written.
-This file imports nothing of ours.
+Rules: appending is O(1) amortised; reading joins once and remembers the result; equality is
+equality of what was written. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import re
 from collections import deque
 from typing import Any
 
-MERGE = 256  # pieces that become one: an object for each token would take many times the memory of its letters
+# pieces that become one: an object for each token would take many times the memory of its letters
+MERGE = 256
 
 
 class Text:
-    """An append-only text. `len()` is in code points. `memo` is for whoever renders it as it grows."""
+    """An append-only text. `len()` is in code points. `memo` is for whoever renders it
+    as it grows.
+    """
 
     __slots__ = ("_length", "_pieces", "_small", "memo")
 
@@ -67,7 +71,9 @@ class Text:
 
 
 class Output:
-    """What a tool printed: the first `head` and the last `tail` characters; `omitted` counts those between."""
+    """What a tool printed: the first `head` and the last `tail` characters; `omitted` counts those
+    between.
+    """
 
     __slots__ = ("_head", "_head_room", "_tail", "_tail_limit", "_tail_size", "omitted")
 
@@ -117,12 +123,20 @@ class Output:
         return sum(map(len, self._head)) + self.omitted + self._tail_size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Output) and (self.head, self.omitted, self.tail) == (other.head, other.omitted, other.tail)
+        return isinstance(other, Output) and (self.head, self.omitted, self.tail) == (
+            other.head,
+            other.omitted,
+            other.tail,
+        )
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __str__(self) -> str:
-        gap = f"\n… {self.omitted:,} characters left out here; the log has them …\n" if self.omitted else ""
+        gap = (
+            f"\n… {self.omitted:,} characters left out here; the log has them …\n"
+            if self.omitted
+            else ""
+        )
         return self.head + gap + self.tail
 
     def last(self, limit: int) -> str:
@@ -131,8 +145,12 @@ class Output:
 
 
 def between_paragraphs(text: Text) -> bool:
-    """Return whether markdown ends with a blank line outside a code fence, so that it can be parted there."""
-    return re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200)) is not None and not in_fence(str(text))
+    """Return whether markdown ends with a blank line outside a code fence, so that it can be parted
+    there.
+    """
+    return re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200)) is not None and not in_fence(
+        str(text)
+    )
 
 
 def in_fence(source: str) -> bool:
@@ -142,6 +160,11 @@ def in_fence(source: str) -> bool:
         found = re.match(r"^ {0,3}(`{3,}|~{3,})(.*)", line)
         if found and not fence:
             fence = found[1] if found[1][0] == "~" or "`" not in found[2] else ""
-        elif found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
+        elif (
+            found
+            and found[1][0] == fence[0]
+            and len(found[1]) >= len(fence)
+            and not found[2].strip()
+        ):
             fence = ""
     return bool(fence)

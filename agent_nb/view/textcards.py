@@ -1,11 +1,13 @@
 """The part of the fold that is about the model's texts (see `state`).
 
-Why: a text comes in blocks, with thoughts and notes in between; a list marker and its words, or two halves of a sentence, must not be
-two pieces of markdown.
+Why: a text comes in blocks, with thoughts and notes in between; a list marker and its words, or two
+halves of a sentence, must not be two pieces of markdown.
 
 Rules
-- A text is one card, whatever number of blocks it came in (see `agent_nb.text`); thoughts that came within it stand after it.
-- Only where a thought stands between two paragraphs is the text two cards, with the thought in between.
+- A text is one card, whatever number of blocks it came in (see `agent_nb.text`); thoughts that came
+  within it stand after it.
+- Only where a thought stands between two paragraphs is the text two cards, with the thought in
+  between.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class TextCards(CardList):
         self._step: Step = ""  # how the newest block stands to the texts before it
 
     def _sort(self, event: Event) -> None:
-        """See how an event stands to the texts so far; a text that is parted from what comes is done."""
+        """See how an event stands to the texts so far; a text that is parted from what comes is
+        done.
+        """
         self._step = self._texts.add(event)
         if self.answer is not None and self._texts.over:
             self._finish(self.answer)
@@ -43,7 +47,11 @@ class TextCards(CardList):
         alias, last = f"respond:{event.block}", self.answer
         if self._step == "same" and isinstance(card := self._by_key.get(alias), RespondCard):
             return card
-        aside = last is not None and isinstance(self.cards[-1], ThinkCard) and between_paragraphs(last.text)
+        aside = (
+            last is not None
+            and isinstance(self.cards[-1], ThinkCard)
+            and between_paragraphs(last.text)
+        )
         if last is None or self._step == "begin" or (self._step == "go_on" and aside):
             last = self._new_text(begins=self._step == "begin")
         elif self._step == "instead":
@@ -86,7 +94,9 @@ class TextCards(CardList):
     def _reply(self, event: End) -> None:
         """Show the reply that the end of an imported run gives, unless it has been shown."""
         reply = reply_of(event)
-        if not reply or "".join(reply.split()) in "".join("".join(str(c.text).split()) for c in self.cards if isinstance(c, RespondCard)):
+        if not reply or "".join(reply.split()) in "".join(
+            "".join(str(c.text).split()) for c in self.cards if isinstance(c, RespondCard)
+        ):
             return
         self._step = "instead" if self.answer is not None and not self._texts.over else "begin"
         self._respond(Respond(content=reply))

@@ -1,7 +1,8 @@
-"""What a tool returned, as nodes: text, JSON tree, table, image, diff, traceback; and its gist in a few words.
+"""What a tool returned, as nodes: text, JSON tree, table, image, diff, traceback; and its gist in a
+few words.
 
-Rules: the richest safe form of a mime bundle is shown; every form is bounded; nothing here trusts its input (the nodes are escaped or
-sanitised when they are drawn).
+Rules: the richest safe form of a mime bundle is shown; every form is bounded; nothing here trusts
+its input (the nodes are escaped or sanitised when they are drawn).
 """
 
 from __future__ import annotations
@@ -21,12 +22,21 @@ IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 LARGEST_IMAGE = 6_000_000  # base64 characters
 ROWS, COLUMNS = 20, 10
 _DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
-_TRACE = re.compile(r"^Traceback \(most recent call last\)|^-{20,}\n\w+(Error|Exception)\b", re.MULTILINE)
-_MAGIC = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8", "image/webp": b"RIFF"}
+_TRACE = re.compile(
+    r"^Traceback \(most recent call last\)|^-{20,}\n\w+(Error|Exception)\b", re.MULTILINE
+)
+_MAGIC = {
+    "image/png": b"\x89PNG",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+}
 
 
 def nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:
-    """Return the nodes of a result: the display if it has a form that is known, else the content."""
+    """Return the nodes of a result: the display if it has a form that is known, else
+    the content.
+    """
     for mime, make in _FORMS.items():
         value = (display or {}).get(mime)
         made = make(mime, value, display or {}) if value not in (None, "") else ()
@@ -60,7 +70,10 @@ def traceback(text: str) -> tuple[Node, ...]:
     """Return the last line of a traceback in plain sight and the rest in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
     head = Row((T(f"Traceback — {plural(len(text.splitlines()), 'line')}", tone="muted"),))
-    return (Row((T(clip(last, 400), tone="bad"),), wrap=True), Fold((head,), (Code(bounded(text), "pytb"),), title="Traceback"))
+    return (
+        Row((T(clip(last, 400), tone="bad"),), wrap=True),
+        Fold((head,), (Code(bounded(text), "pytb"),), title="Traceback"),
+    )
 
 
 def _json_text(text: str) -> tuple[Node, ...]:
@@ -81,7 +94,11 @@ def bounded(text: str, limit: int = LONGEST) -> str:
 
 def table(value: Any) -> Table | None:
     """Return a table if `value` is a list of flat objects with common keys, else None."""
-    if not isinstance(value, list) or not value or not all(isinstance(row, dict) and row for row in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(row, dict) and row for row in value)
+    ):
         return None
     columns = list(dict.fromkeys(str(key) for row in value[:ROWS] for key in row))
     cells = [v for row in value[:ROWS] for v in row.values()]
@@ -105,7 +122,11 @@ def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     except (binascii.Error, ValueError):
         return ()
     alt = display.get("text/plain")
-    return (Image(mime, data, clip(alt, 120) if isinstance(alt, str) else "image"),) if head.startswith(_MAGIC[mime]) else ()
+    return (
+        (Image(mime, data, clip(alt, 120) if isinstance(alt, str) else "image"),)
+        if head.startswith(_MAGIC[mime])
+        else ()
+    )
 
 
 def _html(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
@@ -120,13 +141,21 @@ def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...
 
 
 def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
-    """Return a formula as one that stands alone, as long as it may be; what holds several, or words around them, stays as it is."""
+    """Return a formula as one that stands alone, as long as it may be; what holds several, or words
+    around them, stays as it is.
+    """
     if not isinstance(value, str):
         return ()
     tex = value.strip()
     bare = tex.strip("$").strip()
-    whole = "$" not in bare and (tex.startswith("\\begin{") or (tex.startswith("$") and tex.endswith("$")))
-    return (Prose(bounded("$$\n" + re.sub(r"\n\s*\n", "\n", bare) + "\n$$" if whole and bare else value)),)
+    whole = "$" not in bare and (
+        tex.startswith("\\begin{") or (tex.startswith("$") and tex.endswith("$"))
+    )
+    return (
+        Prose(
+            bounded("$$\n" + re.sub(r"\n\s*\n", "\n", bare) + "\n$$" if whole and bare else value)
+        ),
+    )
 
 
 def _json(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
@@ -148,7 +177,9 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 
 
 def gist(content: Any, display: dict[str, Any] | None = None, limit: int = 60) -> str:
-    """Return what a result is, in a few words: its only line, the names of its fields, or its size."""
+    """Return what a result is, in a few words: its only line, the names of its fields,
+    or its size.
+    """
     shown = display or {}
     if any(mime in shown for mime in IMAGES):
         return "image"

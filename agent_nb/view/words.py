@@ -1,4 +1,6 @@
-"""Words and figures that the cards use: marks of states, durations, counts, gists. Pure functions."""
+"""Words and figures that the cards use: marks of states, durations, counts, gists. Pure
+functions.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,23 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
 }
 MOVING = frozenset({"writing", "queued", "waiting", "running"})  # what only a living kernel can say
 ICONS = {
-    "python": "»", "shell": "$", "read": "≡", "write": "✎", "edit": "✎", "list": "☰", "search": "⌕", "find": "⌕", "grep": "⌕",
-    "fetch": "⇣", "web": "⇣", "download": "⇣", "variables": "=", "subagent": "◇", "agent": "◇", "task": "◇",
-}  # fmt: skip
+    "python": "»",
+    "shell": "$",
+    "read": "≡",
+    "write": "✎",
+    "edit": "✎",
+    "list": "☰",
+    "search": "⌕",
+    "find": "⌕",
+    "grep": "⌕",
+    "fetch": "⇣",
+    "web": "⇣",
+    "download": "⇣",
+    "variables": "=",
+    "subagent": "◇",
+    "agent": "◇",
+    "task": "◇",
+}
 TOOL = "ƒ"
 
 
@@ -45,7 +61,10 @@ def chip(status: str, extra: str = "") -> tuple[T, ...]:
     if status == "ok" and extra:
         return (T(mark, tone=tone, bold=True, label=word), T(f" {extra}", tone="muted"))
     tail = (T(f" · {extra}", tone="muted", now=now),) if extra else ()
-    return (T(f"{mark} {word}", tone=tone, bold=status not in {"queued", "writing"}, now=now), *tail)
+    return (
+        T(f"{mark} {word}", tone=tone, bold=status not in {"queued", "writing"}, now=now),
+        *tail,
+    )
 
 
 def duration(seconds: float) -> str:
@@ -86,8 +105,12 @@ def clip(text: str, limit: int) -> str:
 
 
 def gist(text: str, limit: int = 90) -> str:
-    """Return the first sentence of a markdown text in plain words, at most `limit` characters long."""
-    plain = re.sub(r"```.*|[*`]+|(?<!\w)_+|_+(?!\w)|^\s*(?:#+|>|[-+])\s+", "", text[:2000], flags=re.MULTILINE)
+    """Return the first sentence of a markdown text in plain words, at most `limit`
+    characters long.
+    """
+    plain = re.sub(
+        r"```.*|[*`]+|(?<!\w)_+|_+(?!\w)|^\s*(?:#+|>|[-+])\s+", "", text[:2000], flags=re.MULTILINE
+    )
     lines = [line for line in plain.splitlines() if line.strip()]
     first = re.split(r"(?<=[.!?:])\s", lines[0].strip(), maxsplit=1)[0] if lines else ""
     return clip(first.rstrip(":."), limit)
@@ -95,7 +118,12 @@ def gist(text: str, limit: int = 90) -> str:
 
 def short(value: Any, limit: int = 48) -> str:
     """Return a JSON value on one line, at most `limit` characters long."""
-    return clip(json.dumps(value[: limit * 2] if isinstance(value, str) else value, ensure_ascii=False, default=str), limit)
+    return clip(
+        json.dumps(
+            value[: limit * 2] if isinstance(value, str) else value, ensure_ascii=False, default=str
+        ),
+        limit,
+    )
 
 
 def arguments(args: dict[str, Any], limit: int = 160) -> str:

@@ -1,1 +1,3 @@
-"""Framing of bytes and text: lines, server-sent events, markers across chunks. Pure cores with feed() and close(), no I/O."""
+"""Framing of bytes and text: lines, server-sent events, markers across chunks. Pure cores with
+feed() and close(), no I/O.
+"""

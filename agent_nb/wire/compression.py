@@ -1,12 +1,17 @@
 """Compressed bodies, decoded in small pieces: memory stays bounded whatever a body expands to.
 
-Why ours: HTTP clients decode each chunk whole, and encodings within encodings: 2 KB become 4 GB before any limit is asked.
+Why ours: HTTP clients decode each chunk whole, and encodings within encodings: 2 KB become 4 GB
+before any limit is asked.
 
 Rules
-- gzip and deflate (zlib), once. Another encoding, or several in a row, is a WireError that names it; so is data that cannot be decoded.
-- `feed` is lazy and yields at most `PIECE` bytes at a time, so its caller can stop between two pieces.
-- A body that is not compressed passes as it comes. `close` is a WireError when the compressed data broke off.
-- `decoded` reads an asynchronous source in this way and lets the event loop turn between two pieces: a stop or a time limit holds.
+- gzip and deflate (zlib), once. Another encoding, or several in a row, is a WireError that names
+  it; so is data that cannot be decoded.
+- `feed` is lazy and yields at most `PIECE` bytes at a time, so its caller can stop between two
+  pieces.
+- A body that is not compressed passes as it comes. `close` is a WireError when the compressed data
+  broke off.
+- `decoded` reads an asynchronous source in this way and lets the event loop turn between two
+  pieces: a stop or a time limit holds.
 """
 
 from __future__ import annotations
@@ -26,12 +31,20 @@ _EITHER = zlib.MAX_WBITS | 32  # gzip or zlib, told from the first bytes
 
 
 class Decompressor:
-    """Reads one body; `encoding` is the value of its Content-Encoding header. Raises WireError for one that is not read here."""
+    """Reads one body; `encoding` is the value of its Content-Encoding header. Raises WireError for
+    one that is not read here.
+    """
 
     def __init__(self, encoding: str = "") -> None:
-        names = [name for part in encoding.lower().split(",") if (name := part.strip()) not in ("", "identity")]
+        names = [
+            name
+            for part in encoding.lower().split(",")
+            if (name := part.strip()) not in ("", "identity")
+        ]
         if len(names) > 1 or (names and names[0] not in _KNOWN):
-            raise WireError(f"The answer is compressed as {encoding[:60]!r}; only gzip or deflate is read, and only once.")
+            raise WireError(
+                f"The answer is compressed as {encoding[:60]!r}; only gzip or deflate is read, and only once."
+            )
         self._compressed = bool(names)
         self._zlib: Any = None  # None: between two members of a gzip body
 
@@ -51,7 +64,9 @@ class Decompressor:
                     yield piece
                     piece = self._zlib.decompress(self._zlib.unconsumed_tail, PIECE)
             except zlib.error:
-                raise WireError("The answer says that it is compressed and cannot be decompressed.") from None
+                raise WireError(
+                    "The answer says that it is compressed and cannot be decompressed."
+                ) from None
             data = self._zlib.unused_data
             if self._zlib.eof:
                 self._zlib = None
@@ -62,8 +77,12 @@ class Decompressor:
             raise WireError("The compressed answer broke off.")
 
 
-async def decoded(source: AsyncGenerator[bytes, None], encoding: str = "") -> AsyncGenerator[bytes, None]:
-    """Yield the body that `source` carries compressed as `encoding` says, and close the source. Raises WireError."""
+async def decoded(
+    source: AsyncGenerator[bytes, None], encoding: str = ""
+) -> AsyncGenerator[bytes, None]:
+    """Yield the body that `source` carries compressed as `encoding` says, and close the source.
+    Raises WireError.
+    """
     async with aclosing(source):
         decompressor = Decompressor(encoding)
         async for data in source:

@@ -1,11 +1,14 @@
-"""What counts as a key: the forms of providers' keys, the variables whose values are secret, and how a value looks where it is written.
+"""What counts as a key: the forms of providers' keys, the variables whose values are secret, and
+how a value looks where it is written.
 
-Why apart from the filter: this is a list that grows with every provider; how a text is searched does not.
+Why apart from the filter: this is a list that grows with every provider; how a text is searched
+does not.
 
 Rules
-- A variable is secret by the last word of its name (`WORDS`), if its value is long enough; one that names a file is not.
-- A value is looked for as it is, as it stands in HTML and in Python's `repr` (error messages are full of it), and as each of these
-  stands in a JSON string, and in JSON within one.
+- A variable is secret by the last word of its name (`WORDS`), if its value is long enough; one that
+  names a file is not.
+- A value is looked for as it is, as it stands in HTML and in Python's `repr` (error messages are
+  full of it), and as each of these stands in a JSON string, and in JSON within one.
 """
 
 from __future__ import annotations
@@ -20,12 +23,27 @@ import msgspec
 
 SHORTEST = 12  # characters of a secret value
 WORDS = frozenset(
-    {"KEY", "KEYS", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "APIKEY", "PAT"}
+    {
+        "KEY",
+        "KEYS",
+        "TOKEN",
+        "SECRET",
+        "SECRETS",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "APIKEY",
+        "PAT",
+    }
 )
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """The form of a key: `starts`, then at least `least` of `chars`; `mixed`: not all small letters, or twice as many."""
+    """The form of a key: `starts`, then at least `least` of `chars`; `mixed`: not all small
+    letters, or twice as many.
+    """
 
     name: str
     starts: tuple[str, ...]
@@ -40,29 +58,45 @@ PATTERNS = (
     Pattern("API key", ("sk-ant-", "sk-proj-", "sk-or-"), 10),
     Pattern("API key", ("sk-",), 16, mixed=True),
     Pattern("API key", ("gsk_", "xai-", "pplx-", "nvapi-", "csk-", "r8_", "tgp_v1_", "lsv2_"), 16),
-    Pattern("API key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "dop_v1_", "shpat_", "lin_api_"), 16),
+    Pattern(
+        "API key",
+        ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "dop_v1_", "shpat_", "lin_api_"),
+        16,
+    ),
     Pattern("Google key", ("AIza",), 30),
     Pattern("Google token", ("ya29.",), 20, r"A-Za-z0-9_\-."),
     Pattern("Hugging Face token", ("hf_",), 16, _ALNUM),
-    Pattern("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"), 16, "A-Za-z0-9_"),
+    Pattern(
+        "GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"), 16, "A-Za-z0-9_"
+    ),
     Pattern("GitLab token", ("glpat-",), 16),
     Pattern("Slack token", ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-"), 10),
     Pattern("AWS key", ("AKIA", "ASIA"), 16, "A-Z0-9"),
     Pattern("package token", ("pypi-", "npm_"), 30),
     Pattern("SendGrid key", ("SG.",), 20, r"A-Za-z0-9_\-."),
-    Pattern("token", ("Bearer ", "bearer ", "Basic "), 16, r"A-Za-z0-9_\-.~+/=", mixed=True, kept=True),
+    Pattern(
+        "token", ("Bearer ", "bearer ", "Basic "), 16, r"A-Za-z0-9_\-.~+/=", mixed=True, kept=True
+    ),
 )
 
 
 def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of `env` whose name ends with a word of `WORDS` and whose value is long enough, by name."""
-    return {name: value for name, value in env.items() if len(value) >= SHORTEST and _is_secret(name, value)}
+    """Return the variables of `env` whose name ends with a word of `WORDS` and whose value is long
+    enough, by name.
+    """
+    return {
+        name: value
+        for name, value in env.items()
+        if len(value) >= SHORTEST and _is_secret(name, value)
+    }
 
 
 def _is_secret(name: str, value: str) -> bool:
     word = _last_word(name)
     # GOOGLE_APPLICATION_CREDENTIALS and its like name a file
-    return word in WORDS and not (word.startswith("CREDENTIAL") and value.startswith(("/", "~", ".")))
+    return word in WORDS and not (
+        word.startswith("CREDENTIAL") and value.startswith(("/", "~", "."))
+    )
 
 
 @cache
@@ -72,9 +106,16 @@ def _last_word(name: str) -> str:
 
 
 def written(value: str) -> set[str]:
-    """Return how a value looks in plain text, in HTML, in a Python literal, in a JSON string, and in JSON within one."""
-    parts = [repr(part)[1:-1] for part in value.split("'")]  # whether a quote is escaped depends on the text around
+    """Return how a value looks in plain text, in HTML, in a Python literal, in a JSON string, and
+    in JSON within one.
+    """
+    # whether a quote is escaped depends on the text around
+    parts = [repr(part)[1:-1] for part in value.split("'")]
     found = {value, escape(value), escape(value, quote=False), "'".join(parts), "\\'".join(parts)}
     for _ in range(2):
-        found |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in found for ascii_only in (True, False)}
+        found |= {
+            json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+            for text in found
+            for ascii_only in (True, False)
+        }
     return found

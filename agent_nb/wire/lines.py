@@ -1,11 +1,15 @@
 """Lines of a stream of JSON lines: split at LF and nowhere else.
 
-Why ours: `str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and others, which may stand raw in JSON.
+Why ours: `str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and
+others, which may stand raw in JSON.
 
 Rules
-- A line is returned without its LF; a CR before it stays (JSON takes it for white space). Empty lines are lines.
-- Bytes are decoded as UTF-8 line by line (errors become U+FFFD), so a chunk may end inside a character.
-- A line larger than `limit` (bytes or characters) is a WireError; the lines before it have been returned.
+- A line is returned without its LF; a CR before it stays (JSON takes it for white space). Empty
+  lines are lines.
+- Bytes are decoded as UTF-8 line by line (errors become U+FFFD), so a chunk may end inside a
+  character.
+- A line larger than `limit` (bytes or characters) is a WireError; the lines before it have been
+  returned.
 - Linear time in any chunking. One stream is either bytes or text.
 """
 
@@ -29,7 +33,9 @@ class LineDecoder(Generic[Data]):
         self._fault: WireError | None = None
 
     def feed(self, data: Data) -> list[str]:
-        """Return the lines that `data` completes. Raises WireError when one is larger than the limit."""
+        """Return the lines that `data` completes. Raises WireError when one is larger than the
+        limit.
+        """
         self._raise()
         lines, rest = _split(data)
         if lines and self._pieces:
@@ -63,7 +69,10 @@ class LineDecoder(Generic[Data]):
 
     def _blame(self, raw: Data) -> None:
         self._pieces, self._size = [], 0
-        self._fault = WireError(f"A line is larger than {self._limit}. Is this a stream of JSON lines?", raw=_text(raw[:500]))
+        self._fault = WireError(
+            f"A line is larger than {self._limit}. Is this a stream of JSON lines?",
+            raw=_text(raw[:500]),
+        )
 
     def _raise(self) -> None:
         fault, self._fault = self._fault, None

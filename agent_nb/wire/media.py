@@ -1,11 +1,13 @@
 """Pictures as bytes: what kind they are, and a PNG without the texts in it.
 
-Why: a program that writes a picture may write what it knows into it (comments, the command that was run, the place), which nobody sees
-and everybody gets who has the notebook, or the provider who is asked.
+Why: a program that writes a picture may write what it knows into it (comments, the command that was
+run, the place), which nobody sees and everybody gets who has the notebook, or the provider who is
+asked.
 
 Rules
 - The kind is read from the first bytes, not from a name.
-- Of a PNG stays what is needed to draw it (`DRAWN`), to the byte: no pixel is compressed anew. What follows its end goes too.
+- Of a PNG stays what is needed to draw it (`DRAWN`), to the byte: no pixel is compressed anew. What
+  follows its end goes too.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ PNG = b"\x89PNG\r\n\x1a\n"
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _PNG_IN_BASE64 = "iVBORw0KGgo"
 DRAWN = frozenset(
-    b"IHDR PLTE IDAT IEND tRNS bKGD cHRM gAMA iCCP sRGB sBIT cICP mDCV cLLI pHYs hIST sPLT acTL fcTL fdAT".split()  # the last three: APNG
+    # the last three: APNG
+    b"IHDR PLTE IDAT IEND tRNS bKGD cHRM gAMA iCCP sRGB sBIT cICP mDCV cLLI pHYs hIST sPLT acTL fcTL fdAT".split()
 )
 
 
 def media_type(data: bytes) -> str:
-    """Return the media type of a picture's bytes: PNG, JPEG, GIF or WebP; "" if they are none of these."""
+    """Return the media type of a picture's bytes: PNG, JPEG, GIF or WebP; "" if they are none of
+    these.
+    """
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
@@ -46,7 +51,9 @@ def without_text(data: bytes) -> bytes:
 
 
 def base64_without_text(text: str) -> str:
-    """Return the base64 of a picture, a PNG without its texts; a text that is no picture's base64 is returned as it is."""
+    """Return the base64 of a picture, a PNG without its texts; a text that is no picture's base64
+    is returned as it is.
+    """
     try:
         data = base64.b64decode(text) if text.lstrip().startswith(_PNG_IN_BASE64) else b""
     except (binascii.Error, ValueError):

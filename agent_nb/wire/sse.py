@@ -1,14 +1,19 @@
-"""Server-sent events: bytes in any chunking to frames (WHATWG HTML, "Server-sent events", interpretation of an event stream).
+"""Server-sent events: bytes in any chunking to frames (WHATWG HTML, "Server-sent events",
+interpretation of an event stream).
 
-Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at U+2028, or copy their buffer once per
-chunk. This one is on the way of every token of every provider.
+Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
+U+2028, or copy their buffer once per chunk. This one is on the way of every token of every
+provider.
 
 Rules
 - Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
-- A blank line ends a frame; there is a frame only if it had a `data` line. Comments and unknown fields are ignored.
-- `id` stays in force for later frames (`Frame.id`); one that holds NUL is ignored. `retry` counts only if it is all digits.
+- A blank line ends a frame; there is a frame only if it had a `data` line. Comments and unknown
+  fields are ignored.
+- `id` stays in force for later frames (`Frame.id`); one that holds NUL is ignored. `retry` counts
+  only if it is all digits.
 - Bytes that are no UTF-8 become U+FFFD; no chunk boundary matters, one inside a character included.
-- A frame larger than `limit` bytes is a WireError; what came before it has been returned. Afterwards the decoder begins anew.
+- A frame larger than `limit` bytes is a WireError; what came before it has been returned.
+  Afterwards the decoder begins anew.
 - Linear time: every byte is looked at a fixed number of times, however small the chunks.
 """
 
@@ -25,7 +30,9 @@ _DIGITS = 15  # of a `retry` that is believed
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One event: `id` is the last event id in force (None before the first), `retry` milliseconds if this frame set it."""
+    """One event: `id` is the last event id in force (None before the first), `retry` milliseconds
+    if this frame set it.
+    """
 
     event: str
     data: str
@@ -36,7 +43,8 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class SSEDecoder:
     """Reads one event stream.
 
-    `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are those of the stream so far.
+    `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are those
+    of the stream so far.
     """
 
     def __init__(self, *, limit: int = LIMIT) -> None:
@@ -51,12 +59,19 @@ class SSEDecoder:
         self._fault: WireError | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Return the frames that `data` completes. Raises WireError when one is larger than the limit."""
+        """Return the frames that `data` completes. Raises WireError when one is larger than the
+        limit.
+        """
         if self._fault is not None:
             raise self._over()
         if not self._begun or self._after_cr or b"\r" in data:
             data = self._normal(data)
-        elif data[:6] == b"data: " and data.find(b"\n") == len(data) - 2 and data[-1] == _LF and not self._pieces:
+        elif (
+            data[:6] == b"data: "
+            and data.find(b"\n") == len(data) - 2
+            and data[-1] == _LF
+            and not self._pieces
+        ):
             # one frame of one line is what nearly every chunk of a chat completion is
             return [Frame("message", data[6:-2].decode("utf-8", "replace"), self.last_event_id)]
         if b"\n\n" in data or (self._newline and data[:1] == b"\n"):
@@ -68,7 +83,8 @@ class SSEDecoder:
         return []
 
     def close(self, *, lenient: bool = False) -> list[Frame]:
-        """The stream is over. An unfinished frame is dropped, as the standard says; `lenient` returns it.
+        """The stream is over. An unfinished frame is dropped, as the standard says; `lenient`
+        returns it.
 
         Lenient because some providers end their last frame without a blank line.
         """

@@ -1,12 +1,15 @@
-"""One opening tag with attributes, read while it arrives: `<thinking thought="a > b" confidence="0.9" />`.
+"""One opening tag with attributes, read while it arrives: `<thinking thought="a > b"
+confidence="0.9" />`.
 
-Why: the value of an attribute may hold `>` and may be cut anywhere, and what only looks like a tag must be let go at once.
+Why: the value of an attribute may hold `>` and may be cut anywhere, and what only looks like a tag
+must be let go at once.
 
 Rules
-- Attributes have values (in either quotes, or bare); a name without `=` is no tag but prose. Of equal names the last one counts.
+- Attributes have values (in either quotes, or bare); a name without `=` is no tag but prose. Of
+  equal names the last one counts.
 - The five XML entities are decoded in values, because a quote cannot be written otherwise.
-- A tag longer than `LIMIT` characters is text. Linear time: what has been read is not read again; an open value is only searched for
-  its end.
+- A tag longer than `LIMIT` characters is text. Linear time: what has been read is not read again;
+  an open value is only searched for its end.
 """
 
 from __future__ import annotations
@@ -17,9 +20,13 @@ from xml.sax.saxutils import unescape
 LIMIT = 8192
 _NAME = r"[A-Za-z_][\w.:-]{0,63}"
 _BARE = r"[^\s\"'<>=`/]"
-_ATTRIBUTE = re.compile(rf"\s{{1,99}}({_NAME})\s{{0,99}}=\s{{0,99}}(?:\"([^\"]*)\"|'([^']*)'|({_BARE}{{1,99}})(?=[\s/>]))").match
+_ATTRIBUTE = re.compile(
+    rf"\s{{1,99}}({_NAME})\s{{0,99}}=\s{{0,99}}(?:\"([^\"]*)\"|'([^']*)'|({_BARE}{{1,99}})(?=[\s/>]))"
+).match
 _END = re.compile(r"\s{0,99}(/?)>").match
-_UNFINISHED = re.compile(rf"\s{{0,99}}(?:{_NAME}(?:\s{{0,99}}(?:=\s{{0,99}}(?:([\"'])[^\"']*|{_BARE}{{0,99}})?)?)?)?/?\Z").match
+_UNFINISHED = re.compile(
+    rf"\s{{0,99}}(?:{_NAME}(?:\s{{0,99}}(?:=\s{{0,99}}(?:([\"'])[^\"']*|{_BARE}{{0,99}})?)?)?)?/?\Z"
+).match
 _OPEN_VALUE = re.compile(rf"\s{{1,99}}{_NAME}\s{{0,99}}=\s{{0,99}}(?:\"[^\"]*\Z|'[^']*\Z)").match
 _QUOTES = {"&quot;": '"', "&apos;": "'"}
 
@@ -35,7 +42,9 @@ class TagReader:
         self._seen = 0  # characters of the tag in which that quote has been looked for
 
     def read(self, text: str, start: int) -> int | None:
-        """Return the position behind the tag that begins at `start`, -1 if it is none, None if more text must decide."""
+        """Return the position behind the tag that begins at `start`, -1 if it is none, None if more
+        text must decide.
+        """
         if self._quote:
             if text.find(self._quote, start + self._seen) < 0:
                 return self._wait(text, start)

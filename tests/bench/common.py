@@ -1,4 +1,6 @@
-"""What several benchmarks use: a piece of a long markdown answer, and the Jupyter server with its browser."""
+"""What several benchmarks use: a piece of a long markdown answer, and the Jupyter server with its
+browser.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
     python tests/bench/convert.py [--events 200000] [--memory 1000000]
 
-Bars: canonical NDJSON at least 400,000 events/s read and 1,000,000 written; peak memory of a conversion flat over 1,000,000 events.
-Other formats are printed beside `json.loads`/`json.dumps` of the same lines, in the same run.
+Bars: canonical NDJSON at least 400,000 events/s read and 1,000,000 written; peak memory of a
+conversion flat over 1,000,000 events. Other formats are printed beside `json.loads`/`json.dumps` of
+the same lines, in the same run.
 """
 
 from __future__ import annotations
@@ -36,11 +37,21 @@ def sample(count: int) -> list[Event]:
     one: dict[str, Any] = {"ts": 1767225600.123, "run": "3f2a9c01d4e5", "turn": 1}
     two = {**one, "turn": 2}
     kinds: list[Callable[[int], Event]] = [
-        lambda i: ev.Think(seq=i, **one, block="1.1", content="I should list the files first.", origin="model"),
-        lambda i: ev.Call(seq=i, **one, call_id=f"c{i}", name="shell", args={"command": "ls -l src"}),
-        lambda i: ev.Progress(seq=i, **one, call_id=f"c{i - 1}", text="client\nserver\n", origin="tool"),
-        lambda i: ev.Result(seq=i, **one, call_id=f"c{i - 2}", name="shell", content="client\nserver"),
-        lambda i: ev.Respond(seq=i, **two, block="2.1", content="There are two folders: client and server."),
+        lambda i: ev.Think(
+            seq=i, **one, block="1.1", content="I should list the files first.", origin="model"
+        ),
+        lambda i: ev.Call(
+            seq=i, **one, call_id=f"c{i}", name="shell", args={"command": "ls -l src"}
+        ),
+        lambda i: ev.Progress(
+            seq=i, **one, call_id=f"c{i - 1}", text="client\nserver\n", origin="tool"
+        ),
+        lambda i: ev.Result(
+            seq=i, **one, call_id=f"c{i - 2}", name="shell", content="client\nserver"
+        ),
+        lambda i: ev.Respond(
+            seq=i, **two, block="2.1", content="There are two folders: client and server."
+        ),
     ]
     return [kinds[i % len(kinds)](i + 1) for i in range(count)]
 
@@ -83,8 +94,14 @@ def table(count: int) -> dict[str, float]:
         lines = [line for e in events for line in encoder.feed(e)] + encoder.close()
         objects = [json.loads(line) for line in lines]
         data = ("\n".join(lines) + "\n").encode()
-        read, written = rate(len(lines), lambda: read_all(name, data)), rate(count, lambda: write_all(name, events))  # noqa: B023  (called at once)
-        loads, dumps = rate(len(lines), lambda: [json.loads(x) for x in lines]), rate(len(lines), lambda: [json.dumps(o) for o in objects])  # noqa: B023
+        read, written = (
+            rate(len(lines), lambda: read_all(name, data)),  # noqa: B023  (called at once)
+            rate(count, lambda: write_all(name, events)),  # noqa: B023
+        )
+        loads, dumps = (
+            rate(len(lines), lambda: [json.loads(x) for x in lines]),  # noqa: B023
+            rate(len(lines), lambda: [json.dumps(o) for o in objects]),  # noqa: B023
+        )
         print(f"{name:<12} read {read:>12,.0f} lines/s (json.loads {loads:>10,.0f})", end="   ")
         print(f"written {written:>12,.0f} events/s (json.dumps {dumps:>10,.0f})")
         if name == "canonical":
@@ -121,13 +138,17 @@ class _Null(io.StringIO):
 
 def main() -> int:
     """Print the figures; 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--memory", type=int, default=1_000_000)
     options = parser.parse_args()
     missed = []
     for name, before, after in peaks(options.memory):
-        print(f"{name:<12} peak RSS {before:.0f} MB after {options.memory // 10:,} events, {after:.0f} MB after {options.memory:,}")
+        print(
+            f"{name:<12} peak RSS {before:.0f} MB after {options.memory // 10:,} events, {after:.0f} MB after {options.memory:,}"
+        )
         if after > before * 1.1:
             missed.append(f"memory of {name}")
     for what, figure in table(options.events).items():

@@ -1,10 +1,12 @@
-"""How soon things are seen in a real JupyterLab: the card after Enter, the first words of the model, the end; and a flood of progress.
+"""How soon things are seen in a real JupyterLab: the card after Enter, the first words of the
+model, the end; and a flood of progress.
 
     python tests/bench/latency.py [--rounds 7]
 
-The page's clock and the kernel's are one machine's. "Painted" is after the frame in which the text stands in the document. The flood is
-a tool that reports 10,000 times in a second: what counts is the messages that reach the browser in any second, that the record has the
-whole output, and how long after the run's end its static view is painted.
+The page's clock and the kernel's are one machine's. "Painted" is after the frame in which the text
+stands in the document. The flood is a tool that reports 10,000 times in a second: what counts is
+the messages that reach the browser in any second, that the record has the whole output, and how
+long after the run's end its static view is painted.
 """
 
 from __future__ import annotations
@@ -71,19 +73,33 @@ PRESS = """async index => {
 
 
 def run(notebook: Any, code: str, texts: list[str]) -> tuple[dict[str, float], float, int]:
-    """Run a cell; return when each text was painted, when Enter was pressed (ms since the epoch), and the cell."""
+    """Run a cell; return when each text was painted, when Enter was pressed (ms since the epoch),
+    and the cell.
+    """
     cell = notebook.add(code)
     notebook.page.evaluate(WATCH, [cell, texts])
     notebook.page.evaluate(PRESS, cell)
     notebook.wait(cell, 120)
-    notebook.page.wait_for_function("n => Object.values(window.painted).filter(Boolean).length === n", arg=len(texts), polling=50)
-    return notebook.page.evaluate("() => window.painted"), notebook.page.evaluate("() => window.pressed"), cell
+    notebook.page.wait_for_function(
+        "n => Object.values(window.painted).filter(Boolean).length === n",
+        arg=len(texts),
+        polling=50,
+    )
+    return (
+        notebook.page.evaluate("() => window.painted"),
+        notebook.page.evaluate("() => window.pressed"),
+        cell,
+    )
 
 
 def once(notebook: Any) -> tuple[float, float]:
-    """Run an agent; return the ms from Enter to its card, and from the first part of its answer to the paint."""
+    """Run an agent; return the ms from Enter to its card, and from the first part of its answer to
+    the paint.
+    """
     painted, pressed, _ = run(notebook, "%%agent -m model --live --new\nGo.", ["Go.", "FIRST"])
-    first = notebook.value("(stamps[0], stamps.clear(), globals().__setitem__('model', quick()))[0]")
+    first = notebook.value(
+        "(stamps[0], stamps.clear(), globals().__setitem__('model', quick()))[0]"
+    )
     return painted["Go."] - pressed, painted["FIRST"] - 1000 * first
 
 
@@ -91,22 +107,34 @@ def soon(notebook: Any, rounds: int) -> None:
     """Measure Enter → card and first part → paint."""
     cards, parts = zip(*(once(notebook) for _ in range(rounds)), strict=True)
     for name, found in (("Enter to card", cards), ("first part to paint", parts)):
-        print(f"{name:24} median {statistics.median(found):6.0f} ms   worst {max(found):6.0f} ms   of {rounds}", flush=True)
+        print(
+            f"{name:24} median {statistics.median(found):6.0f} ms   worst {max(found):6.0f} ms   of {rounds}",
+            flush=True,
+        )
 
 
 def flood(notebook: Any, session: Any) -> None:
     """Measure a tool that reports ten thousand times in a second."""
     arrived: list[float] = []
     session.on("Network.webSocketFrameReceived", lambda _: arrived.append(time.monotonic()))
-    painted, _, cell = run(notebook, "%%agent -m flooding -t flood --live --new\nGo.", ["END.", "_agent.to_frame()"])
+    painted, _, cell = run(
+        notebook, "%%agent -m flooding -t flood --live --new\nGo.", ["END.", "_agent.to_frame()"]
+    )
     ended = notebook.value("_agent.log[-1].ts")
     busiest = max((bisect.bisect(arrived, t + 1.0) - i for i, t in enumerate(arrived)), default=0)
     lines = notebook.value("sum(e.text.count('\\n') for e in _agent.log.of('progress'))")
     events = notebook.value("len(_agent.log.of('progress'))")
     saved = notebook.save().cells[cell].outputs
-    kept = any(MIME in getattr(o, "data", {}) for o in saved) or bool(notebook.save().metadata.get("agent_nb"))
-    print(f"{'10,000 progress in 1 s':24} {busiest} messages in the busiest second, {lines} lines in {events} events of the record")
-    print(f"{'':24} record in the file: {kept}, static view {painted['_agent.to_frame()'] - 1000 * ended:.0f} ms after the end", flush=True)
+    kept = any(MIME in getattr(o, "data", {}) for o in saved) or bool(
+        notebook.save().metadata.get("agent_nb")
+    )
+    print(
+        f"{'10,000 progress in 1 s':24} {busiest} messages in the busiest second, {lines} lines in {events} events of the record"
+    )
+    print(
+        f"{'':24} record in the file: {kept}, static view {painted['_agent.to_frame()'] - 1000 * ended:.0f} ms after the end",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -124,7 +152,9 @@ def main() -> None:
         context = browser.new_context(viewport={"width": 1200, "height": 1500})
         try:
             spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-            made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SETUP)], metadata={"kernelspec": spec})
+            made = nbformat.v4.new_notebook(
+                cells=[nbformat.v4.new_code_cell(SETUP)], metadata={"kernelspec": spec}
+            )
             nbformat.write(made, server.root / "latency.ipynb")
             notebook = module.Notebook(context, server, "lab", "latency.ipynb")
             session = context.new_cdp_session(notebook.page)
@@ -132,7 +162,10 @@ def main() -> None:
             notebook.start(0)
             notebook.wait(0)
             card, part = once(notebook)
-            print(f"{'first cell of a kernel':24} {card:6.0f} ms from Enter to card, {part:.0f} ms from first part to paint", flush=True)
+            print(
+                f"{'first cell of a kernel':24} {card:6.0f} ms from Enter to card, {part:.0f} ms from first part to paint",
+                flush=True,
+            )
             soon(notebook, asked.rounds)
             flood(notebook, session)
         finally:

@@ -1,10 +1,11 @@
-"""How much memory a very long run takes: an agent, its log, its record and the live view with all its widgets, in one process.
+"""How much memory a very long run takes: an agent, its log, its record and the live view with all
+its widgets, in one process.
 
     python tests/bench/memory.py [--tokens 1000000]
 
-The model makes its words as they are asked for, as one on the network does, a paragraph at a time; the front end is a comm that counts
-bytes. Prints the resident memory before, at the end, when all of it is shown, with the static view and the record, and at its highest;
-and what the view has sent.
+The model makes its words as they are asked for, as one on the network does, a paragraph at a time;
+the front end is a comm that counts bytes. Prints the resident memory before, at the end, when all
+of it is shown, with the static view and the record, and at its highest; and what the view has sent.
 """
 
 from __future__ import annotations
@@ -55,7 +56,14 @@ class Wire(BaseComm):
     messages = 0
     size = 0
 
-    def publish_msg(self, msg_type: str, data: Any = None, metadata: Any = None, buffers: Any = None, **keys: Any) -> None:
+    def publish_msg(
+        self,
+        msg_type: str,
+        data: Any = None,
+        metadata: Any = None,
+        buffers: Any = None,
+        **keys: Any,
+    ) -> None:
         """Count a message."""
         Wire.messages += 1
         Wire.size += len(str((data or {}).get("state", {}).get("value", "")))
@@ -79,16 +87,26 @@ async def run(tokens: int) -> None:
     stream = agent("Write.", view=None)
     view = open_view(stream.log, publish=lambda *_: None)
     done = await stream
-    print(f"{tokens:,} tokens, {len(done.answer) / 1e6:.1f} MB of text, {done.status} after {time.perf_counter() - begun:.0f} s")
-    print(f"resident before {before:.0f} MB, at the end of the run {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB", flush=True)
+    print(
+        f"{tokens:,} tokens, {len(done.answer) / 1e6:.1f} MB of text, {done.status} after {time.perf_counter() - begun:.0f} s"
+    )
+    print(
+        f"resident before {before:.0f} MB, at the end of the run {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB",
+        flush=True,
+    )
     while not view.caught_up:
         await asyncio.sleep(0.1)
-    print(f"all of it shown after {time.perf_counter() - begun:.0f} s: {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB", flush=True)
+    print(
+        f"all of it shown after {time.perf_counter() - begun:.0f} s: {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB",
+        flush=True,
+    )
     widgets = _count(view._painter.board.root)
     view.close(dict(bundle(done.log)))
     run_record(done.log)
     print(f"with static view and record {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB")
-    print(f"sent: {Wire.messages:,} messages, {Wire.size / 1e6:.1f} MB of HTML; widgets at the end: {widgets}; fault: {view.fault}")
+    print(
+        f"sent: {Wire.messages:,} messages, {Wire.size / 1e6:.1f} MB of HTML; widgets at the end: {widgets}; fault: {view.fault}"
+    )
 
 
 def _count(widget: Any) -> int:

@@ -1,13 +1,16 @@
-"""Throughput of the text dialects, through their own `feed` and through the public `parse`, beside two peers in the same run.
+"""Throughput of the text dialects, through their own `feed` and through the public `parse`, beside
+two peers in the same run.
 
     python tests/bench/parse.py [--quick]
 
-Peers: a loop whose `feed` method only wraps each chunk in a frozen struct, and `cogency` from the registry (its parser alone) on one
-100 KB answer. cogency is run by the Python named in AGENT_NB_PEER_PYTHON, or by this one; it needs `pip install cogency httpx`.
+Peers: a loop whose `feed` method only wraps each chunk in a frozen struct, and `cogency` from the
+registry (its parser alone) on one 100 KB answer. cogency is run by the Python named in
+AGENT_NB_PEER_PYTHON, or by this one; it needs `pip install cogency httpx`.
 
-Bars: 4 MB cost at most 4.6 times 1 MB; at 16 characters of plain text `feed` reaches a third of the wrapping loop and `parse` 10 MB/s;
-on 100 KB in 4-character chunks `feed` is 300 times and `parse` 80 times as fast as cogency. A bar that fails makes the exit code 1.
-Figures are the best of several rounds, in CPU time of this process; MB means a million characters.
+Bars: 4 MB cost at most 4.6 times 1 MB; at 16 characters of plain text `feed` reaches a third of the
+wrapping loop and `parse` 10 MB/s; on 100 KB in 4-character chunks `feed` is 300 times and `parse`
+80 times as fast as cogency. A bar that fails makes the exit code 1. Figures are the best of several
+rounds, in CPU time of this process; MB means a million characters.
 """
 
 from __future__ import annotations
@@ -77,9 +80,15 @@ def texts(dialect: str, size: int) -> dict[str, str]:
             "blocks": filled(f"§THINK: {THOUGHT}\n§RESPOND: {PROSE}\n", size),
         }
     tag = "think" if dialect == "xml" else "thinking"
-    found = {"answer": prose, "think": f"<{tag}>{prose}</{tag}>", "blocks": filled(f"<{tag}>{THOUGHT}</{tag}>\n\n{PROSE}\n", size)}
+    found = {
+        "answer": prose,
+        "think": f"<{tag}>{prose}</{tag}>",
+        "blocks": filled(f"<{tag}>{THOUGHT}</{tag}>\n\n{PROSE}\n", size),
+    }
     if dialect == "xml":
-        found["execute"] = f'<execute>[{{"name": "write", "args": {{"text": "{prose}"}}}}]</execute>'
+        found["execute"] = (
+            f'<execute>[{{"name": "write", "args": {{"text": "{prose}"}}}}]</execute>'
+        )
     return found
 
 
@@ -115,9 +124,13 @@ def public_parse() -> Callable[[Sequence[str], str], Any] | None:
 
 
 def cogency_seconds(text: str) -> float | None:
-    """Return the CPU time (s) of cogency's parser in 4-character chunks, or None where it is not installed."""
+    """Return the CPU time (s) of cogency's parser in 4-character chunks, or None where it is not
+    installed.
+    """
     python = os.environ.get("AGENT_NB_PEER_PYTHON", sys.executable)
-    done = subprocess.run([python, "-c", PEER], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, "-c", PEER], input=text, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         reason = done.stderr.strip().rsplit("\n", 1)[-1]
         print(f"cogency: not measured ({reason}). To compare: pip install cogency httpx")
@@ -134,7 +147,9 @@ class Bars:
     def check(self, what: str, figure: float, bar: float, *, most: bool = False) -> None:
         holds = figure <= bar if most else figure >= bar
         self.failed = self.failed or not holds
-        print(f"  {'ok  ' if holds else 'FAIL'} {what}: {figure:.2f} (bar: {'at most' if most else 'at least'} {bar:g})")
+        print(
+            f"  {'ok  ' if holds else 'FAIL'} {what}: {figure:.2f} (bar: {'at most' if most else 'at least'} {bar:g})"
+        )
 
 
 def throughput(bars: Bars, rounds: int) -> None:
@@ -145,10 +160,22 @@ def throughput(bars: Bars, rounds: int) -> None:
             new = plugins.load("dialects", dialect).parser
             for kind, text in texts(dialect, MILLION).items():
                 chunks = cut(text, size)
-                wrapping = MILLION / best(rounds, lambda chunks=chunks: feed_all(Wrapping, chunks)) / 1e6
-                feed = len(text) / best(rounds, lambda new=new, chunks=chunks: feed_all(new, chunks)) / 1e6
-                whole = len(text) / best(rounds, lambda d=dialect, c=chunks: parse(c, d)) / 1e6 if parse else 0.0
-                print(f"{size:>3} characters  {dialect:9}{kind:10}{wrapping:10.1f}{feed:10.1f}{whole:10.1f}")
+                wrapping = (
+                    MILLION / best(rounds, lambda chunks=chunks: feed_all(Wrapping, chunks)) / 1e6
+                )
+                feed = (
+                    len(text)
+                    / best(rounds, lambda new=new, chunks=chunks: feed_all(new, chunks))
+                    / 1e6
+                )
+                whole = (
+                    len(text) / best(rounds, lambda d=dialect, c=chunks: parse(c, d)) / 1e6
+                    if parse
+                    else 0.0
+                )
+                print(
+                    f"{size:>3} characters  {dialect:9}{kind:10}{wrapping:10.1f}{feed:10.1f}{whole:10.1f}"
+                )
                 if size == 16 and kind == "answer":
                     bars.check(f"{dialect} feed / wrapping loop", feed / wrapping, 1 / 3)
                     if parse:
@@ -175,7 +202,9 @@ def against_cogency(bars: Bars, rounds: int) -> None:
     feed = best(rounds, lambda: feed_all(plugins.load("dialects", "xml").parser, chunks))
     parse = public_parse()
     whole = best(rounds, lambda: parse(chunks, "xml")) if parse else None
-    print(f"  feed {feed * 1000:.1f} ms, parse {'absent' if whole is None else f'{whole * 1000:.1f} ms'}, cogency {peer or 0:.2f} s")
+    print(
+        f"  feed {feed * 1000:.1f} ms, parse {'absent' if whole is None else f'{whole * 1000:.1f} ms'}, cogency {peer or 0:.2f} s"
+    )
     if peer is not None:
         bars.check("feed is so many times as fast", peer / feed, 300)
         if whole is not None:

@@ -1,9 +1,11 @@
-"""CPU time a token, from the bytes of a response to the folded state of the view, beside two peers in the same run.
+"""CPU time a token, from the bytes of a response to the folded state of the view, beside two peers
+in the same run.
 
     python tests/bench/pipeline.py
 
-Ours: SSE, JSON, parts, secret filter, dialect, events, log, fold. Peers: `json.loads` of the same payloads, and the official `openai`
-client iterating the same stream (if it is installed). Figures are medians of several rounds, in CPU time of this process.
+Ours: SSE, JSON, parts, secret filter, dialect, events, log, fold. Peers: `json.loads` of the same
+payloads, and the official `openai` client iterating the same stream (if it is installed). Figures
+are medians of several rounds, in CPU time of this process.
 """
 
 from __future__ import annotations
@@ -25,17 +27,45 @@ from agent_nb.view.state import RunView
 
 TOKENS = 20_000
 ROUNDS = 5
-WORDS = ["The ", "median ", "price ", "is ", "28.9 ", ". ", "Two ", "values ", "stand ", "out ", "so ", "far ", ", ", "and "]
+WORDS = [
+    "The ",
+    "median ",
+    "price ",
+    "is ",
+    "28.9 ",
+    ". ",
+    "Two ",
+    "values ",
+    "stand ",
+    "out ",
+    "so ",
+    "far ",
+    ", ",
+    "and ",
+]
 
 
 def payloads() -> list[str]:
     """Return the JSON of each chunk, as OpenAI writes it."""
-    base = {"id": "chatcmpl-9xYz", "object": "chat.completion.chunk", "created": 1763700000, "model": "gpt-5-mini-2025"}
+    base = {
+        "id": "chatcmpl-9xYz",
+        "object": "chat.completion.chunk",
+        "created": 1763700000,
+        "model": "gpt-5-mini-2025",
+    }
 
     def choice(i: int) -> dict[str, object]:
-        return {"index": 0, "delta": {"content": WORDS[i % len(WORDS)]}, "logprobs": None, "finish_reason": None}
+        return {
+            "index": 0,
+            "delta": {"content": WORDS[i % len(WORDS)]},
+            "logprobs": None,
+            "finish_reason": None,
+        }
 
-    return [json.dumps({**base, "system_fingerprint": "fp_1", "choices": [choice(i)]}) for i in range(TOKENS)]
+    return [
+        json.dumps({**base, "system_fingerprint": "fp_1", "choices": [choice(i)]})
+        for i in range(TOKENS)
+    ]
 
 
 def ours(frames: list[bytes]) -> None:
@@ -65,7 +95,9 @@ def official(frames: list[bytes]) -> None:
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body())
 
     async def main() -> None:
-        client = openai.AsyncOpenAI(api_key="none", http_client=httpx.AsyncClient(transport=httpx.MockTransport(answer)))
+        client = openai.AsyncOpenAI(
+            api_key="none", http_client=httpx.AsyncClient(transport=httpx.MockTransport(answer))
+        )
         stream = await client.chat.completions.create(model="m", messages=[], stream=True)
         async for _ in stream:
             pass

@@ -1,9 +1,11 @@
-"""Events per second to 1, 10 and 100 subscribers, beside a bare sse-starlette broadcast of the same bytes in the same run.
+"""Events per second to 1, 10 and 100 subscribers, beside a bare sse-starlette broadcast of the same
+bytes in the same run.
 
     python tests/bench/serve.py [--events 20000] [--subscribers 1 10 100]
 
-Each server is a process of its own; the clients are plain sockets that count bytes until the last event is there. Bar: at least 0.7 of
-the bare broadcast. Then the memory of a server with one subscriber that never reads, which must be bounded.
+Each server is a process of its own; the clients are plain sockets that count bytes until the last
+event is there. Bar: at least 0.7 of the bare broadcast. Then the memory of a server with one
+subscriber that never reads, which must be bounded.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ LAST = b'"type":"end"'
 def sample(count: int) -> list[ev.Event]:
     """Return the events that are sent."""
     text = "The quick brown fox jumps over the lazy dog, again and again."
-    some: list[ev.Event] = [ev.Think(seq=i, ts=1767225600.5, run="r", turn=1, content=text) for i in range(1, count)]
+    some: list[ev.Event] = [
+        ev.Think(seq=i, ts=1767225600.5, run="r", turn=1, content=text) for i in range(1, count)
+    ]
     return [*some, ev.End(seq=count, ts=1767225600.5, run="r")]
 
 
@@ -57,7 +61,9 @@ def ours(count: int) -> None:
 
 
 def bare(count: int) -> None:
-    """Serve what the documentation of sse-starlette shows: a queue per client, every frame into every queue."""
+    """Serve what the documentation of sse-starlette shows: a queue per client, every frame into
+    every queue.
+    """
     import socket
 
     import uvicorn
@@ -92,7 +98,11 @@ def bare(count: int) -> None:
                 await asyncio.sleep(0)
 
     listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=[Route("/runs/r/events", stream)]), log_config=None, access_log=False))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Starlette(routes=[Route("/runs/r/events", stream)]), log_config=None, access_log=False
+        )
+    )
     threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True).start()
     print(listening.getsockname()[1], flush=True)
     sys.stdin.readline()
@@ -108,7 +118,9 @@ class Child:
 
     def __init__(self, kind: str, count: int) -> None:
         command = [sys.executable, __file__, "--child", kind, "--events", str(count)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
 
@@ -127,7 +139,10 @@ class Child:
     def rss(self) -> float:
         """Its memory in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
+        return (
+            int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+            / 1024
+        )
 
 
 async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -168,7 +183,9 @@ async def measure(kind: str, count: int, subscribers: int) -> float:
 
 
 async def never_reads(count: int, readers: int) -> float:
-    """Return how much memory (MB) a server has after `count` events with so many subscribers that never read."""
+    """Return how much memory (MB) a server has after `count` events with so many subscribers that
+    never read.
+    """
     child = Child("ours", count)
     try:
         streams = [await connect(child.port) for _ in range(readers)]
@@ -186,7 +203,9 @@ async def never_reads(count: int, readers: int) -> float:
 
 def main() -> int:
     """Print the figures; 1 if the bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--subscribers", type=int, nargs="+", default=[1, 10, 100])
     parser.add_argument("--rounds", type=int, default=3)
@@ -204,12 +223,17 @@ def main() -> int:
                 found.append(asyncio.run(measure(kind, count, subscribers)))
         mine, theirs = (statistics.median(rates[kind]) for kind in ("ours", "bare"))
         worst = min(worst, mine / theirs)
-        print(f"{subscribers:>4} subscribers: {mine:>12,.0f} events/s, bare sse-starlette {theirs:>12,.0f}", end=", ")
+        print(
+            f"{subscribers:>4} subscribers: {mine:>12,.0f} events/s, bare sse-starlette {theirs:>12,.0f}",
+            end=", ",
+        )
         print(f"ratio {mine / theirs:.2f} (bar {BAR})")
     alone = asyncio.run(never_reads(200_000, 0))
     for readers in (1, 20):
         held = asyncio.run(never_reads(200_000, readers))
-        print(f"memory after 200,000 events: {alone:.0f} MB alone, {held:.0f} MB with {readers} subscriber(s) that never read")
+        print(
+            f"memory after 200,000 events: {alone:.0f} MB alone, {held:.0f} MB with {readers} subscriber(s) that never read"
+        )
     return 0 if worst >= BAR else 1
 
 

@@ -1,11 +1,13 @@
-"""Benchmark of the live view in a real JupyterLab: a long markdown answer streamed, beside the usual ways to show one.
+"""Benchmark of the live view in a real JupyterLab: a long markdown answer streamed, beside the
+usual ways to show one.
 
     python tests/bench/view.py [--tokens 20000] [--seconds 12] [--rounds 3] [--only NAME]
 
-Prints one line a way: bytes from server to browser, kernel CPU, CPU of the page's main thread (all of it, and layout), lag at the end
-(from the kernel's last message to what the page shows), widgets. Medians of the rounds; a round runs every way once, so that all of them
-share the machine's moods. `ours` is run for twice the text as well. The page is only watched for its end during the last second: a watch
-is work for it too.
+Prints one line a way: bytes from server to browser, kernel CPU, CPU of the page's main thread (all
+of it, and layout), lag at the end (from the kernel's last message to what the page shows), widgets.
+Medians of the rounds; a round runs every way once, so that all of them share the machine's moods.
+`ours` is run for twice the text as well. The page is only watched for its end during the last
+second: a watch is work for it too.
 """
 
 from __future__ import annotations
@@ -127,14 +129,19 @@ def measure(module: Any, context: Any, server: Any, code: str, seconds: float) -
 
     name = f"bench-{time.monotonic_ns()}.ipynb"
     spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SETUP)], metadata={"kernelspec": spec})
+    made = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(SETUP)], metadata={"kernelspec": spec}
+    )
     nbformat.write(made, server.root / name)
     notebook = module.Notebook(context, server, "lab", name)
     session = context.new_cdp_session(notebook.page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     session.send("Network.enable")
     received = [0]
-    session.on("Network.webSocketFrameReceived", lambda f: received.__setitem__(0, received[0] + size(f["response"])))
+    session.on(
+        "Network.webSocketFrameReceived",
+        lambda f: received.__setitem__(0, received[0] + size(f["response"])),
+    )
     notebook.start(0)
     notebook.wait(0)
     cell = notebook.add(code)
@@ -146,9 +153,13 @@ def measure(module: Any, context: Any, server: Any, code: str, seconds: float) -
     after = tasks(session)
     lag = notebook.page.evaluate("()=>window.__seen") / 1000 - notebook.value("sent_at")
     row = {
-        "MB": (received[0] - bytes_before) / 1e6, "kernel s": notebook.value("cpu"), "task s": after[0] - before[0],
-        "layout s": after[1] - before[1], "lag ms": 1000 * lag, "widgets": notebook.value("widgets"),
-    }  # fmt: skip
+        "MB": (received[0] - bytes_before) / 1e6,
+        "kernel s": notebook.value("cpu"),
+        "task s": after[0] - before[0],
+        "layout s": after[1] - before[1],
+        "lag ms": 1000 * lag,
+        "widgets": notebook.value("widgets"),
+    }
     notebook.close()
     server.end_kernels()
     return row
@@ -176,7 +187,12 @@ def main() -> None:
                     if asked.only not in name:
                         continue
                     seconds = asked.seconds * times
-                    filled = code.format(size=5 * asked.tokens * times, tokens=asked.tokens * times, seconds=seconds, hz=hz)
+                    filled = code.format(
+                        size=5 * asked.tokens * times,
+                        tokens=asked.tokens * times,
+                        seconds=seconds,
+                        hz=hz,
+                    )
                     rows[name].append(measure(module, context, server, filled, seconds))
         finally:
             context.close()

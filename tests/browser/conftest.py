@@ -1,13 +1,16 @@
-"""A real JupyterLab or Notebook 7 in a real Chromium: `opened(app, kernel, cells=…)` gives an open notebook.
+"""A real JupyterLab or Notebook 7 in a real Chromium: `opened(app, kernel, cells=…)` gives an open
+notebook.
 
-What is missing (Playwright, JupyterLab, a browser, a kernel) is a skip with its reason; with CI=true it is a failure.
+What is missing (Playwright, JupyterLab, a browser, a kernel) is a skip with its reason; with
+CI=true it is a failure.
 
 - `AGENT_NB_CHROMIUM` names the browser (else the first of PATH).
 - `AGENT_NB_TEST_KERNELS`: Pythons with other versions of ipykernel, separated as in PATH.
 - `AGENT_NB_SHOTS`: the folder for screenshots (else a temporary one).
 
-Every wait is for a condition. One server serves JupyterLab and Notebook 7. Playwright starts anew for each module: while it runs, its
-event loop counts as the one of this thread, and other tests could not run theirs.
+Every wait is for a condition. One server serves JupyterLab and Notebook 7. Playwright starts anew
+for each module: while it runs, its event loop counts as the one of this thread, and other tests
+could not run theirs.
 """
 
 from __future__ import annotations
@@ -36,13 +39,26 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
-OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
+OTHERS = [
+    python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python
+]
 PRIVATE = ("KEY", "TOKEN", "SECRET", "PASSWORD", "_PROXY")
 CURRENT = "window.jupyterapp?.shell?.currentWidget"
 NUMBERS = itertools.count(1)
 SETTINGS: dict[str, dict[str, Any]] = {
-    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "@jupyterlab/apputils-extension/notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
 }
 START = f"""async index => {{
@@ -60,7 +76,8 @@ READY = f"""() => {{
 }}"""
 POLL = 50  # ms; animation frames, the default, stand still in a tab behind another
 PATIENCE = 90_000  # ms that a page may take for what it does at once on a quiet machine
-LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy stands between a test and its server
+# no proxy stands between a test and its server
+LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 OPENING = 60_000  # ms; ipykernel 7 loses the first request of a page now and then
 DIALOG = "a dialog is shown: "
 WATCH_DIALOGS = f"""
@@ -80,7 +97,9 @@ EVENTS = "[{'type': e.type, **{f: getattr(e, f) for f in e.__struct_fields__}} f
 
 def browser_path() -> str:
     """Return the browser to use ("" if there is none)."""
-    return os.environ.get("AGENT_NB_CHROMIUM") or next((found for name in BROWSERS if (found := shutil.which(name))), "")
+    return os.environ.get("AGENT_NB_CHROMIUM") or next(
+        (found for name in BROWSERS if (found := shutil.which(name))), ""
+    )
 
 
 def missing() -> str:
@@ -99,10 +118,14 @@ def lacking(reason: str) -> None:
 
 
 def python_with(version: str) -> str:
-    """Return a Python of `AGENT_NB_TEST_KERNELS` whose ipykernel has this version, "" if there is none."""
+    """Return a Python of `AGENT_NB_TEST_KERNELS` whose ipykernel has this version, "" if there is
+    none.
+    """
     ask = "import ipykernel; print(ipykernel.__version__)"
     for python in OTHERS:
-        found = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False).stdout
+        found = subprocess.run(
+            [python, "-c", ask], capture_output=True, text=True, check=False
+        ).stdout
         if f"{found.strip()}.".startswith(f"{version}."):
             return python
     return ""
@@ -133,31 +156,59 @@ class Server:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         options = [
-            "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0", "--IdentityProvider.token=",
-            "--ServerApp.password=", "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
-            "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.root}",
-        ]  # fmt: skip
+            "--no-browser",
+            "--allow-root",
+            f"--port={port}",
+            "--ServerApp.port_retries=0",
+            "--IdentityProvider.token=",
+            "--ServerApp.password=",
+            "--LabApp.expose_app_in_browser=True",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
+            "--ServerApp.disable_check_xsrf=True",
+            f"--ServerApp.root_dir={self.root}",
+        ]
         command = [sys.executable, "-m", "jupyterlab", *options]
         self._process = subprocess.Popen(
-            command, env=self._environment(), cwd=self.folder, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            env=self._environment(),
+            cwd=self.folder,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         if not self._answers():
             self._process.kill()
             self._process.wait()
             if attempts == 1:
-                raise RuntimeError(f"the server did not start: {(self.folder / 'server.log').read_text()[-2000:]}")
+                raise RuntimeError(
+                    f"the server did not start: {(self.folder / 'server.log').read_text()[-2000:]}"
+                )
             self._start(attempts - 1)
 
     def _environment(self) -> dict[str, str]:
         own = {
-            "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "spaces", "JUPYTER_CONFIG_DIR": "config",
-            "JUPYTER_RUNTIME_DIR": "runtime", "JUPYTER_DATA_DIR": "data", "IPYTHONDIR": "ipython",
-            "XDG_CONFIG_HOME": "xdg-config", "XDG_STATE_HOME": "xdg-state", "XDG_DATA_HOME": "xdg-data", "XDG_CACHE_HOME": "xdg-cache",
-        }  # fmt: skip
-        kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(PRIVATE)}
+            "JUPYTERLAB_SETTINGS_DIR": "settings",
+            "JUPYTERLAB_WORKSPACES_DIR": "spaces",
+            "JUPYTER_CONFIG_DIR": "config",
+            "JUPYTER_RUNTIME_DIR": "runtime",
+            "JUPYTER_DATA_DIR": "data",
+            "IPYTHONDIR": "ipython",
+            "XDG_CONFIG_HOME": "xdg-config",
+            "XDG_STATE_HOME": "xdg-state",
+            "XDG_DATA_HOME": "xdg-data",
+            "XDG_CACHE_HOME": "xdg-cache",
+        }
+        kept = {
+            name: value for name, value in os.environ.items() if not name.upper().endswith(PRIVATE)
+        }
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return {**kept, **{k: str(self.folder / v) for k, v in own.items()}, "PYTHONPATH": path, "PATH": programs}
+        return {
+            **kept,
+            **{k: str(self.folder / v) for k, v in own.items()},
+            "PYTHONPATH": path,
+            "PATH": programs,
+        }
 
     def setting(self, name: str, value: Any) -> None:
         """Write the user's settings of a plug-in, for the pages that are opened from now on."""
@@ -168,7 +219,9 @@ class Server:
         path.write_text(json.dumps(value))
 
     def _answers(self) -> bool:
-        """Wait until the server answers; return False when it has ended or says nothing for two minutes."""
+        """Wait until the server answers; return False when it has ended or says nothing for two
+        minutes.
+        """
         end = time.monotonic() + 120
         while self._process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(OSError):
@@ -178,13 +231,21 @@ class Server:
         return False
 
     def kernel(self, version: str) -> str:
-        """Return the name of a kernel: `this` Python's, or one with another version of ipykernel."""
+        """Return the name of a kernel: `this` Python's, or one with another version of
+        ipykernel.
+        """
         if version == "this":
             return "python3"
         python = python_with(version)
         if not python:
-            lacking(f"no other kernel: AGENT_NB_TEST_KERNELS names no Python with ipykernel {version}")
-        spec = {"argv": [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "display_name": version, "language": "python"}
+            lacking(
+                f"no other kernel: AGENT_NB_TEST_KERNELS names no Python with ipykernel {version}"
+            )
+        spec = {
+            "argv": [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+            "display_name": version,
+            "language": "python",
+        }
         name = f"ipykernel-{version}"
         self._json(self.folder / "data" / "kernels" / name / "kernel.json", spec)
         return name
@@ -205,7 +266,9 @@ class Server:
     def end_kernels(self) -> None:
         """End every kernel."""
         for kernel in self.kernels():
-            request = urllib.request.Request(f"{self.url}/api/kernels/{kernel['id']}", method="DELETE")
+            request = urllib.request.Request(
+                f"{self.url}/api/kernels/{kernel['id']}", method="DELETE"
+            )
             LOCAL.open(request, timeout=60).close()
 
     def stop(self) -> None:
@@ -222,10 +285,11 @@ class Server:
 
 
 def _said(message: Any) -> list[tuple[str, str]]:
-    """Return kind and text of a message of the page's console, an error with the address it is about.
+    """Return kind and text of a message of the page's console, an error with the address it is
+    about.
 
-    Fonts are left out: the server remembers by its name alone where a static file lies, so those that JupyterLab and Notebook share are
-    refused to the one that asks second.
+    Fonts are left out: the server remembers by its name alone where a static file lies, so those
+    that JupyterLab and Notebook share are refused to the one that asks second.
     """
     place = message.location.get("url", "") if message.type == "error" else ""
     return [] if place.endswith(".woff2") else [(message.type, f"{message.text} {place}".strip())]
@@ -252,8 +316,12 @@ class Notebook:
             try:
                 self.page.wait_for_function(ready, polling=POLL, timeout=OPENING)
             except Exception as fault:
-                page = self.page.evaluate(f"() => String({CURRENT}?.sessionContext?.kernelDisplayStatus)")
-                print(f"{self.name}: no kernel; page: {page}; server: {self.server.kernels()}; {fault}")
+                page = self.page.evaluate(
+                    f"() => String({CURRENT}?.sessionContext?.kernelDisplayStatus)"
+                )
+                print(
+                    f"{self.name}: no kernel; page: {page}; server: {self.server.kernels()}; {fault}"
+                )
                 if last:
                     raise
                 self.close()
@@ -265,7 +333,10 @@ class Notebook:
         self.page.set_default_timeout(PATIENCE)
         self.page.add_init_script(WATCH_DIALOGS)
         self.page.on("console", lambda message: self.console.extend(_said(message)))
-        self.page.on("dialog", lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()))
+        self.page.on(
+            "dialog",
+            lambda dialog: (self.console.append(("dialog", dialog.message)), dialog.dismiss()),
+        )
         place = f"lab/tree/{self.name}?reset" if self.app == "lab" else f"notebooks/{self.name}"
         self.page.goto(f"{self.server.url}/{place}")
 
@@ -279,12 +350,17 @@ class Notebook:
         self.page.evaluate("n=>window.jupyterapp.commands.execute(n).then(()=>null)", name)
 
     def select(self, index: int, *, column: int | None = None) -> None:
-        """Make a cell the active one; `column`: with the cursor there in its text. What is done next is a step of its own to undo."""
+        """Make a cell the active one; `column`: with the cursor there in its text. What is done
+        next is a step of its own to undo.
+        """
         self.page.bring_to_front()
         self.page.evaluate(f"() => {CURRENT}.content.model.sharedModel.undoManager.stopCapturing()")
         offset = f"cells.mode='edit'; const e=cells.activeCell.editor; e.setCursorPosition(e.getPositionAt({column}));"
         select = f"const cells={CURRENT}.content; cells.mode='command'; cells.activeCellIndex=i; cells.deselectAll();"
-        self.page.evaluate(f"async i=>{{{select} await cells.scrollToItem(i); {offset if column is not None else ''}}}", index)
+        self.page.evaluate(
+            f"async i=>{{{select} await cells.scrollToItem(i); {offset if column is not None else ''}}}",
+            index,
+        )
 
     def ids(self) -> list[str]:
         """Return the ids of the cells."""
@@ -292,11 +368,15 @@ class Notebook:
         return found
 
     def dialogs(self) -> list[str]:
-        """Return the texts of all dialogs that the front end has shown with this notebook, also before the page was opened again."""
+        """Return the texts of all dialogs that the front end has shown with this notebook, also
+        before the page was opened again.
+        """
         return [text.removeprefix(DIALOG) for _, text in self.console if text.startswith(DIALOG)]
 
     def answer(self, label: str) -> None:
-        """Press a button of the dialog that is open, or about to open, and wait until it is closed."""
+        """Press a button of the dialog that is open, or about to open, and wait until
+        it is closed.
+        """
         dialog = self.page.locator(".jp-Dialog")
         dialog.locator(".jp-Dialog-button", has_text=label).click()
         dialog.wait_for(state="detached")
@@ -313,7 +393,9 @@ class Notebook:
 
     def wait(self, index: int, seconds: float = 90) -> None:
         """Wait until a started cell has ended."""
-        self.page.wait_for_function("index => window.ended[index]", arg=index, timeout=1000 * seconds, polling=POLL)
+        self.page.wait_for_function(
+            "index => window.ended[index]", arg=index, timeout=1000 * seconds, polling=POLL
+        )
 
     def begin(self, code: str) -> int:
         """Add a cell and run it without waiting; return its index."""
@@ -329,12 +411,21 @@ class Notebook:
 
     def output(self, index: int) -> Any:
         """Return the locator of a cell's output."""
-        return self.page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".jp-Cell-outputWrapper")
+        return (
+            self.page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".jp-Cell-outputWrapper")
+        )
 
     def sees(self, index: int, text: str, seconds: float = 60) -> None:
         """Wait until a cell's output shows a text."""
-        shown = f"{CURRENT}.content.widgets[i].node.querySelector('.jp-Cell-outputWrapper')?.innerText"
-        self.page.wait_for_function(f"([i,t])=>({shown}||'').includes(t)", arg=[index, text], timeout=1000 * seconds, polling=POLL)
+        shown = (
+            f"{CURRENT}.content.widgets[i].node.querySelector('.jp-Cell-outputWrapper')?.innerText"
+        )
+        self.page.wait_for_function(
+            f"([i,t])=>({shown}||'').includes(t)",
+            arg=[index, text],
+            timeout=1000 * seconds,
+            polling=POLL,
+        )
 
     def button(self, index: int, label: str) -> Any:
         """Return the locator of a button in a cell's output."""
@@ -378,7 +469,9 @@ class Notebook:
         self.name = name
 
     def duplicate(self) -> str:
-        """Duplicate the file, as the user does, and return the name of the copy; Notebook 7 can do so in its list of files."""
+        """Duplicate the file, as the user does, and return the name of the copy; Notebook 7 can do
+        so in its list of files.
+        """
         copy = self.name.replace(".ipynb", "-Copy1.ipynb")
         if self.app == "lab":
             self.command("docmanager:duplicate")
@@ -388,7 +481,9 @@ class Notebook:
         files.goto(f"{self.server.url}/tree")
         listed = files.locator(".jp-DirListing-item")
         listed.filter(has_text=self.name).click()
-        files.evaluate("() => window.jupyterapp.commands.execute('filebrowser:duplicate').then(() => null)")
+        files.evaluate(
+            "() => window.jupyterapp.commands.execute('filebrowser:duplicate').then(() => null)"
+        )
         listed.filter(has_text=copy).wait_for()
         files.close()
         return copy
@@ -413,7 +508,9 @@ class Notebook:
 
     def theme(self, name: str) -> None:
         """Change the colours of the front end: `JupyterLab Light` or `JupyterLab Dark`."""
-        self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
+        self.page.evaluate(
+            "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name
+        )
         self.page.locator(f"body[data-jp-theme-name='{name}']").wait_for(state="attached")
         self.page.locator("#jupyterlab-splash").wait_for(state="detached")
 
@@ -451,7 +548,9 @@ def browser_context() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def new_page() -> type[Notebook]:
-    """The class of open notebooks, for a test that makes its own browser context: `new_page(context, server, app, name)`."""
+    """The class of open notebooks, for a test that makes its own browser context:
+    `new_page(context, server, app, name)`.
+    """
     return Notebook
 
 
@@ -460,20 +559,28 @@ def axe() -> str:
     """The source of axe-core, which finds what is not accessible in a page."""
     if importlib.util.find_spec("axe_playwright_python") is None:
         lacking("axe-playwright-python is not installed")
-    return (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    return (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.fixture(scope="module")
 def opened(browser_context: Any, server: Server) -> Iterator[Callable[..., Notebook]]:
-    """A function that opens a new notebook: `opened(app="lab", kernel="this", *, cells=(), name="", outputs=None)`.
+    """A function that opens a new notebook: `opened(app="lab", kernel="this", *, cells=(), name="",
+    outputs=None)`.
 
-    `app` is `lab` or `notebook`, `kernel` a version of ipykernel or `this`; `outputs` gives the cells outputs by index. Tabs and
-    kernels end with the module.
+    `app` is `lab` or `notebook`, `kernel` a version of ipykernel or `this`; `outputs` gives the
+    cells outputs by index. Tabs and kernels end with the module.
     """
     notebooks: list[Notebook] = []
 
     def make(
-        app: str = "lab", kernel: str = "this", *, cells: tuple[str, ...] = (), name: str = "", outputs: dict[int, Any] | None = None
+        app: str = "lab",
+        kernel: str = "this",
+        *,
+        cells: tuple[str, ...] = (),
+        name: str = "",
+        outputs: dict[int, Any] | None = None,
     ) -> Notebook:
         if app == "notebook" and importlib.util.find_spec("notebook") is None:
             lacking("notebook is not installed")

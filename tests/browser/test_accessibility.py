@@ -1,6 +1,8 @@
-"""axe-core finds nothing in what we draw: every example as static HTML and as nbconvert's page, and the live view, in light and dark.
+"""axe-core finds nothing in what we draw: every example as static HTML and as nbconvert's page, and
+the live view, in light and dark.
 
-What is checked is our part of a page alone; what axe says about a whole page (landmarks, headings, titles) is its host's.
+What is checked is our part of a page alone; what axe says about a whole page (landmarks, headings,
+titles) is its host's.
 """
 
 from __future__ import annotations
@@ -93,14 +95,20 @@ def test_static_html_of_an_example(page, axe, path, scheme):
 def test_our_part_of_a_page_of_nbconvert(page, axe, theme):
     from nbconvert import HTMLExporter
 
-    shown = [new_output("display_data", data=bundle(log)) for path in EXAMPLES for log in logs(path)]
-    made, _ = HTMLExporter(theme=theme).from_notebook_node(new_notebook(cells=[new_code_cell("%%agent", outputs=shown)]))
+    shown = [
+        new_output("display_data", data=bundle(log)) for path in EXAMPLES for log in logs(path)
+    ]
+    made, _ = HTMLExporter(theme=theme).from_notebook_node(
+        new_notebook(cells=[new_code_cell("%%agent", outputs=shown)])
+    )
     assert found(page(made), axe, ".agent-nb") == []
 
 
 @pytest.fixture(scope="module")
 def waiting(opened):
-    """A notebook with a run in its middle: a thought, a tool with progress and output, a question with its buttons."""
+    """A notebook with a run in its middle: a thought, a tool with progress and output, a question
+    with its buttons.
+    """
     notebook = opened("lab", name="accessible", cells=(PREPARE,))
     notebook.start(0)
     notebook.wait(0)
@@ -120,7 +128,9 @@ def test_the_live_view_in_jupyterlab(waiting, axe, theme):
 
 
 def test_the_state_of_a_run_is_a_polite_live_region(waiting):
-    [spoken] = waiting.page.locator(".jp-OutputArea-output .agent-nb [aria-live=polite]").all_inner_texts()
+    [spoken] = waiting.page.locator(
+        ".jp-OutputArea-output .agent-nb [aria-live=polite]"
+    ).all_inner_texts()
     assert "waiting for you" in spoken
 
 
@@ -132,4 +142,6 @@ def test_everything_that_can_be_done_is_reached_with_the_tabulator(waiting):
     for _ in range(12):
         reached.append(waiting.page.evaluate("document.activeElement.innerText.trim()"))
         waiting.page.keyboard.press("Tab")
-    assert {"■ Stop", "Approve", "Deny", "Approve all send calls for this run", "Edit…"} <= set(reached)
+    assert {"■ Stop", "Approve", "Deny", "Approve all send calls for this run", "Edit…"} <= set(
+        reached
+    )

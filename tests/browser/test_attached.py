@@ -1,4 +1,6 @@
-"""A run of another process in a real JupyterLab: followed live, answered and left by click, while its server restarts."""
+"""A run of another process in a real JupyterLab: followed live, answered and left by click, while
+its server restarts.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,12 @@ class Remote:
     def _approve(self, call_id, **answer):
         self.answers.append((call_id, answer["allow"], answer["scope"]))
         args = {"bed": "beans", "litres": 20}
-        self.feed(ev.Approval(call_id=call_id, stage="decided", decision="allow", by="remote", args=args, turn=1),
-                  ev.Started(call_id=call_id, name="water", turn=1))  # fmt: skip
+        self.feed(
+            ev.Approval(
+                call_id=call_id, stage="decided", decision="allow", by="remote", args=args, turn=1
+            ),
+            ev.Started(call_id=call_id, name="water", turn=1),
+        )
         return True
 
     def feed(self, *events):
@@ -43,10 +49,13 @@ class Remote:
     def ask(self):
         args = {"bed": "beans", "litres": 20}
         self.feed(
-            ev.RunStart(agent="gardener", model="lab/green"), ev.User(content="Water what needs it."),
-            ev.Think(content="The beans.", turn=1), ev.Call(call_id="c1", name="water", args=args, turn=1, batch="b"),
-            ev.Execute(batch="b", calls=("c1",), turn=1), ev.Approval(call_id="c1", args=args, turn=1),
-        )  # fmt: skip
+            ev.RunStart(agent="gardener", model="lab/green"),
+            ev.User(content="Water what needs it."),
+            ev.Think(content="The beans.", turn=1),
+            ev.Call(call_id="c1", name="water", args=args, turn=1, batch="b"),
+            ev.Execute(batch="b", calls=("c1",), turn=1),
+            ev.Approval(call_id="c1", args=args, turn=1),
+        )
 
     def restart(self):
         port = self.server.port
@@ -71,7 +80,9 @@ def remote(request):
     remote.server.stop()
 
 
-def test_a_run_is_followed_answered_by_click_and_seen_to_its_end_through_a_restart(notebook, remote):
+def test_a_run_is_followed_answered_by_click_and_seen_to_its_end_through_a_restart(
+    notebook, remote
+):
     cell = notebook.begin(f"%agent attach {remote.url} --token SERVER_TOKEN -o garden")
     remote.ask()
     notebook.sees(cell, "Water what needs it.")
@@ -82,9 +93,11 @@ def test_a_run_is_followed_answered_by_click_and_seen_to_its_end_through_a_resta
     assert remote.answers == [("c1", True, "once")]
     remote.restart()
     remote.feed(
-        ev.Progress(call_id="c1", fraction=1.0, turn=1), ev.Result(call_id="c1", name="water", content="20 litres", turn=1),
-        ev.Respond(content="The beans have **water**.", turn=2), ev.End(),
-    )  # fmt: skip
+        ev.Progress(call_id="c1", fraction=1.0, turn=1),
+        ev.Result(call_id="c1", name="water", content="20 litres", turn=1),
+        ev.Respond(content="The beans have **water**.", turn=2),
+        ev.End(),
+    )
     notebook.wait(cell)
     notebook.sees(cell, "✓ done")
     notebook.shot("attached-done")

@@ -1,4 +1,6 @@
-"""Runs of Python code in a real JupyterLab: `await agent(…)` and `run.show()` have cards whose buttons work."""
+"""Runs of Python code in a real JupyterLab: `await agent(…)` and `run.show()` have cards whose
+buttons work.
+"""
 
 import pytest
 
@@ -24,7 +26,9 @@ def talking():
 
 @pytest.fixture(scope="module", params=["this", "7.3"])
 def notebook(request, opened):
-    """A notebook in JupyterLab, whose kernel is of this Python or another that clicks reach in their own way."""
+    """A notebook in JupyterLab, whose kernel is of this Python or another that clicks reach in
+    their own way.
+    """
     made = opened("lab", request.param, name="awaited")
     made.run(SETUP)
     yield made

@@ -1,4 +1,6 @@
-"""The buttons of the live view, clicked while their cell runs: each has its effect at once, and the kernel lives on."""
+"""The buttons of the live view, clicked while their cell runs: each has its effect at once, and the
+kernel lives on.
+"""
 
 import time
 
@@ -6,7 +8,9 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-BOUND = 30.0  # s, for the busiest machine: left alone the runs here go on for a minute; each test prints what it took (wanted: 1 s)
+# s, for the busiest machine: left alone the runs here go on for a minute; each test prints what it
+# took (wanted: 1 s)
+BOUND = 30.0
 FRONTS = {
     "lab": ("lab", "this"),
     "notebook7": ("notebook", "this"),
@@ -64,7 +68,9 @@ def send(text: str) -> str:
 
 @pytest.fixture(scope="module", params=FRONTS)
 def front(request, opened):
-    """A notebook in a front end where clicks arrive; one that knows no subshells stands for all but Jupyter's own."""
+    """A notebook in a front end where clicks arrive; one that knows no subshells stands for all but
+    Jupyter's own.
+    """
     notebook = opened(*FRONTS[request.param])
     notebook.subshells = request.param != "lab-no-subshells"
     if not notebook.subshells:
@@ -130,14 +136,20 @@ def test_stop_while_a_tool_runs_cancels_it(front, model, tools, seen):
 
 def ask(front, *texts):
     """Begin a run that asks whether it may send the texts, and wait for its question."""
-    front.value(f"globals().update(sent=[], sending=calling('send', *({{'text': t}} for t in {texts!r})))")
+    front.value(
+        f"globals().update(sent=[], sending=calling('send', *({{'text': t}} for t in {texts!r})))"
+    )
     cell = front.begin("%%agent -m sending -t send --live\nSend.")
     front.button(cell, "Approve").wait_for()
     return cell
 
 
 def decisions(front):
-    return [(e["decision"], e["by"], e["scope"]) for e in front.events() if e["type"] == "approval" and e["stage"] == "decided"]
+    return [
+        (e["decision"], e["by"], e["scope"])
+        for e in front.events()
+        if e["type"] == "approval" and e["stage"] == "decided"
+    ]
 
 
 def test_approve_runs_the_call(front):
@@ -157,7 +169,12 @@ def test_deny_does_not_run_it_and_tells_the_model(front):
 
 def test_approve_all_asks_no_more_about_this_tool(front):
     cell = ask(front, "one", "two", "three")
-    timed(front, front.button(cell, "Approve all send calls for this run").click, lambda: front.wait(cell, BOUND), "all approved")
+    timed(
+        front,
+        front.button(cell, "Approve all send calls for this run").click,
+        lambda: front.wait(cell, BOUND),
+        "all approved",
+    )
     assert front.value("sent") == ["one", "two", "three"]
     assert decisions(front)[0] == ("allow", "click", "tool")
 
@@ -171,7 +188,12 @@ def test_edited_arguments_are_what_runs(front):
     front.button(cell, "Approve as edited").click()
     front.sees(cell, "This is not JSON")
     editor.fill('{"text": "good morning"}')
-    timed(front, front.button(cell, "Approve as edited").click, lambda: front.wait(cell, BOUND), "approved as edited")
+    timed(
+        front,
+        front.button(cell, "Approve as edited").click,
+        lambda: front.wait(cell, BOUND),
+        "approved as edited",
+    )
     assert front.value("sent") == ["good morning"]
     [asked, decided] = [e for e in front.events() if e["type"] == "approval"]
     assert (asked["args"], decided["args"]) == ({"text": "hello"}, {"text": "good morning"})

@@ -1,4 +1,6 @@
-"""Cells in a real JupyterLab: run again, and their record in the file, also when outputs are cleared."""
+"""Cells in a real JupyterLab: run again, and their record in the file, also when outputs are
+cleared.
+"""
 
 import pytest
 

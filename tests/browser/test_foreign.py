@@ -14,24 +14,43 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 FRAMES = [
     {"type": "run_start", "message": "Make 24 from 4, 7, 8 and 8.", "agent": "tot"},
-    {"type": "tot_expand", "candidates": ["Reach 6, then multiply by 4", "Divide 8 by 4", "Add all four"]},
+    {
+        "type": "tot_expand",
+        "candidates": ["Reach 6, then multiply by 4", "Divide 8 by 4", "Add all four"],
+    },
     {"type": "tot_evaluate", "chosen": 1, "scores": [0.72, 0.78, 0.15]},
     {"type": "tot_expand", "candidates": ["2 x 7 + 8 = 22", "2 x 8 + 7 = 23"]},
     {"type": "tot_evaluate", "chosen": 1, "scores": [0.1, 0.2]},
     {"type": "tot_backtrack", "reason": "23 is one short", "to_depth": 0},
     {"type": "tot_evaluate", "chosen": 0, "scores": [0.91, 0.2, 0.1]},
-    {"type": "got_plan", "node_count": 3, "edge_count": 2, "node_ids": ["compute", "compare", "explain"]},
+    {
+        "type": "got_plan",
+        "node_count": 3,
+        "edge_count": 2,
+        "node_ids": ["compute", "compare", "explain"],
+    },
     {"type": "got_node_start", "id": "compute"},
     {"type": "got_node_complete", "id": "compute", "result_summary": "24.0"},
     {"type": "got_node_start", "id": "compare"},
-    {"type": "tool_call", "call_id": "c1", "name": "calc", "arguments": {"expression": "(7 - 8 / 8) * 4"}},
+    {
+        "type": "tool_call",
+        "call_id": "c1",
+        "name": "calc",
+        "arguments": {"expression": "(7 - 8 / 8) * 4"},
+    },
     {"type": "tool_start", "call_id": "c1", "name": "calc"},
 ]
-END = [{"type": "tool_end", "call_id": "c1", "name": "calc", "result": "24.0", "is_error": False}, {"reply": "(7 - 8 / 8) x 4 = **24**."}]
+END = [
+    {"type": "tool_end", "call_id": "c1", "name": "calc", "result": "24.0", "is_error": False},
+    {"reply": "(7 - 8 / 8) x 4 = **24**."},
+]
 
 
 def lines(frames, first=1):
-    return "".join(json.dumps({"session_id": "s", "event_id": n, **frame}) + "\n" for n, frame in enumerate(frames, first))
+    return "".join(
+        json.dumps({"session_id": "s", "event_id": n, **frame}) + "\n"
+        for n, frame in enumerate(frames, first)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -82,5 +101,8 @@ def test_stop_ends_the_following_and_keeps_what_came(notebook):
     notebook.button(cell, "■ Stop").click()
     notebook.wait(cell)
     notebook.sees(cell, "The viewer stopped following.")
-    assert notebook.value("[_agent.status, [e.status for e in _agent.log.of('result')]]") == ["interrupted", ["cancelled"]]
+    assert notebook.value("[_agent.status, [e.status for e in _agent.log.of('result')]]") == [
+        "interrupted",
+        ["cancelled"],
+    ]
     assert notebook.errors() == []

@@ -1,4 +1,6 @@
-"""Forged notebooks in JupyterLab: every cell is run, every question is answered with no, and nothing has happened unasked."""
+"""Forged notebooks in JupyterLab: every cell is run, every question is answered with no, and
+nothing has happened unasked.
+"""
 
 from __future__ import annotations
 
@@ -99,15 +101,24 @@ def test_nothing_of_it_happens_unasked(front, users):
         run(front, cell)
     assert front.page.evaluate("() => window.denied") > 20
     found = FORGERIES["marks"](users.root / "forged")
-    left = {name: marks for name in CASES if (marks := FORGERIES["unasked"](name, found, "browser"))}
+    left = {
+        name: marks for name in CASES if (marks := FORGERIES["unasked"](name, found, "browser"))
+    }
     assert left == {}
-    assert "arguments-altered-and-the-old-hash.model" in found, "cells still go live where nothing counts that was forged"
+    assert "arguments-altered-and-the-old-hash.model" in found, (
+        "cells still go live where nothing counts that was forged"
+    )
     assert front.dialogs() == []
 
 
 def test_what_the_user_has_signed_is_still_there_after_a_save(front):
     saved = json.loads(json.dumps(front.save()["metadata"]["agent_nb"]["runs"]))
     kept = {record.get("signature") for listed in saved.values() for record in listed}
-    mine = {record["signature"] for name, case in CASES.items() for record in case.records(name) if record == FORGERIES["own"](name)}
+    mine = {
+        record["signature"]
+        for name, case in CASES.items()
+        for record in case.records(name)
+        if record == FORGERIES["own"](name)
+    }
     assert mine
     assert mine <= kept

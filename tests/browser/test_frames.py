@@ -1,4 +1,6 @@
-"""A frame of events in a real JupyterLab: one line per row, words flush left, nothing where nothing is, readable in both themes."""
+"""A frame of events in a real JupyterLab: one line per row, words flush left, nothing where nothing
+is, readable in both themes.
+"""
 
 from pathlib import Path
 
@@ -24,12 +26,20 @@ def notebook(opened):
     return made
 
 
-@pytest.mark.parametrize("table", ["recorded[1].to_frame()", *(f"recorded.to_frame({name})" for name in ("CALLS", "TURNS", "RUNS"))])
+@pytest.mark.parametrize(
+    "table",
+    [
+        "recorded[1].to_frame()",
+        *(f"recorded.to_frame({name})" for name in ("CALLS", "TURNS", "RUNS")),
+    ],
+)
 def test_a_frame_has_one_line_a_row_and_no_word_for_what_is_missing(notebook, table):
     index = notebook.run(table)
     shown = notebook.output(index).locator("table.agent-nb-frame")
     assert max(shown.evaluate(LINES)) == 1
-    assert {"left", "right"} == set(shown.locator("td").evaluate_all("cells => cells.map(c => getComputedStyle(c).textAlign)"))
+    assert {"left", "right"} == set(
+        shown.locator("td").evaluate_all("cells => cells.map(c => getComputedStyle(c).textAlign)")
+    )
     assert not {"NaN", "NaT", "None", "<NA>"} & set(shown.locator("td").all_inner_texts())
     name = "frame-" + "".join(c for c in table.rpartition("(")[2] if c.isalpha()).lower()
     for theme in ("Dark", "Light"):

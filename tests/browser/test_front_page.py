@@ -1,7 +1,8 @@
-"""The pictures on the front page: a run with a thought, code in the kernel, a tool that is half done, and a question with its diff; and
-what stays of it, in the dark theme.
+"""The pictures on the front page: a run with a thought, code in the kernel, a tool that is half
+done, and a question with its diff; and what stays of it, in the dark theme.
 
-`AGENT_NB_SHOTS=examples pytest tests/browser/test_front_page.py` makes `examples/quickstart.png` and `examples/finished.png` again.
+`AGENT_NB_SHOTS=examples pytest tests/browser/test_front_page.py` makes `examples/quickstart.png`
+and `examples/finished.png` again.
 """
 
 import json
@@ -65,14 +66,24 @@ ANSWER = """Sensor **b** drifts since **12 April**, by **0.09 °C a day**: at th
 
 
 def batch(*calls):
-    return f"<execute>{json.dumps([{'name': name, 'args': args} for name, args in calls])}</execute>"
+    return (
+        f"<execute>{json.dumps([{'name': name, 'args': args} for name, args in calls])}</execute>"
+    )
 
 
 FIRST = "<think>Sensors a and c hang in the same house: I compare b with their mean, day by day.</think>"
 SECOND = "<think>Flat until 11 April, then a steady rise. How sure is the slope? I bootstrap it, and write a correction meanwhile.</think>"
-BOTH = batch(("bootstrap", {"column": "b", "start": "2026-04-12"}), ("write", {"file": "correction.py", "content": CORRECTION}))
+BOTH = batch(
+    ("bootstrap", {"column": "b", "start": "2026-04-12"}),
+    ("write", {"file": "correction.py", "content": CORRECTION}),
+)
 TURNS = [
-    {"text": FIRST + batch(("python", {"code": COMPARE})), "chunk": 6, "delay": 0.05, "usage": {"input": 812, "output": 96}},
+    {
+        "text": FIRST + batch(("python", {"code": COMPARE})),
+        "chunk": 6,
+        "delay": 0.05,
+        "usage": {"input": 812, "output": 96},
+    },
     {"text": SECOND + BOTH, "chunk": 6, "delay": 0.05, "usage": {"input": 1046, "output": 188}},
     {"text": ANSWER, "chunk": 5, "delay": 0.01, "usage": {"input": 1310, "output": 121}},
 ]
@@ -80,7 +91,9 @@ LARGEST = 250_000  # bytes of a picture
 POLICY = "rules:\n  - allow: [python, bootstrap]\n  - ask: write\n"
 CELLS = [
     new_markdown_cell("### Greenhouse, April: can sensor b be trusted?"),
-    new_code_cell("%load_ext agent_nb\nfrom greenhouse import bootstrap, readings  # any function can be a tool"),
+    new_code_cell(
+        "%load_ext agent_nb\nfrom greenhouse import bootstrap, readings  # any function can be a tool"
+    ),
     new_code_cell(
         "%%agent -m scripted/drift.json -t python,bootstrap,write --approve policy.yaml\n"
         "Sensor b reads too warm. Since when, and by how much a day? Write a correction."
@@ -96,15 +109,24 @@ def front(server, browser_context, new_page):
     (folder / "greenhouse.py").write_text(GREENHOUSE)
     (folder / "drift.json").write_text(json.dumps(TURNS))
     (folder / "policy.yaml").write_text(POLICY)
-    made = new_notebook(cells=CELLS, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+    made = new_notebook(
+        cells=CELLS,
+        metadata={
+            "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
+        },
+    )
     nbformat.write(made, folder / "sensors.ipynb")
-    context = browser_context.browser.new_context(viewport={"width": 1100, "height": 760}, device_scale_factor=1.5)
+    context = browser_context.browser.new_context(
+        viewport={"width": 1100, "height": 760}, device_scale_factor=1.5
+    )
     notebook = new_page(context, server, "lab", "greenhouse/sensors.ipynb")
     notebook.command("application:toggle-left-area")
     notebook.command("statusbar:toggle")
     notebook.start(1)
     notebook.wait(1)
-    notebook.value("__import__('agent_nb.notebook.trusting', fromlist=['']).trust_folder(['policy.yaml'])")
+    notebook.value(
+        "__import__('agent_nb.notebook.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
+    )
     yield notebook
     context.close()
     server.end_kernels()

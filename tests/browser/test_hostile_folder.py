@@ -1,4 +1,6 @@
-"""A notebook of JupyterLab in a hostile folder: nothing of it is executed or sent, what it offers is asked about, and a no is a no."""
+"""A notebook of JupyterLab in a hostile folder: nothing of it is executed or sent, what it offers
+is asked about, and a no is a no.
+"""
 
 import importlib.util
 import os
@@ -43,7 +45,9 @@ def deny(notebook, index):
     notebook.button(index, "Deny").click()
 
 
-def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_asked_about(corpus, requests, opened, server):
+def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_asked_about(
+    corpus, requests, opened, server
+):
     folder, marks = server.root / "hostile", server.folder / "hostile" / "marks"
     folder.mkdir()
     marks.mkdir(parents=True)
@@ -51,7 +55,9 @@ def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_
     (folder / "helper.py").write_text("answer = 'helped'")
     notebook = opened(name="hostile/n")
     sources = dict(corpus.cells(marks))
-    notebook.run(PROXIES.format(url=requests.url) + sources["setup"].replace("%load_ext agent_nb\n", ""))
+    notebook.run(
+        PROXIES.format(url=requests.url) + sources["setup"].replace("%load_ext agent_nb\n", "")
+    )
     notebook.run("%load_ext agent_nb")
     asked = {}
     for name, source in sources.items():
@@ -61,14 +67,25 @@ def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_
         if name.startswith("policy-"):
             deny(notebook, index)
         notebook.wait(index)
-    assert f"policy.yaml in {folder} allows *, everything that no rule names." in asked["policy-all"]
-    assert f"one.yml in {folder} allows python. A yes counts as long as the file stays as it is." in asked["policy-one"]
-    assert f".env in {folder} has OPENAI_API_KEY and ANTHROPIC_API_KEY. A yes counts in this folder, from now on." in asked["key"]
+    assert (
+        f"policy.yaml in {folder} allows *, everything that no rule names." in asked["policy-all"]
+    )
+    assert (
+        f"one.yml in {folder} allows python. A yes counts as long as the file stays as it is."
+        in asked["policy-one"]
+    )
+    assert (
+        f".env in {folder} has OPENAI_API_KEY and ANTHROPIC_API_KEY. A yes counts in this folder, from now on."
+        in asked["key"]
+    )
     assert "stranger" not in "".join(asked.values())
     assert os.listdir(marks) == []
     assert requests.count == []
     assert (marks.parent / "last").read_text() == "helpedhelped"
-    assert not (marks.parent / "chosen").exists() or (marks.parent / "chosen").read_text() == "local/smollm2"
+    assert (
+        not (marks.parent / "chosen").exists()
+        or (marks.parent / "chosen").read_text() == "local/smollm2"
+    )
 
     notebook.run("get_ipython().magics_manager.registry['AgentMagics'].session.declined.clear()")
     index = notebook.begin(f"%%agent --live {sources['policy-one'].removeprefix('%%agent ')}")

@@ -1,4 +1,6 @@
-"""Cards whose kernel was restarted or has died: nothing broken is seen, nothing goes on for ever, and the file says what to do."""
+"""Cards whose kernel was restarted or has died: nothing broken is seen, nothing goes on for ever,
+and the file says what to do.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ def begun(front):
 
 
 def forgets(front):
-    """What stands there says that the kernel is gone, and how to go on; so does what is saved and opened again."""
+    """What stands there says that the kernel is gone, and how to go on; so does what is saved and
+    opened again.
+    """
     front.sees(1, "No sign of the kernel")
     text = is_whole(front, 1)
     assert "metre 1" in text
@@ -164,8 +168,15 @@ def test_status_is_a_table_that_knows_what_is_not_saved(opened):
     front.save()
     front.start(1)
     front.wait(1)
-    front.run("%%agent -m model -c other\nAnd a prompt that is long enough to be cut somewhere before it ends?")
+    front.run(
+        "%%agent -m model -c other\nAnd a prompt that is long enough to be cut somewhere before it ends?"
+    )
     told = front.run("%agent status")
-    states = front.output(told).locator("table").first.locator("tbody tr td:nth-child(2)").all_inner_texts()
+    states = (
+        front.output(told)
+        .locator("table")
+        .first.locator("tbody tr td:nth-child(2)")
+        .all_inner_texts()
+    )
     assert states == ["recorded", "recorded"]
     pictures(front, "status")

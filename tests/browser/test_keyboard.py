@@ -1,4 +1,6 @@
-"""Without clicks (ipykernel 6.31) the front end's own means do: its interrupt button, and a question under the card. ■ works everywhere."""
+"""Without clicks (ipykernel 6.31) the front end's own means do: its interrupt button, and a
+question under the card. ■ works everywhere.
+"""
 
 import time
 
@@ -6,7 +8,9 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-BOUND = 30.0  # s, for the busiest machine: left alone the runs here go on for a minute; each test prints what it took (wanted: 1 s)
+# s, for the busiest machine: left alone the runs here go on for a minute; each test prints what it
+# took (wanted: 1 s)
+BOUND = 30.0
 OLD = ("lab", "6.31")
 FRONTS = [("lab", "this"), ("notebook", "this"), ("lab", "7.3"), OLD]
 PREPARE = """
@@ -93,7 +97,9 @@ def ask(front):
     return cell, field
 
 
-@pytest.mark.parametrize(("answer", "sent", "decision"), [("y", ["hello"], "allow"), ("n", [], "deny")])
+@pytest.mark.parametrize(
+    ("answer", "sent", "decision"), [("y", ["hello"], "allow"), ("n", [], "deny")]
+)
 def test_a_question_is_answered_by_typing_under_the_card(old, answer, sent, decision):
     cell, field = ask(old)
     old.sees(cell, "Answer in the prompt below")
@@ -106,7 +112,9 @@ def test_a_question_is_answered_by_typing_under_the_card(old, answer, sent, deci
     old.wait(cell, BOUND)
     print(f"{old.app}: decided {1000 * (time.monotonic() - start):.0f} ms after the answer")
     assert old.value("sent") == sent
-    assert [(e["decision"], e["by"]) for e in old.events() if e["type"] == "approval" and e["decision"]] == [(decision, "stdin")]
+    assert [
+        (e["decision"], e["by"]) for e in old.events() if e["type"] == "approval" and e["decision"]
+    ] == [(decision, "stdin")]
 
 
 def test_an_interrupt_instead_of_an_answer_runs_nothing(old):

@@ -1,4 +1,6 @@
-"""A run while it goes on: the thought is open, the bar moves, the answer grows, Stop stands there, and nothing jumps."""
+"""A run while it goes on: the thought is open, the bar moves, the answer grows, Stop stands there,
+and nothing jumps.
+"""
 
 import os
 from itertools import pairwise
@@ -46,7 +48,8 @@ work = Scripted([
     {"text": f"<think>Eight values stand out.</think>{answer}", "chunk": 5, "delay": 0.02},
 ])
 """
-# Notes every frame whose picture differs: the output's height, where header and prompt are, the bar, and what is going on.
+# Notes every frame whose picture differs: the output's height, where header and prompt are, the
+# bar, and what is going on.
 WATCH = """index => {
     const cell = window.jupyterapp.shell.currentWidget.content.widgets[index].node;
     window.frames_seen = [];
@@ -71,7 +74,8 @@ WATCH = """index => {
     look();
 }"""
 
-# What a cell's output looks like at the moment when it shows a text: all of it at once, because a run does not wait.
+# What a cell's output looks like at the moment when it shows a text: all of it at once, because a
+# run does not wait.
 MOMENT = """([index, text]) => {
     const output = window.jupyterapp.shell.currentWidget.content.widgets[index].node.querySelector('.jp-Cell-outputWrapper');
     const stop = [...(output?.querySelectorAll('button') ?? [])].find(button => button.innerText.trim() === '■ Stop');
@@ -82,7 +86,9 @@ MOMENT = """([index, text]) => {
 
 @pytest.fixture(scope="module")
 def seen(opened):
-    """Run a cell, look on at three moments of it, and return what was seen then and in all frames."""
+    """Run a cell, look on at three moments of it, and return what was seen then and in
+    all frames.
+    """
     front = opened("lab", name="midrun")
     front.run(PREPARE)
     front.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
@@ -94,13 +100,16 @@ def seen(opened):
     moments = {}
 
     def moment(name, text):
-        moments[name] = front.page.wait_for_function(MOMENT, arg=[cell, text], polling=20).json_value()
+        moments[name] = front.page.wait_for_function(
+            MOMENT, arg=[cell, text], polling=20
+        ).json_value()
         front.shot(f"midrun-{name}")
 
     moment("thought", "for values that stand out")
     moment("tool", "row 163")
     if os.environ.get("AGENT_NB_SHOTS"):
-        front.page.evaluate("() => { window.looking_away = true; }")  # a change of the theme lays everything out anew
+        # a change of the theme lays everything out anew
+        front.page.evaluate("() => { window.looking_away = true; }")
         front.theme("JupyterLab Dark")
         front.shot("midrun-tool-dark")
         front.theme("JupyterLab Light")
@@ -150,7 +159,9 @@ def test_header_and_prompt_stay_where_they_are(seen):
 
 def test_the_answer_only_grows_and_the_end_moves_nothing(seen):
     frames = [f for f in seen["frames"] if f["answering"] and not f["thinking"]]
-    shrunk = [(a["height"], b["height"]) for a, b in pairwise(frames) if b["height"] < a["height"] - 2]
+    shrunk = [
+        (a["height"], b["height"]) for a, b in pairwise(frames) if b["height"] < a["height"] - 2
+    ]
     print(f"{len(frames)} pictures of the answer, shrunk: {shrunk}")
     assert len(frames) >= 3  # a busy machine draws fewer
     assert shrunk == []
@@ -168,7 +179,9 @@ def test_nothing_shrinks_but_what_has_ended(seen):
 
 
 def test_a_long_answer_only_grows(opened):
-    """Finished text is left to its widget, widgets become one, and out of sight they rest: nothing is seen twice or vanishes."""
+    """Finished text is left to its widget, widgets become one, and out of sight they rest: nothing
+    is seen twice or vanishes.
+    """
     front = opened("lab", name="long")
     front.run("""
 from agent_nb import Scripted
@@ -185,9 +198,12 @@ long = Scripted([{"text": "".join(part.replace("{}", str(n)) for n in range(150)
     front.sees(cell, "_agent.to_frame()")
     frames = [f for f in front.page.evaluate("() => window.frames_seen") if f["answering"]]
     changed = [b["height"] - a["height"] for a, b in pairwise(frames)]
-    print(f"{len(frames)} pictures, grown by {max(changed)} px at most, shrunk by {-min(changed)} px")
+    print(
+        f"{len(frames)} pictures, grown by {max(changed)} px at most, shrunk by {-min(changed)} px"
+    )
     assert len(frames) >= 20
-    assert min(changed) >= -60  # a paragraph that turns out to be a heading or the like; what is seen twice shrinks by more
+    # a paragraph that turns out to be a heading or the like; what is seen twice shrinks by more
+    assert min(changed) >= -60
 
 
 def test_the_console_has_no_errors(seen):

@@ -1,7 +1,8 @@
-"""What people do with cells and files in JupyterLab and Notebook 7: after each step the record is right in the saved file, and the front
-end never asks which version of the file to keep.
+"""What people do with cells and files in JupyterLab and Notebook 7: after each step the record is
+right in the saved file, and the front end never asks which version of the file to keep.
 
-Each test has cells and a conversation of its own in one notebook a front end, and reads the file after saving as plain JSON.
+Each test has cells and a conversation of its own in one notebook a front end, and reads the file
+after saving as plain JSON.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def said(command):
 
 @pytest.fixture(scope="module", params=["lab", "notebook"])
 def front(request, opened, server):
-    """One notebook in each front end; at its end, no dialog has been seen that a test did not ask for."""
+    """One notebook in each front end; at its end, no dialog has been seen that a test did not ask
+    for.
+    """
     (server.root / "hole.yaml").write_text(MODEL)
     (server.root / "slow.yaml").write_text(SLOW)
     made = opened(request.param, name="operations", cells=(SETUP,))
@@ -133,10 +136,17 @@ def references(nb, cell):
 
 
 def sound(front, nb):
-    """Every record in the file is whole and signed by this user; no output holds one, or a widget."""
+    """Every record in the file is whole and signed by this user; no output holds one,
+    or a widget.
+    """
     key = user_key(front.server.folder / "data")
     ours = nb["metadata"]["agent_nb"]
-    assert [p for listed in ours["runs"].values() for r in listed for p in check(r, ours.get("payloads"), key=key)] == []
+    assert [
+        p
+        for listed in ours["runs"].values()
+        for r in listed
+        for p in check(r, ours.get("payloads"), key=key)
+    ] == []
     shown = [o["data"] for c in nb["cells"] for o in c.get("outputs", []) if "data" in o]
     assert not [data for data in shown if WIDGET in data or "events" in (data.get(MIME) or {})]
     assert "widgets" not in nb["metadata"]
@@ -156,7 +166,12 @@ def test_a_run_is_in_the_file_once_it_is_saved(front):
     assert [e["type"] for e in record["events"]][-1] == "end"
     assert record["status"] == "ok"
     assert references(nb, cell) == [{"version": 1, "ref": record["id"]}]
-    assert set(cell_of(nb, cell)["outputs"][0]["data"]) == {"text/html", "text/markdown", "text/plain", MIME}
+    assert set(cell_of(nb, cell)["outputs"][0]["data"]) == {
+        "text/html",
+        "text/markdown",
+        "text/plain",
+        MIME,
+    }
     sound(front, nb)
     assert standing(front, cell).startswith("recorded")
     front.sees(index, "hole")
@@ -205,7 +220,10 @@ def test_a_reloaded_page_shows_and_keeps_the_record_and_a_rerun_plays_it(front):
 def test_a_live_rerun_is_recorded_beside_the_former_run(front):
     index, cell = ask(front, "live")
     [first] = names(on_disk(front), cell)
-    source = front.page.evaluate("i=>window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.getSource()", index)
+    source = front.page.evaluate(
+        "i=>window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.getSource()",
+        index,
+    )
     rewrite(front, index, source.replace("-c live", "-c live --live"))
     front.start(index)
     front.wait(index)
@@ -217,7 +235,10 @@ def test_a_live_rerun_is_recorded_beside_the_former_run(front):
 
 def rewrite(front, index, source):
     """Replace the text of a cell, as typing does."""
-    front.page.evaluate("([i,s])=>window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.setSource(s)", [index, source])
+    front.page.evaluate(
+        "([i,s])=>window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.setSource(s)",
+        [index, source],
+    )
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["", "loaded"])
@@ -283,7 +304,9 @@ def test_a_copied_cell_shows_the_same_run_and_gets_its_own_when_it_runs(front, l
 
 @pytest.mark.parametrize("saves", [0, 1, 2])
 def test_a_cell_that_is_cut_and_pasted_takes_its_record_along(front, saves):
-    """Code cells keep their id then. However often it is saved in between, the record comes back with the cell's output."""
+    """Code cells keep their id then. However often it is saved in between, the record comes back
+    with the cell's output.
+    """
     index, cell = ask(front, f"cut{saves}")
     before = records(on_disk(front), cell)
     front.select(index)
@@ -309,7 +332,9 @@ def test_the_part_of_a_split_cell_with_the_magic_has_the_record_and_is_stale(fro
     before = records(on_disk(front), cell)
     front.select(index, column=len(prompt(f"split{loaded}")))
     front.command("notebook:split-cell-at-cursor")
-    front.page.wait_for_function("n=>window.jupyterapp.shell.currentWidget.content.widgets.length===n", arg=index + 2)
+    front.page.wait_for_function(
+        "n=>window.jupyterapp.shell.currentWidget.content.widgets.length===n", arg=index + 2
+    )
     upper, lower = front.ids()[index : index + 2]
     for _ in range(3):
         nb = saved(front)
@@ -321,7 +346,9 @@ def test_the_part_of_a_split_cell_with_the_magic_has_the_record_and_is_stale(fro
     assert standing(front, lower) == ""
     front.shot(f"{front.app}-split")
     front.command("notebook:undo-cell-action")
-    front.page.wait_for_function("n=>window.jupyterapp.shell.currentWidget.content.widgets.length===n", arg=index + 1)
+    front.page.wait_for_function(
+        "n=>window.jupyterapp.shell.currentWidget.content.widgets.length===n", arg=index + 1
+    )
     nb = saved(front)
     assert text(records(nb, cell)) == text(before)
     assert standing(front, cell).startswith("recorded")
@@ -379,7 +406,10 @@ def test_a_duplicated_file_has_the_records_and_its_own_kernel_plays_them(front, 
     index, cell = ask(front, "duplicate")
     original = on_disk(front)
     name = front.duplicate()
-    assert on_disk(front, name)["metadata"]["agent_nb"]["runs"] == original["metadata"]["agent_nb"]["runs"]
+    assert (
+        on_disk(front, name)["metadata"]["agent_nb"]["runs"]
+        == original["metadata"]["agent_nb"]["runs"]
+    )
     second = type(front)(front.page.context, server, front.app, name)
     set_up(second)
     second.start(index)
@@ -411,7 +441,8 @@ def test_a_renamed_file_keeps_its_records_and_is_found_by_its_kernel(front):
     assert front.value("_agent.id") not in front.value("said('recover')")
     front.shot(f"{front.app}-renamed")
     sound(front, nb)
-    former.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')  # the old name is another notebook's now
+    # the old name is another notebook's now
+    former.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     front.restart()
     set_up(front)
     assert standing(front, cell).startswith("recorded")
@@ -436,7 +467,9 @@ def test_a_restarted_kernel_plays_the_record_and_leaves_it_as_it_is(front):
 
 
 def start_slow(front, index, name):
-    """Start a run that goes on until the file that is returned is made, and wait until it writes."""
+    """Start a run that goes on until the file that is returned is made, and wait until
+    it writes.
+    """
     front.value(f"globals().update(gate=Path({name!r}))")
     rewrite(front, index, prompt(name, "Write.", "slow"))
     front.start(index)
@@ -489,7 +522,9 @@ def test_a_cell_that_was_markdown_for_a_while_has_its_record_again(front):
 
 @pytest.fixture
 def autosave(server):
-    """Pages opened during the test save every second; a front end reads its settings some time after it has opened a notebook."""
+    """Pages opened during the test save every second; a front end reads its settings some time
+    after it has opened a notebook.
+    """
     plugin = "@jupyterlab/docmanager-extension/plugin"
     server.setting(plugin, {"autosave": True, "autosaveInterval": 1})
     yield
@@ -499,7 +534,9 @@ def autosave(server):
 @pytest.mark.timeout(900)  # a front end waits ten times as long as its last save took
 @pytest.mark.usefixtures("autosave")
 def test_autosave_while_a_run_goes_on_ends_with_the_whole_record(front, opened):
-    """Nothing is saved by hand: it is saved by itself while the run goes on, somebody types, and the run ends."""
+    """Nothing is saved by hand: it is saved by itself while the run goes on, somebody types, and
+    the run ends.
+    """
     busy = opened(front.app, name="autosave", cells=(SETUP, ""))
     set_up(busy)
     cell = busy.ids()[1]
@@ -518,7 +555,9 @@ def test_autosave_while_a_run_goes_on_ends_with_the_whole_record(front, opened):
 
 
 def type_until(front, index, condition, seconds=400):
-    """Type in a cell until something has come to pass outside the page. (What is typed during a save counts as saved to a front end.)"""
+    """Type in a cell until something has come to pass outside the page. (What is typed during a
+    save counts as saved to a front end.)
+    """
     for second in range(seconds):
         with contextlib.suppress(ValueError):  # the file is just being written
             if condition():
@@ -537,7 +576,9 @@ def save_anyway(front, label):
 
 
 def test_of_two_tabs_neither_erases_what_the_other_recorded(front, opened, server):
-    """The front end asks here whether ours is installed or not: the other tab did write the file."""
+    """The front end asks here whether ours is installed or not: the other tab did write
+    the file.
+    """
     one = opened(front.app, name="tabs", cells=(SETUP,))
     set_up(one)
     index, cell = ask(one, "tabs")

@@ -1,4 +1,6 @@
-"""Cells of the table of profiles (`tests/profiles/table.py`) in JupyterLab and Notebook 7 that no other test of a browser shows."""
+"""Cells of the table of profiles (`tests/profiles/table.py`) in JupyterLab and Notebook 7 that no
+other test of a browser shows.
+"""
 
 from __future__ import annotations
 

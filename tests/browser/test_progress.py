@@ -1,4 +1,6 @@
-"""What a running tool shows, whatever shape its progress has: pictures of it, light and dark, while it goes on and after the end."""
+"""What a running tool shows, whatever shape its progress has: pictures of it, light and dark, while
+it goes on and after the end.
+"""
 
 import pytest
 
@@ -97,7 +99,8 @@ change = Scripted([batch(("write", {"file": "a.py", "content": "x = 1\\ny = 3\\n
 '''
 
 
-# Notes in each frame what is read outside of code and of typeset formulas and looks like TeX, and how many formulas are typeset.
+# Notes in each frame what is read outside of code and of typeset formulas and looks like TeX, and
+# how many formulas are typeset.
 WATCH = r"""index => {
     const cell = window.jupyterapp.shell.currentWidget.content.widgets[index].node;
     window.raw_seen = [];
@@ -143,15 +146,23 @@ def pictures(front, name):
 
 
 def test_progress_of_every_shape_is_seen_while_it_goes_on_and_nothing_lands_below(front, gate):
-    cell = front.begin("%%agent -m shapes -t run_shell_command,transfer,load,crawl,train --live\nGo.")
+    cell = front.begin(
+        "%%agent -m shapes -t run_shell_command,transfer,load,crawl,train --live\nGo."
+    )
     front.sees(cell, "60 %")
     output = front.output(cell)
     for line in (
-        "1024 Feb 12 10:00 file3.txt", "65 %", "33 % · 6,000 of 18,000 rows", '{"page": "/2.html", "links": [2, 3], "status": 200}',
-        "60 % · 3/5 · 1.00it/s, loss=0.6", "loading the data",
-    ):  # fmt: skip
+        "1024 Feb 12 10:00 file3.txt",
+        "65 %",
+        "33 % · 6,000 of 18,000 rows",
+        '{"page": "/2.html", "links": [2, 3], "status": 200}',
+        "60 % · 3/5 · 1.00it/s, loss=0.6",
+        "loading the data",
+    ):
         front.sees(cell, line)
-    widths = output.locator(".progress-bar").evaluate_all("found => found.map(n => Math.round(parseFloat(n.style.width)))")
+    widths = output.locator(".progress-bar").evaluate_all(
+        "found => found.map(n => Math.round(parseFloat(n.style.width)))"
+    )
     assert widths == [65, 33, 60]
     pictures(front, "progress-shapes")
     gate.touch()
@@ -219,7 +230,9 @@ def test_the_header_is_not_cut(front):
     front.wait(cell)
     front.sees(cell, "replayed")
     cut = "[...h.querySelectorAll('span')].some(s => s.scrollWidth > s.clientWidth + 1 && getComputedStyle(s).overflow === 'hidden')"
-    shown = front.page.evaluate(f"i => {{ const h = {head} ?? document.body; return [h.innerText, {cut}]; }}", cell)
+    shown = front.page.evaluate(
+        f"i => {{ const h = {head} ?? document.body; return [h.innerText, {cut}]; }}", cell
+    )
     assert "replayed, recorded" in shown[0]
     assert shown[1] is False
     badge = front.output(cell).get_by_text("replayed, recorded").first

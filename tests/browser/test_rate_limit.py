@@ -1,4 +1,6 @@
-"""A server behind OPENAI_BASE_URL that refuses twice: its first model in the header, one row that counts down, and Stop ends the wait."""
+"""A server behind OPENAI_BASE_URL that refuses twice: its first model in the header, one row that
+counts down, and Stop ends the wait.
+"""
 
 import os
 import re
@@ -94,7 +96,9 @@ def test_one_row_counts_down_and_says_afterwards_how_long_it_took(front):
     port = front.value("lab.server_port")
     text = " ".join(front.output(cell).inner_text().split())
     assert f"openai/qwen3:4b first model of http://127.0.0.1:{port}/v1" in text
-    assert re.search(rf"Rate limit at 127.0.0.1:{port} \(429\) waited [89](\.\d)? s, 3 tries It is 42\.", text)
+    assert re.search(
+        rf"Rate limit at 127.0.0.1:{port} \(429\) waited [89](\.\d)? s, 3 tries It is 42\.", text
+    )
     assert [e["code"] for e in front.events() if e["type"] == "error"] == ["retry", "retry"]
     front.output(cell).get_by_text("Rate limit at").click()
     front.sees(cell, "Limit 3, Used 3, Requested 1")

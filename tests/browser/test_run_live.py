@@ -1,4 +1,6 @@
-"""The button of a replayed cell in JupyterLab and Notebook 7: it runs the cell live in its place, and the saved file never has widgets."""
+"""The button of a replayed cell in JupyterLab and Notebook 7: it runs the cell live in its place,
+and the saved file never has widgets.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is left of a run: after a reload with a fresh kernel, beside another run, and when the page was closed while it went on."""
+"""What is left of a run: after a reload with a fresh kernel, beside another run, and when the page
+was closed while it went on.
+"""
 
 import json
 
@@ -52,7 +54,10 @@ def test_a_saved_run_is_static_and_reads_the_same_with_a_fresh_kernel(opened, ap
     assert WIDGET not in output.data
     assert "widgets" not in saved.metadata
     [record] = saved.metadata.agent_nb.runs[saved.cells[cell].id]
-    assert [e.get("status", "ok") for e in record["events"] if e["type"] == "result"] == ["ok", "error"]
+    assert [e.get("status", "ok") for e in record["events"] if e["type"] == "result"] == [
+        "ok",
+        "error",
+    ]
     notebook.close()
     notebook.server.end_kernels()
     notebook.open()
@@ -65,7 +70,10 @@ def test_a_saved_run_is_static_and_reads_the_same_with_a_fresh_kernel(opened, ap
 
 
 def test_two_notebooks_run_at_once_and_each_keeps_to_itself(opened):
-    one, two = opened("lab", name="one", cells=(PREPARE,)), opened("lab", name="two", cells=(PREPARE,))
+    one, two = (
+        opened("lab", name="one", cells=(PREPARE,)),
+        opened("lab", name="two", cells=(PREPARE,)),
+    )
     for notebook in (one, two):
         notebook.page.bring_to_front()
         notebook.start(0)
@@ -90,7 +98,9 @@ def test_two_notebooks_run_at_once_and_each_keeps_to_itself(opened):
 
 
 def test_a_page_closed_while_a_run_goes_on_loses_nothing(opened):
-    """It is saved in mid-run (as autosave does) and closed; the run ends; the page comes back and the record with it."""
+    """It is saved in mid-run (as autosave does) and closed; the run ends; the page comes back and
+    the record with it.
+    """
     notebook = opened("lab", name="closed", cells=(PREPARE,))
     notebook.start(0)
     notebook.wait(0)
@@ -112,7 +122,12 @@ def test_a_page_closed_while_a_run_goes_on_loses_nothing(opened):
     notebook.sees(back, "The end.")
     saved = notebook.save()
     nbformat.validate(saved)
-    found = [record for listed in saved.metadata.agent_nb.runs.values() for record in listed if record["id"] == run]
+    found = [
+        record
+        for listed in saved.metadata.agent_nb.runs.values()
+        for record in listed
+        if record["id"] == run
+    ]
     assert [e["type"] for e in found[0]["events"]][-1] == "end"
     assert json.dumps(found[0]["events"]).count("The end.") == 1
 

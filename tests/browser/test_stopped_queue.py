@@ -1,4 +1,6 @@
-"""A queue of cells that is stopped at its first: one line below its card, and no cell behind it runs, an `%%agent` cell least of all."""
+"""A queue of cells that is stopped at its first: one line below its card, and no cell behind it
+runs, an `%%agent` cell least of all.
+"""
 
 import pytest
 
@@ -21,12 +23,19 @@ text = "Tides follow the moon. The sun has a part in it too, though a smaller on
 talk = Counted([{"text": "<think>Where do I begin?</think>" + text, "chunk": 5, "delay": 0.02}])
 """
 LINE = "what is queued behind this cell does not run"
-QUEUE = ("%%agent -m talk --live\nWrite about tides.", "ran = True", "%%agent -m talk --live\nWrite about the moon.")
+QUEUE = (
+    "%%agent -m talk --live\nWrite about tides.",
+    "ran = True",
+    "%%agent -m talk --live\nWrite about the moon.",
+)
 AWAITED = ("run = await Agent(talk)('Write about tides.')", *QUEUE[1:])
 FRONTS = [
-    ("lab", "this", "button"), ("lab", "this", "interrupt"), ("notebook", "this", "button"), ("lab", "7.3", "button"),
+    ("lab", "this", "button"),
+    ("lab", "this", "interrupt"),
+    ("notebook", "this", "button"),
+    ("lab", "7.3", "button"),
     ("lab", "6.31", "interrupt"),
-]  # fmt: skip
+]
 
 
 def press(front, how):
@@ -37,7 +46,9 @@ def press(front, how):
 
 
 @pytest.mark.parametrize("queue", [QUEUE, AWAITED], ids=["agent", "awaited"])
-@pytest.mark.parametrize(("app", "kernel", "how"), FRONTS, ids=["-".join(front) for front in FRONTS])
+@pytest.mark.parametrize(
+    ("app", "kernel", "how"), FRONTS, ids=["-".join(front) for front in FRONTS]
+)
 def test_a_stop_of_the_first_cell_stops_the_queue(opened, app, kernel, how, queue):
     front = opened(app, kernel, name="queue", cells=(SETUP, *queue))
     front.start(0)
@@ -51,9 +62,15 @@ def test_a_stop_of_the_first_cell_stops_the_queue(opened, app, kernel, how, queu
     front.sees(1, LINE)
     shown = front.output(1).inner_text()
     assert "Tides follow the moon." in shown
-    assert [line for line in shown.splitlines() if LINE in line] == [shown.rstrip().splitlines()[-1]]
+    assert [line for line in shown.splitlines() if LINE in line] == [
+        shown.rstrip().splitlines()[-1]
+    ]
     assert "Traceback" not in shown
-    assert front.value("[len(asked), 'ran' in globals(), _agent.status]") == [1, False, "interrupted"]
+    assert front.value("[len(asked), 'ran' in globals(), _agent.status]") == [
+        1,
+        False,
+        "interrupted",
+    ]
     assert front.output(3).inner_text().strip() == ""
     if (how, queue) == ("button", QUEUE) and kernel == "this":
         front.shot(f"stopped-queue-{app}-light")

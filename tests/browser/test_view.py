@@ -1,4 +1,6 @@
-"""The live and the static view in a real JupyterLab: it moves, its buttons work while the cell runs, and what stays needs no kernel."""
+"""The live and the static view in a real JupyterLab: it moves, its buttons work while the cell
+runs, and what stays needs no kernel.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,10 @@ def test_stop_works_while_the_cell_runs(notebook):
     [
         ("Approve", "acts: [('approve', {'call_id': 'k'})]"),
         ("Deny", "acts: [('deny', {'call_id': 'k'})]"),
-        ("Approve all write calls for this run", "acts: [('approve', {'call_id': 'k', 'scope': 'tool'})]"),
+        (
+            "Approve all write calls for this run",
+            "acts: [('approve', {'call_id': 'k', 'scope': 'tool'})]",
+        ),
     ],
 )
 def test_a_question_is_answered_while_the_cell_runs(notebook, label, act):
@@ -98,11 +103,14 @@ def test_arguments_are_edited_while_the_cell_runs(notebook):
     notebook.button(cell, "Edit…").click()
     notebook.output(cell).locator("textarea").fill('{"file": "c.txt"}')
     notebook.button(cell, "Approve as edited").click()
-    notebook.sees(cell, "acts: [('approve', {'call_id': 'k', 'scope': 'once', 'args': {'file': 'c.txt'}})]")
+    notebook.sees(
+        cell, "acts: [('approve', {'call_id': 'k', 'scope': 'once', 'args': {'file': 'c.txt'}})]"
+    )
 
 
 def test_thoughts_are_open_while_they_grow_and_closed_after(notebook):
-    cell = notebook.begin(ASKED.replace("asyncio.sleep(.2)", "asyncio.sleep(3)"))  # open for long enough to be seen anywhere
+    # open for long enough to be seen anywhere
+    cell = notebook.begin(ASKED.replace("asyncio.sleep(.2)", "asyncio.sleep(3)"))
     thought = notebook.output(cell).locator(".agent-nb-thought")
     thought.locator(".agent-nb-prose").get_by_text("First compare.").first.wait_for()
     thought.locator(".jupyter-widget-Collapse-header").get_by_text("— First compare").wait_for()
@@ -115,7 +123,8 @@ def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
     cell = notebook.run(FORMULAS)
     shown = notebook.output(cell)
     shown.get_by_text("raise 60em").wait_for()
-    notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)  # the power and the fraction
+    # the power and the fraction
+    notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)
     notebook.shot("formulas-live")
     notebook.run("view.close(bundle(log))")
     shown.locator(".jupyter-widgets").first.wait_for(state="detached")
@@ -127,7 +136,12 @@ def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
 
 def test_a_page_that_is_not_trusted_shows_the_same(opened, rich_log):
     html = bundle(rich_log)["text/html"]
-    notebook = opened("lab", name="untrusted", cells=("1",), outputs={0: [new_output("display_data", data=bundle(rich_log))]})
+    notebook = opened(
+        "lab",
+        name="untrusted",
+        cells=("1",),
+        outputs={0: [new_output("display_data", data=bundle(rich_log))]},
+    )
     notebook.sees(0, "done")
     output = notebook.output(0)
     assert output.inner_html().count("<details") == html.count("<details")
@@ -147,14 +161,27 @@ def rich_log() -> EventLog:
     log.append(e.Think(content="Think first."))
     for number, status in enumerate(("ok", "error", "denied")):
         log.append(e.Call(call_id=f"k{number}", name="tool", args={"n": number}))
-        log.append(e.Result(call_id=f"k{number}", name="tool", status=status, content={"a": [1, 2]} if status == "ok" else "no"))
-    log.append(e.Respond(content="# Answer\n\nwith `code` and a [link](https://example.com)\n\n```python\nx = 1\n```\n"))
+        log.append(
+            e.Result(
+                call_id=f"k{number}",
+                name="tool",
+                status=status,
+                content={"a": [1, 2]} if status == "ok" else "no",
+            )
+        )
+    log.append(
+        e.Respond(
+            content="# Answer\n\nwith `code` and a [link](https://example.com)\n\n```python\nx = 1\n```\n"
+        )
+    )
     log.append(e.End())
     return log
 
 
 def test_a_page_of_the_published_kind_updates_in_place(notebook):
-    cell = notebook.run(ASKED.replace('kind="widgets"', 'kind="html"').replace("range(600)", "range(10)"))
+    cell = notebook.run(
+        ASKED.replace('kind="widgets"', 'kind="html"').replace("range(600)", "range(10)")
+    )
     notebook.sees(cell, "acts:")
     assert notebook.output(cell).locator(".jp-OutputArea-child").count() == 2
     assert "The answer is here." in notebook.output(cell).inner_text()

@@ -1,7 +1,9 @@
-"""The whole corpus of hostile texts, in every place that a model or tool can write to, on the four surfaces that show a run: live view,
-static view in a trusted JupyterLab, rendered markdown, and nbconvert's page (HTML and markdown). Nothing runs, loads or covers anything.
+"""The whole corpus of hostile texts, in every place that a model or tool can write to, on the four
+surfaces that show a run: live view, static view in a trusted JupyterLab, rendered markdown, and
+nbconvert's page (HTML and markdown). Nothing runs, loads or covers anything.
 
-Several texts share a run, so that a surface is a few dozen outputs; a bare page has them one by one, which tells which text it was.
+Several texts share a run, so that a surface is a few dozen outputs; a bare page has them one by
+one, which tells which text it was.
 """
 
 from __future__ import annotations
@@ -19,10 +21,16 @@ from agent_nb.view.bundle import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-CORPUS = [case["text"] for case in json.loads((Path(__file__).parents[1] / "data" / "xss.json").read_text(encoding="utf-8"))]
+CORPUS = [
+    case["text"]
+    for case in json.loads(
+        (Path(__file__).parents[1] / "data" / "xss.json").read_text(encoding="utf-8")
+    )
+]
 BATCH = 8
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 2\n'
-# what is wrong with a part of a page: things that run, load, cover, or take input. Of the live view only the buttons are ours.
+# what is wrong with a part of a page: things that run, load, cover, or take input. Of the live view
+# only the buttons are ours.
 CHECK = """([selector, live]) => {
     const bad = [], page = [...document.querySelectorAll(selector)];
     const ours = live ? [] : ['BUTTON', 'INPUT', 'TEXTAREA', 'SELECT', 'STYLE'];
@@ -58,23 +66,47 @@ TOPMOST = """selector => [...document.querySelectorAll(selector)].filter(n => n.
 
 
 def hurt_log(e, log, texts, trace):
-    """Put texts into every place that a model or tool can write to; the last call is left as an open question."""
+    """Put texts into every place that a model or tool can write to; the last call is left as an
+    open question.
+    """
     log.append(e.RunStart(model=texts[0], settings={"source": texts[-1]}))
     for n, text in enumerate(texts):
-        log.append(e.User(content=text, attachments=({"media_type": text, "data": text}, {"media_type": "image/png", "data": text})))
+        log.append(
+            e.User(
+                content=text,
+                attachments=(
+                    {"media_type": text, "data": text},
+                    {"media_type": "image/png", "data": text},
+                ),
+            )
+        )
         log.append(e.Delta(block=f"t{n}", of="think", text=text))
         log.append(e.Think(block=f"t{n}", content=text, attributes={text: text}))
         calls = (
             {"args": {text: text, "code": text}, "content": text},
-            {"args": {"a": [text, {text: text}]}, "content": {text: [text]}, "display": {"text/html": text, "text/plain": text}},
+            {
+                "args": {"a": [text, {text: text}]},
+                "content": {text: [text]},
+                "display": {"text/html": text, "text/plain": text},
+            },
             {"content": text, "status": "error", "display": {"text/plain": trace + text}},
-            {"content": [{text: text, "b": 1}], "display": {"text/markdown": text, "image/png": text}},
+            {
+                "content": [{text: text, "b": 1}],
+                "display": {"text/markdown": text, "image/png": text},
+            },
             {"content": "--- a\n+++ b\n@@ -1 +1 @@\n" + text},
         )
         for m, call in enumerate(calls):
             call_id, name = f"k{n}.{m}", text if m == 0 else "x"
             log.append(e.Call(call_id=call_id, name=name, args=call.pop("args", {})))
-            log.append(e.Progress(call_id=call_id, text=text, message=text, data={"done": 1, "total": 2, "unit": text}))
+            log.append(
+                e.Progress(
+                    call_id=call_id,
+                    text=text,
+                    message=text,
+                    data={"done": 1, "total": 2, "unit": text},
+                )
+            )
             log.append(e.Result(call_id=call_id, name=name, **call))
         log.append(e.Error(code="retry", message=text, raw=text))
         log.append(e.Error(code=text, message=text, raw=text))
@@ -85,9 +117,18 @@ def hurt_log(e, log, texts, trace):
         log.append(e.Delta(block=f"r{n}", of="respond", text=text))
         log.append(e.Respond(block=f"r{n}", content=text))
         log.append(e.Call(call_id=f"q{n}", name=text, args={"content": text, text: text}))
-        log.append(e.Approval(call_id=f"q{n}", stage="requested", args={"content": text, text: text}, extra={"preview": text}))
+        log.append(
+            e.Approval(
+                call_id=f"q{n}",
+                stage="requested",
+                args={"content": text, text: text},
+                extra={"preview": text},
+            )
+        )
         if n < len(texts) - 1:
-            log.append(e.Approval(call_id=f"q{n}", stage="decided", decision="deny", by=text, reason=text))
+            log.append(
+                e.Approval(call_id=f"q{n}", stage="decided", decision="deny", by=text, reason=text)
+            )
             log.append(e.Result(call_id=f"q{n}", name=text, status="denied", content=text))
     return log
 
@@ -99,7 +140,11 @@ def batches():
 def static(texts, *, opened=True):
     """Return the bundle of a run with these texts, its thoughts and folds open."""
     made = bundle(hurt_log(e, EventLog("run000000001"), texts, TRACE), thoughts="show")
-    return {**made, "text/html": made["text/html"].replace("<details", "<details open")} if opened else made
+    return (
+        {**made, "text/html": made["text/html"].replace("<details", "<details open")}
+        if opened
+        else made
+    )
 
 
 def watched(page):
@@ -153,7 +198,9 @@ WRITE = "([index, source]) => window.jupyterapp.shell.currentWidget.content.widg
 def lab(opened, server):
     """A notebook in JupyterLab whose kernel has the corpus and shows it."""
     (server.root / "corpus.json").write_text(json.dumps(CORPUS))
-    notebook = opened("lab", name="hostile", cells=(SETUP.format(trace=TRACE, hurt=inspect.getsource(hurt_log)),))
+    notebook = opened(
+        "lab", name="hostile", cells=(SETUP.format(trace=TRACE, hurt=inspect.getsource(hurt_log)),)
+    )
     notebook.wrong = watched(notebook.page)
     notebook.start(0)
     notebook.wait(0)
@@ -164,7 +211,11 @@ def lab(opened, server):
 @pytest.mark.parametrize("kind", ["live", "text/html", "text/markdown"])
 def test_jupyterlab_trusted(lab, kind):
     """Each output is checked and cleared before the next."""
-    root = {"live": f"{OUTPUT} .agent-nb", "text/html": f"{OUTPUT} .agent-nb", "text/markdown": f"{OUTPUT}.jp-RenderedMarkdown"}[kind]
+    root = {
+        "live": f"{OUTPUT} .agent-nb",
+        "text/html": f"{OUTPUT} .agent-nb",
+        "text/markdown": f"{OUTPUT}.jp-RenderedMarkdown",
+    }[kind]
     cell = lab.add("")
     lab.page.bring_to_front()
     for number in range(len(batches())):
@@ -174,7 +225,9 @@ def test_jupyterlab_trusted(lab, kind):
         lab.wait(cell)
         lab.sees(cell, f"batch {number}")
         lab.page.locator(root).first.wait_for()
-        lab.page.wait_for_function("() => !document.querySelector('.jp-OutputArea-output mjx-container:empty')")
+        lab.page.wait_for_function(
+            "() => !document.querySelector('.jp-OutputArea-output mjx-container:empty')"
+        )
         harmless(lab.page, root, live=kind == "live")
         assert lab.page.evaluate(TOPMOST, ".jp-Toolbar button, .jp-Cell-inputArea .cm-content") == 0
         if kind == "live":
@@ -198,8 +251,13 @@ def test_pages_of_nbconvert(blank):
 
     for kind, root in (("text/html", ".agent-nb"), ("text/markdown", ".jp-RenderedMarkdown")):
         for start in range(0, len(batches()), 5):
-            shown = [new_output("display_data", data={kind: static(texts)[kind]}) for texts in batches()[start : start + 5]]
-            made, _ = HTMLExporter().from_notebook_node(new_notebook(cells=[new_code_cell("1", outputs=shown)]))
+            shown = [
+                new_output("display_data", data={kind: static(texts)[kind]})
+                for texts in batches()[start : start + 5]
+            ]
+            made, _ = HTMLExporter().from_notebook_node(
+                new_notebook(cells=[new_code_cell("1", outputs=shown)])
+            )
             blank.set_content(made)
             harmless(blank, root)
     assert blank.wrong == []
@@ -208,7 +266,9 @@ def test_pages_of_nbconvert(blank):
 def test_a_bare_page_with_one_text_at_a_time(blank):
     for text in CORPUS:
         shown = static([text])["text/html"]
-        blank.set_content(f"<meta charset=utf-8><body><button id=above>above</button>{shown}<button id=below>below</button>")
+        blank.set_content(
+            f"<meta charset=utf-8><body><button id=above>above</button>{shown}<button id=below>below</button>"
+        )
         harmless(blank, ".agent-nb")
         assert blank.evaluate(TOPMOST, "#above, #below") == 0, text
     assert blank.wrong == []

@@ -1,8 +1,8 @@
 """The corpus, recorded once for all tests and workers, and a provider that counts who asks it.
 
-Each notebook is recorded by `jupyter agent-nb run --live` when a test first wants it; the tests have the key that signed it. While they
-run, every provider is a server of this module that would answer: a test that quietly went live would pass, so it counts and must count
-nothing.
+Each notebook is recorded by `jupyter agent-nb run --live` when a test first wants it; the tests
+have the key that signed it. While they run, every provider is a server of this module that would
+answer: a test that quietly went live would pass, so it counts and must count nothing.
 """
 
 import json
@@ -22,17 +22,30 @@ from agent_nb.cli import main
 sys.path.insert(0, str(Path(__file__).parent))
 from recipes import RECIPES
 
-CHUNKS = ({"delta": {"content": "Hello."}, "index": 0}, {"delta": {}, "index": 0, "finish_reason": "stop"})
+CHUNKS = (
+    {"delta": {"content": "Hello."}, "index": 0},
+    {"delta": {}, "index": 0, "finish_reason": "stop"},
+)
 
 
 class _Answers(BaseHTTPRequestHandler):
     def do_GET(self):
-        self._send(b'{"object": "list", "data": [{"id": "small", "object": "model"}]}', "application/json")
+        self._send(
+            b'{"object": "list", "data": [{"id": "small", "object": "model"}]}', "application/json"
+        )
 
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        lines = [json.dumps({"id": "1", "object": "chat.completion.chunk", "model": "small", "choices": [c]}) for c in CHUNKS]
-        self._send("".join(f"data: {line}\n\n" for line in (*lines, "[DONE]")).encode(), "text/event-stream")
+        lines = [
+            json.dumps(
+                {"id": "1", "object": "chat.completion.chunk", "model": "small", "choices": [c]}
+            )
+            for c in CHUNKS
+        ]
+        self._send(
+            "".join(f"data: {line}\n\n" for line in (*lines, "[DONE]")).encode(),
+            "text/event-stream",
+        )
 
     def log_message(self, *_):
         """Nothing is printed."""
@@ -131,13 +144,17 @@ def copied(recorded, tmp_path):
 
 @pytest.fixture
 def check(capsys):
-    """Run `jupyter agent-nb test` and return its exit code and the lines that it printed, without the notebook's path."""
+    """Run `jupyter agent-nb test` and return its exit code and the lines that it printed, without
+    the notebook's path.
+    """
 
     def check(path, *options):
         trust = ["--trust-folder"] if RECIPES[path.stem].trusts else []
         capsys.readouterr()
         code = main(["test", "--timeout", "60", *trust, *options, str(path)])
-        return code, [line.removeprefix(f"{path}: ").strip() for line in capsys.readouterr().out.splitlines()]
+        return code, [
+            line.removeprefix(f"{path}: ").strip() for line in capsys.readouterr().out.splitlines()
+        ]
 
     return check
 

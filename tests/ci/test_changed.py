@@ -1,4 +1,5 @@
-"""What changed is noticed: every change of the table `changes`, with the line that says so, and nothing asks a provider.
+"""What changed is noticed: every change of the table `changes`, with the line that says so, and
+nothing asks a provider.
 
 By default one change in four runs, the same ones each time; AGENT_NB_CI=all runs all of them.
 """
@@ -57,4 +58,7 @@ def test_a_change_is_noticed(copied, check, change):
         assert code == 1
         assert any(change.expected in line for line in lines)
     else:
-        assert (code, [line[: len(change.expected)] for line in lines[1:2]]) == (1, [change.expected])
+        assert (code, [line[: len(change.expected)] for line in lines[1:2]]) == (
+            1,
+            [change.expected],
+        )

@@ -1,7 +1,9 @@
-"""What did not change is not noticed: every notebook of the corpus in every environment, and nothing asks a provider.
+"""What did not change is not noticed: every notebook of the corpus in every environment, and
+nothing asks a provider.
 
-By default each notebook runs in one environment, and each environment has some of them; AGENT_NB_CI=all runs all in all. One environment is
-another Python, which AGENT_NB_TEST_KERNELS names.
+By default each notebook runs in one environment, and each environment has some of them;
+AGENT_NB_CI=all runs all in all. One environment is another Python, which AGENT_NB_TEST_KERNELS
+names.
 """
 
 import json
@@ -16,7 +18,9 @@ import pytest
 from recipes import RECIPES
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
-OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
+OTHERS = [
+    python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python
+]
 MISSING = "no other kernel: AGENT_NB_TEST_KERNELS names no Python"
 ROOT = Path(__file__).parents[2]
 NOWHERE = "http://127.0.0.1:9"
@@ -25,7 +29,9 @@ pytestmark = pytest.mark.kernel
 
 @dataclass(frozen=True)
 class Environment:
-    """Variables (a value with {tmp} names a folder of the test), those that are not set, and whether the notebook lies elsewhere."""
+    """Variables (a value with {tmp} names a folder of the test), those that are not set, and
+    whether the notebook lies elsewhere.
+    """
 
     set: dict[str, str] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
@@ -45,12 +51,20 @@ ENVIRONMENTS = {
     "temporary": Environment({"TMPDIR": "{tmp}/t", "TEMP": "{tmp}/t", "TMP": "{tmp}/t"}),
     "offline": Environment(
         {"HTTP_PROXY": NOWHERE, "HTTPS_PROXY": NOWHERE, "ALL_PROXY": NOWHERE},
-        ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"),
+        (
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "OLLAMA_HOST",
+        ),
     ),
     "somebody": Environment(
-        {"JUPYTER_DATA_DIR": "{tmp}/jupyter", "HOME": "{tmp}/somebody", "TZ": "Asia/Kolkata"}, moved=True, options=("--trust-record",)
+        {"JUPYTER_DATA_DIR": "{tmp}/jupyter", "HOME": "{tmp}/somebody", "TZ": "Asia/Kolkata"},
+        moved=True,
+        options=("--trust-record",),
     ),
-}  # fmt: skip
+}
 
 
 def _chosen():
@@ -77,7 +91,9 @@ def enter(monkeypatch, tmp_path):
 
 
 def expect(recipe, code, lines):
-    """Say what `test` must have said of an unchanged notebook: that all its runs were replayed; a marked cell may drift."""
+    """Say what `test` must have said of an unchanged notebook: that all its runs were replayed; a
+    marked cell may drift.
+    """
     drifted = [int(found[1]) for line in lines if (found := re.match(r"cell (\d+) \(", line))]
     if drifted and set(drifted) <= set(recipe.varies):
         return
@@ -100,16 +116,22 @@ def test_a_marked_cell_drifts_and_no_other(copied, check, monkeypatch):
     monkeypatch.setenv("CORPUS_PLACE", "somewhere")
     code, lines = check(path)
     assert code == 1
-    assert lines[1].startswith('cell 3 (cell3) "Run it.": python gave another result when it ran again')
+    assert lines[1].startswith(
+        'cell 3 (cell3) "Run it.": python gave another result when it ran again'
+    )
 
 
-@pytest.mark.parametrize("kernel", OTHERS or ["missing"], ids=lambda p: Path(p).parent.parent.name or p)
+@pytest.mark.parametrize(
+    "kernel", OTHERS or ["missing"], ids=lambda p: Path(p).parent.parent.name or p
+)
 @pytest.mark.parametrize("name", [n for number, n in enumerate(RECIPES) if ALL or number % 8 == 4])
 def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, kernel, name):
     if kernel == "missing":
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     for module in RECIPES[name].needs:
-        if subprocess.run([kernel, "-c", f"import {module}"], capture_output=True, check=False).returncode:
+        if subprocess.run(
+            [kernel, "-c", f"import {module}"], capture_output=True, check=False
+        ).returncode:
             pytest.skip(f"{module} is not installed beside {kernel}")
     path = recorded(name)
     spec = tmp_path / "share" / "kernels" / "other" / "kernel.json"
@@ -117,7 +139,9 @@ def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, ker
     argv = [kernel, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": argv, "display_name": "other", "language": "python"}))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    )
     assert kernel != sys.executable
     expect(RECIPES[name], *check(path, "--kernel", "other"))
 

@@ -1,4 +1,6 @@
-"""What the codec tests share: the hand-written corpora, and reading and writing them in every way."""
+"""What the codec tests share: the hand-written corpora, and reading and writing them in
+every way.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,17 @@ CORPORA = Path(__file__).parents[1] / "data" / "corpora"
 
 
 def objects(text: str) -> list[tuple[str, Any, str | None]]:
-    """Return (event name, JSON value, own id) for each line or frame of a text, by the standard library and the wire room only."""
+    """Return (event name, JSON value, own id) for each line or frame of a text, by the standard
+    library and the wire room only.
+    """
     if text.lstrip().startswith("{"):
         return [("", json.loads(line), None) for line in text.splitlines() if line.strip()]
     decoder, out, last = SSEDecoder(), [], None
     for frame in [*decoder.feed(text.encode()), *decoder.close()]:
         if frame.data != "[DONE]":
-            out.append((frame.event, json.loads(frame.data), frame.id if frame.id != last else None))
+            out.append(
+                (frame.event, json.loads(frame.data), frame.id if frame.id != last else None)
+            )
         last = frame.id
     return out
 
@@ -76,28 +82,70 @@ def corpus() -> Callable[[str], str]:
 
 @pytest.fixture
 def our_run() -> list[Event]:
-    """A run of ours as its log stores it: a thought, two calls (one fails), an answer in three pieces."""
+    """A run of ours as its log stores it: a thought, two calls (one fails), an answer in three
+    pieces.
+    """
     say = [
-        ev.RunStart(agent="helper", model="lab/m", dialect="xml", tools=("sh",), settings={"hash": "h"}),
+        ev.RunStart(
+            agent="helper", model="lab/m", dialect="xml", tools=("sh",), settings={"hash": "h"}
+        ),
         ev.User(content="List a", origin="user"),
-        ev.Node(name="llm", span="llm-1", turn=1, data={"attempt": 1, "messages": 2, "internal": True}),
+        ev.Node(
+            name="llm", span="llm-1", turn=1, data={"attempt": 1, "messages": 2, "internal": True}
+        ),
         ev.Think(content="Look first.", block="1.1", turn=1, origin="model"),
-        ev.Call(call_id="call_1_1", synthetic=True, name="sh", args={"c": "ls"}, raw_args='{"c": "ls"}', batch="1.batch1", turn=1),
-        ev.Call(call_id="call_1_2", synthetic=True, name="sh", args={"c": "cat b"}, batch="1.batch1", index=1, turn=1),
+        ev.Call(
+            call_id="call_1_1",
+            synthetic=True,
+            name="sh",
+            args={"c": "ls"},
+            raw_args='{"c": "ls"}',
+            batch="1.batch1",
+            turn=1,
+        ),
+        ev.Call(
+            call_id="call_1_2",
+            synthetic=True,
+            name="sh",
+            args={"c": "cat b"},
+            batch="1.batch1",
+            index=1,
+            turn=1,
+        ),
         ev.Node(name="llm", span="llm-1", phase="exit", result="ok", turn=1, data={"status": 200}),
-        ev.Metric(step=ev.Counts(input=20, output=9, duration=0.5), total=ev.Counts(input=20, output=9, duration=0.5), turn=1),
+        ev.Metric(
+            step=ev.Counts(input=20, output=9, duration=0.5),
+            total=ev.Counts(input=20, output=9, duration=0.5),
+            turn=1,
+        ),
         ev.Execute(batch="1.batch1", calls=("call_1_1", "call_1_2"), turn=1),
         ev.Started(call_id="call_1_1", name="sh", turn=1, origin="tool"),
         ev.Progress(call_id="call_1_1", text="a\n", turn=1, origin="tool"),
         ev.Result(call_id="call_1_1", name="sh", content="a", duration=0.2, turn=1, origin="tool"),
-        ev.Result(call_id="call_1_2", name="sh", content="no such file", status="error", turn=1, origin="tool"),
-        ev.Node(name="llm", span="llm-2", turn=2, data={"attempt": 1, "messages": 4, "internal": True}),
+        ev.Result(
+            call_id="call_1_2",
+            name="sh",
+            content="no such file",
+            status="error",
+            turn=1,
+            origin="tool",
+        ),
+        ev.Node(
+            name="llm", span="llm-2", turn=2, data={"attempt": 1, "messages": 4, "internal": True}
+        ),
         ev.Respond(content="There is a.", block="2.1", chunks="FAEKCA", turn=2, origin="model"),
         ev.Node(name="llm", span="llm-2", phase="exit", result="ok", turn=2),
-        ev.Metric(step=ev.Counts(input=40, output=5), total=ev.Counts(input=60, output=14, duration=0.5), turn=2),
+        ev.Metric(
+            step=ev.Counts(input=40, output=5),
+            total=ev.Counts(input=60, output=14, duration=0.5),
+            turn=2,
+        ),
         ev.End(status="ok", finish_reason="stop", turn=2),
     ]
-    return [msgspec.structs.replace(e, seq=i, ts=1767225600.0 + i / 10, run="run1") for i, e in enumerate(say, 1)]
+    return [
+        msgspec.structs.replace(e, seq=i, ts=1767225600.0 + i / 10, run="run1")
+        for i, e in enumerate(say, 1)
+    ]
 
 
 @pytest.fixture
@@ -113,7 +161,9 @@ def joined() -> Callable[[Sequence[str]], str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`name`: every codec; `foreign`: every codec but the canonical one; `stem`: every corpus with the codec that reads it."""
+    """`name`: every codec; `foreign`: every codec but the canonical one; `stem`: every corpus with
+    the codec that reads it.
+    """
     names = plugins.names("codecs")
     if "name" in metafunc.fixturenames:
         metafunc.parametrize("name", names)

@@ -10,36 +10,120 @@ from agent_nb import events as ev
 
 M, C = {"messageId": "m"}, {"toolCallId": "c"}
 BLOCKS = [
-    ([{"type": "TEXT_MESSAGE_START", **M, "role": "assistant"}, {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "a"},
-      {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "b"}, {"type": "TEXT_MESSAGE_END", **M}], "respond", {"content": "ab"}),
-    ([{"type": "TEXT_MESSAGE_START", **M, "role": "user"}, {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "hi"},
-      {"type": "TEXT_MESSAGE_END", **M}], "user", {"content": "hi"}),
-    ([{"type": "REASONING_MESSAGE_START", **M, "role": "reasoning"}, {"type": "REASONING_MESSAGE_CONTENT", **M, "delta": "hm"},
-      {"type": "REASONING_MESSAGE_END", **M}], "think", {"content": "hm"}),
-    ([{"type": "TOOL_CALL_START", **C, "toolCallName": "sh"}, {"type": "TOOL_CALL_ARGS", **C, "delta": '{"a"'},
-      {"type": "TOOL_CALL_ARGS", **C, "delta": ":1}"}, {"type": "TOOL_CALL_END", **C}], "call",
-     {"call_id": "c", "name": "sh", "args": {"a": 1}, "raw_args": '{"a":1}'}),
-    ([{"type": "TOOL_CALL_START", **C, "toolCallName": "now"}, {"type": "TOOL_CALL_END", **C}], "call", {"name": "now", "args": {}}),
-    ([{"type": "TEXT_MESSAGE_CHUNK", **M, "delta": "a"}, {"type": "TEXT_MESSAGE_CHUNK", "delta": "b"}], "respond", {"content": "ab"}),
-    ([{"type": "TOOL_CALL_RESULT", "messageId": "t", **C, "content": "ok"}], "result", {"call_id": "c", "content": "ok", "status": "ok"}),
+    (
+        [
+            {"type": "TEXT_MESSAGE_START", **M, "role": "assistant"},
+            {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "a"},
+            {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "b"},
+            {"type": "TEXT_MESSAGE_END", **M},
+        ],
+        "respond",
+        {"content": "ab"},
+    ),
+    (
+        [
+            {"type": "TEXT_MESSAGE_START", **M, "role": "user"},
+            {"type": "TEXT_MESSAGE_CONTENT", **M, "delta": "hi"},
+            {"type": "TEXT_MESSAGE_END", **M},
+        ],
+        "user",
+        {"content": "hi"},
+    ),
+    (
+        [
+            {"type": "REASONING_MESSAGE_START", **M, "role": "reasoning"},
+            {"type": "REASONING_MESSAGE_CONTENT", **M, "delta": "hm"},
+            {"type": "REASONING_MESSAGE_END", **M},
+        ],
+        "think",
+        {"content": "hm"},
+    ),
+    (
+        [
+            {"type": "TOOL_CALL_START", **C, "toolCallName": "sh"},
+            {"type": "TOOL_CALL_ARGS", **C, "delta": '{"a"'},
+            {"type": "TOOL_CALL_ARGS", **C, "delta": ":1}"},
+            {"type": "TOOL_CALL_END", **C},
+        ],
+        "call",
+        {"call_id": "c", "name": "sh", "args": {"a": 1}, "raw_args": '{"a":1}'},
+    ),
+    (
+        [{"type": "TOOL_CALL_START", **C, "toolCallName": "now"}, {"type": "TOOL_CALL_END", **C}],
+        "call",
+        {"name": "now", "args": {}},
+    ),
+    (
+        [
+            {"type": "TEXT_MESSAGE_CHUNK", **M, "delta": "a"},
+            {"type": "TEXT_MESSAGE_CHUNK", "delta": "b"},
+        ],
+        "respond",
+        {"content": "ab"},
+    ),
+    (
+        [{"type": "TOOL_CALL_RESULT", "messageId": "t", **C, "content": "ok"}],
+        "result",
+        {"call_id": "c", "content": "ok", "status": "ok"},
+    ),
     ([{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}], "run_start", {"run": "r"}),
     ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}], "end", {"status": "ok"}),
-    ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "cancelled"}}], "end", {"status": "interrupted"}),
-    ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "interrupt", "interrupts": []}}], "end",
-     {"status": "awaiting"}),
-    ([{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "usage": [{"inputTokens": 3}, {"inputTokens": 2}]}], "metric",
-     {"total": ev.Counts(input=5)}),
-    ([{"type": "RUN_ERROR", "message": "no", "code": "429"}], "error", {"message": "no", "code": "429"}),
+    (
+        [{"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "cancelled"}}],
+        "end",
+        {"status": "interrupted"},
+    ),
+    (
+        [
+            {
+                "type": "RUN_FINISHED",
+                "threadId": "t",
+                "runId": "r",
+                "outcome": {"type": "interrupt", "interrupts": []},
+            }
+        ],
+        "end",
+        {"status": "awaiting"},
+    ),
+    (
+        [
+            {
+                "type": "RUN_FINISHED",
+                "threadId": "t",
+                "runId": "r",
+                "usage": [{"inputTokens": 3}, {"inputTokens": 2}],
+            }
+        ],
+        "metric",
+        {"total": ev.Counts(input=5)},
+    ),
+    (
+        [{"type": "RUN_ERROR", "message": "no", "code": "429"}],
+        "error",
+        {"message": "no", "code": "429"},
+    ),
     ([{"type": "RUN_ERROR", "message": "no"}], "end", {"status": "error"}),
     ([{"type": "STEP_STARTED", "stepName": "plan"}], "node", {"name": "plan", "phase": "enter"}),
-    ([{"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "w"}], "node", {"name": "w", "phase": "enter", "span": "s"}),
-    ([{"type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "x"}], "node", {"phase": "exit", "result": "error: x"}),
+    (
+        [{"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "w"}],
+        "node",
+        {"name": "w", "phase": "enter", "span": "s"},
+    ),
+    (
+        [{"type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "x"}],
+        "node",
+        {"phase": "exit", "result": "error: x"},
+    ),
     ([{"type": "STATE_SNAPSHOT", "snapshot": [1]}], "state", {"kind": "snapshot", "payload": [1]}),
     ([{"type": "STATE_DELTA", "delta": []}], "state", {"kind": "delta", "payload": []}),
     ([{"type": "MESSAGES_SNAPSHOT", "messages": []}], "state", {"kind": "messages", "payload": []}),
-    ([{"type": "CUSTOM", "name": "n", "value": 1}], "extension", {"name": "CUSTOM", "payload": {"name": "n", "value": 1}}),
+    (
+        [{"type": "CUSTOM", "name": "n", "value": 1}],
+        "extension",
+        {"name": "CUSTOM", "payload": {"name": "n", "value": 1}},
+    ),
     ([{"type": "RAW", "event": {}}], "extension", {"namespace": "ag-ui", "name": "RAW"}),
-]  # fmt: skip
+]
 
 
 def text(objs):
@@ -80,7 +164,14 @@ def test_our_run_is_written_as_messages_calls_and_results(tool, our_run):
         at(6, "TOOL_CALL_ARGS", **two, delta='{"c":"cat b"}'),
         at(6, "TOOL_CALL_END", **two),
         at(12, "TOOL_CALL_RESULT", messageId="call_1_1-result", **one, content="a", role="tool"),
-        at(13, "TOOL_CALL_RESULT", messageId="call_1_2-result", **two, content="no such file", role="tool"),
+        at(
+            13,
+            "TOOL_CALL_RESULT",
+            messageId="call_1_2-result",
+            **two,
+            content="no such file",
+            role="tool",
+        ),
         at(15, "TEXT_MESSAGE_START", messageId="run1-3", role="assistant"),
         at(15, "TEXT_MESSAGE_CONTENT", messageId="run1-3", delta="There"),
         at(15, "TEXT_MESSAGE_CONTENT", messageId="run1-3", delta=" is "),
@@ -91,14 +182,32 @@ def test_our_run_is_written_as_messages_calls_and_results(tool, our_run):
 
 
 def test_a_live_block_of_ours_is_opened_by_its_first_delta_and_closed_once(tool):
-    live = [ev.Delta(of="respond", block="b", text="a"), ev.Delta(of="respond", block="b", text="b"), ev.Respond(content="ab", block="b")]
-    assert [o["type"].removeprefix("TEXT_MESSAGE_") for o in tool("ag-ui").lines(live)] == ["START", "CONTENT", "CONTENT", "END"]
+    live = [
+        ev.Delta(of="respond", block="b", text="a"),
+        ev.Delta(of="respond", block="b", text="b"),
+        ev.Respond(content="ab", block="b"),
+    ]
+    assert [o["type"].removeprefix("TEXT_MESSAGE_") for o in tool("ag-ui").lines(live)] == [
+        "START",
+        "CONTENT",
+        "CONTENT",
+        "END",
+    ]
 
 
 def test_interleaved_messages_are_kept_apart_and_in_order(tool):
-    objs = [{"type": f"TEXT_MESSAGE_{what}", "messageId": m, **more} for what, m, more in (
-        ("START", "a", {"role": "assistant"}), ("START", "b", {"role": "assistant"}), ("CONTENT", "a", {"delta": "1"}),
-        ("CONTENT", "b", {"delta": "2"}), ("CONTENT", "a", {"delta": "3"}), ("END", "b", {}), ("END", "a", {}))]  # fmt: skip
+    objs = [
+        {"type": f"TEXT_MESSAGE_{what}", "messageId": m, **more}
+        for what, m, more in (
+            ("START", "a", {"role": "assistant"}),
+            ("START", "b", {"role": "assistant"}),
+            ("CONTENT", "a", {"delta": "1"}),
+            ("CONTENT", "b", {"delta": "2"}),
+            ("CONTENT", "a", {"delta": "3"}),
+            ("END", "b", {}),
+            ("END", "a", {}),
+        )
+    ]
     codec = tool("ag-ui")
     events = codec.read(text(objs))
     assert [e.content for e in events if e.type == "respond"] == ["2", "13"]
@@ -106,16 +215,30 @@ def test_interleaved_messages_are_kept_apart_and_in_order(tool):
 
 
 def test_a_sub_agent_of_ours_is_a_sub_agent(tool):
-    enter, leave = (ev.Node(name="w", span="c1", phase=phase, data={"agent": "w"}) for phase in ("enter", "exit"))
+    enter, leave = (
+        ev.Node(name="w", span="c1", phase=phase, data={"agent": "w"})
+        for phase in ("enter", "exit")
+    )
     run = [enter, ev.Respond(content="x", span="c1"), leave]
     shown = tool("ag-ui").lines(run)
     assert [o["type"] for o in shown] == [
-        "SUBAGENT_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "SUBAGENT_FINISHED"]  # fmt: skip
+        "SUBAGENT_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "SUBAGENT_FINISHED",
+    ]
     assert {o["subagentRunId"] for o in shown} == {"c1"}
 
 
 def test_a_run_that_failed_ends_in_one_error(tool):
-    shown = tool("ag-ui").lines([ev.Error(code="retry", message="1"), ev.Error(code="provider", message="2"), ev.End(status="error")])
+    shown = tool("ag-ui").lines(
+        [
+            ev.Error(code="retry", message="1"),
+            ev.Error(code="provider", message="2"),
+            ev.End(status="error"),
+        ]
+    )
     assert shown == [{"type": "RUN_ERROR", "message": "2", "code": "provider"}]
 
 
@@ -130,15 +253,25 @@ class Kind(str, Enum):  # noqa: UP042  (what they are)
 
 def snake(value):
     if isinstance(value, dict):
-        renamed = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", key): key for key in value}
-        return {name: value[key] if key in ("value", "snapshot") else snake(value[key]) for name, key in renamed.items()}
+        renamed = {
+            re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", key): key for key in value
+        }
+        return {
+            name: value[key] if key in ("value", "snapshot") else snake(value[key])
+            for name, key in renamed.items()
+        }
     return [snake(v) for v in value] if isinstance(value, list) else value
 
 
 CAMEL = [
     {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
     {"type": "STEP_STARTED", "stepName": "look"},
-    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "find", "parentMessageId": "m0"},
+    {
+        "type": "TOOL_CALL_START",
+        "toolCallId": "c1",
+        "toolCallName": "find",
+        "parentMessageId": "m0",
+    },
     {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '{"message_id": 1}'},
     {"type": "TOOL_CALL_END", "toolCallId": "c1"},
     {"type": "TOOL_CALL_RESULT", "messageId": "m1", "toolCallId": "c1", "content": "found"},
@@ -148,7 +281,12 @@ CAMEL = [
     {"type": "TEXT_MESSAGE_END", "messageId": "m2"},
     {"type": "STATE_SNAPSHOT", "snapshot": {"message_id": 3}},
     {"type": "CUSTOM", "name": "x", "value": {"run_id": 1}, "of_mine": 2},
-    {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "usage": [{"inputTokens": 3, "outputTokens": 4}]},
+    {
+        "type": "RUN_FINISHED",
+        "threadId": "t",
+        "runId": "r",
+        "usage": [{"inputTokens": 3, "outputTokens": 4}],
+    },
 ]
 
 
@@ -173,15 +311,32 @@ def test_a_type_that_is_an_enumeration_is_read(tool):
     assert [(e.type, e.content) for e in events if e.type != "delta"] == [("respond", "a")]
 
 
-HISTORY = [{"id": "1", "role": "user", "content": "Before?"}, {"id": "2", "role": "assistant", "content": "That."}]
+HISTORY = [
+    {"id": "1", "role": "user", "content": "Before?"},
+    {"id": "2", "role": "assistant", "content": "That."},
+]
 NOW = [*HISTORY, {"id": "3", "role": "user", "content": [{"type": "text", "text": "And now?"}]}]
-DONE = [*NOW, {"id": "4", "role": "assistant", "toolCalls": []}, {"id": "5", "role": "assistant", "content": "This."}]
+DONE = [
+    *NOW,
+    {"id": "4", "role": "assistant", "toolCalls": []},
+    {"id": "5", "role": "assistant", "content": "This."},
+]
 
 
 def snapshots(*messages, say=()):
-    say = [{"type": f"TEXT_MESSAGE_{w}", **M, **({"delta": t} if w == "CONTENT" else {})} for t in say for w in ("START", "CONTENT", "END")]
+    say = [
+        {"type": f"TEXT_MESSAGE_{w}", **M, **({"delta": t} if w == "CONTENT" else {})}
+        for t in say
+        for w in ("START", "CONTENT", "END")
+    ]
     middle = [{"type": "MESSAGES_SNAPSHOT", "messages": m} for m in messages]
-    return [{"type": "RUN_STARTED", "runId": "r"}, *middle[:1], *say, *middle[1:], {"type": "RUN_FINISHED", "runId": "r"}]
+    return [
+        {"type": "RUN_STARTED", "runId": "r"},
+        *middle[:1],
+        *say,
+        *middle[1:],
+        {"type": "RUN_FINISHED", "runId": "r"},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +350,9 @@ def snapshots(*messages, say=()):
         (snapshots({"not": "a list"}), []),
     ],
 )
-def test_a_snapshot_of_the_messages_gives_the_prompt_and_the_answer_when_no_text_came(tool, lines, said):
+def test_a_snapshot_of_the_messages_gives_the_prompt_and_the_answer_when_no_text_came(
+    tool, lines, said
+):
     events, losses = read(tool("ag-ui"), lines)
     assert [(e.type, e.content) for e in events if e.type in ("user", "respond")] == said
     assert events[-1].type == "end"
@@ -205,15 +362,27 @@ def test_a_snapshot_of_the_messages_gives_the_prompt_and_the_answer_when_no_text
 
 def test_the_blocks_of_one_text_are_one_message(tool):
     run = [
-        ev.Respond(content="A ", block="1", turn=1), ev.Think(content="hm", block="2", turn=1), ev.Respond(content="b.", block="3", turn=1),
-        ev.Call(call_id="c", name="x", turn=1), ev.Respond(content="C.", block="4", turn=1),
-    ]  # fmt: skip
-    starts = [line["messageId"] for line in tool("ag-ui").lines(run) if line["type"] == "TEXT_MESSAGE_START"]
+        ev.Respond(content="A ", block="1", turn=1),
+        ev.Think(content="hm", block="2", turn=1),
+        ev.Respond(content="b.", block="3", turn=1),
+        ev.Call(call_id="c", name="x", turn=1),
+        ev.Respond(content="C.", block="4", turn=1),
+    ]
+    starts = [
+        line["messageId"]
+        for line in tool("ag-ui").lines(run)
+        if line["type"] == "TEXT_MESSAGE_START"
+    ]
     assert starts[0] == starts[1] != starts[2]
 
 
 def test_a_client_that_asked_does_not_get_its_message_again(tool):
-    run = [ev.RunStart(run="r"), ev.User(content="Hi?", run="r"), ev.Respond(content="Hello.", run="r"), ev.End(run="r")]
+    run = [
+        ev.RunStart(run="r"),
+        ev.User(content="Hi?", run="r"),
+        ev.Respond(content="Hello.", run="r"),
+        ev.End(run="r"),
+    ]
     codec = tool("ag-ui")
     assert "Hi?" in str(codec.lines(run))
     assert "Hi?" not in str(codec.lines(run, asked=True))

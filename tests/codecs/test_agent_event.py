@@ -13,13 +13,49 @@ LINES = [
     ({**CALL, "toolArgs": {"c": 2}}, "call", {"args": {"c": 2}, "raw_args": ""}),
     ({**CALL, "toolArgs": '{"c":'}, "call", {"args": {}, "raw_args": '{"c":'}),
     ({**CALL, "callId": "tc_9"}, "call", {"call_id": "tc_9", "synthetic": False}),
-    ({"type": "tool_progress", "toolName": "sh", "data": "text"}, "progress", {"text": "text", "data": None}),
-    ({"type": "tool_progress", "toolName": "sh", "data": {"subtype": "stdout_chunk", "content": "a\n"}}, "progress", {"text": "a\n"}),
-    ({"type": "tool_progress", "toolName": "sh", "data": {"subtype": "transfer_progress", "percent": 65}}, "progress", {"fraction": 0.65}),
-    ({"type": "tool_progress", "toolName": "sh", "data": {"rows": [1]}}, "progress", {"data": {"rows": [1]}}),
-    ({"type": "tool_result", "toolName": "sh", "output": "ok"}, "result", {"name": "sh", "content": "ok", "status": "ok"}),
-    ({"type": "tool_result", "toolName": "sh", "output": "no", "isError": True}, "result", {"content": "no", "status": "error"}),
-    ({"type": "tool_result", "toolName": "sh", "output": "ok", "isError": False}, "result", {"status": "ok"}),
+    (
+        {"type": "tool_progress", "toolName": "sh", "data": "text"},
+        "progress",
+        {"text": "text", "data": None},
+    ),
+    (
+        {
+            "type": "tool_progress",
+            "toolName": "sh",
+            "data": {"subtype": "stdout_chunk", "content": "a\n"},
+        },
+        "progress",
+        {"text": "a\n"},
+    ),
+    (
+        {
+            "type": "tool_progress",
+            "toolName": "sh",
+            "data": {"subtype": "transfer_progress", "percent": 65},
+        },
+        "progress",
+        {"fraction": 0.65},
+    ),
+    (
+        {"type": "tool_progress", "toolName": "sh", "data": {"rows": [1]}},
+        "progress",
+        {"data": {"rows": [1]}},
+    ),
+    (
+        {"type": "tool_result", "toolName": "sh", "output": "ok"},
+        "result",
+        {"name": "sh", "content": "ok", "status": "ok"},
+    ),
+    (
+        {"type": "tool_result", "toolName": "sh", "output": "no", "isError": True},
+        "result",
+        {"content": "no", "status": "error"},
+    ),
+    (
+        {"type": "tool_result", "toolName": "sh", "output": "ok", "isError": False},
+        "result",
+        {"status": "ok"},
+    ),
     ({"type": "stream", "content": "Hi"}, "respond", {"content": "Hi"}),
     ({"type": "final"}, "end", {"status": "ok"}),
     ({"type": "error", "error": "broke"}, "error", {"message": "broke"}),
@@ -27,7 +63,11 @@ LINES = [
     ({"type": "cancelled", "reason": "stop"}, "interrupt", {"reason": "user", "detail": "stop"}),
     ({"type": "progress", "toolName": "sh", "data": "x"}, "progress", {"text": "x"}),
     ({"type": "result", "toolName": "sh", "output": "y"}, "result", {"content": "y"}),
-    ({"type": "hook", "hookId": "h"}, "extension", {"namespace": "agent-event", "name": "hook", "payload": {"hookId": "h"}}),
+    (
+        {"type": "hook", "hookId": "h"},
+        "extension",
+        {"namespace": "agent-event", "name": "hook", "payload": {"hookId": "h"}},
+    ),
 ]
 
 
@@ -72,17 +112,31 @@ def test_the_form_ids_adds_the_call_id(tool):
 
 def test_parallel_calls_to_one_tool_are_resolved_in_order_and_said_to_be_a_guess(tool):
     events = tool("agent-event").read(
-        sse(CALL, {**CALL, "toolArgs": "{}"}, {"type": "tool_result", "toolName": "sh", "output": "r1"},
-            {"type": "tool_result", "toolName": "sh", "output": "r2"})
-    )  # fmt: skip
-    calls, results = [e for e in events if e.type == "call"], [e for e in events if e.type == "result"]
+        sse(
+            CALL,
+            {**CALL, "toolArgs": "{}"},
+            {"type": "tool_result", "toolName": "sh", "output": "r1"},
+            {"type": "tool_result", "toolName": "sh", "output": "r2"},
+        )
+    )
+    calls, results = (
+        [e for e in events if e.type == "call"],
+        [e for e in events if e.type == "result"],
+    )
     assert [r.call_id for r in results] == [c.call_id for c in calls]
     assert "guess" in results[0].extra["agent-event"]
     assert "guess" not in results[1].extra["agent-event"]
 
 
 def test_progress_of_a_tool_that_nobody_called_opens_one_call(tool):
-    events = tool("agent-event").read(sse(*({"type": "tool_progress", "toolName": "llm_call", "data": t} for t in ("Hello, ", "world"))))
+    events = tool("agent-event").read(
+        sse(
+            *(
+                {"type": "tool_progress", "toolName": "llm_call", "data": t}
+                for t in ("Hello, ", "world")
+            )
+        )
+    )
     calls = [e for e in events if e.type == "call"]
     assert [(c.name, c.synthetic) for c in calls] == [("llm_call", True)]
     assert {e.call_id for e in events} == {calls[0].call_id}
@@ -91,7 +145,15 @@ def test_progress_of_a_tool_that_nobody_called_opens_one_call(tool):
 def test_what_follows_an_error_is_counted_and_ignored(tool):
     codec = tool("agent-event")
     say = {"type": "stream"}
-    events = stored(codec.read(sse({**say, "content": "par"}, {"type": "error", "error": "x"}, {**say, "content": "late"})))
+    events = stored(
+        codec.read(
+            sse(
+                {**say, "content": "par"},
+                {"type": "error", "error": "x"},
+                {**say, "content": "late"},
+            )
+        )
+    )
     assert [e.type for e in events] == ["respond", "error", "end"]
     assert codec.decoder.losses.counts() == {"event after the end": 1}
 
@@ -104,32 +166,45 @@ def test_a_start_begins_another_run(tool):
 
 def test_deltas_come_at_once_and_their_block_when_it_ends(tool):
     decoder = tool("agent-event").codec.decoder()
-    assert [(e.type, e.text) for e in decoder.feed(sse({"type": "stream", "content": "The `src`"}))] == [("delta", "The `src`")]
+    assert [
+        (e.type, e.text) for e in decoder.feed(sse({"type": "stream", "content": "The `src`"}))
+    ] == [("delta", "The `src`")]
     rest = decoder.feed(sse({"type": "final"}))
-    assert [(e.type, getattr(e, "content", "")) for e in rest] == [("respond", "The `src`"), ("end", "")]
+    assert [(e.type, getattr(e, "content", "")) for e in rest] == [
+        ("respond", "The `src`"),
+        ("end", ""),
+    ]
 
 
 def test_an_error_that_did_not_end_our_run_is_not_written_because_it_would_end_theirs(tool):
     codec = tool("agent-event")
-    assert codec.lines([ev.Error(code="retry", message="again"), ev.Respond(content="x"), ev.End()]) == [
-        {"type": "stream", "content": "x"}, {"type": "final"}]  # fmt: skip
+    assert codec.lines(
+        [ev.Error(code="retry", message="again"), ev.Respond(content="x"), ev.End()]
+    ) == [{"type": "stream", "content": "x"}, {"type": "final"}]
     assert codec.encoder.losses.counts() == {"error.code": 1, "error": 1}
 
 
 def test_an_interrupted_run_ends_in_an_error_so_that_no_client_waits(tool):
-    assert tool("agent-event").lines([ev.Interrupt(reason="user"), ev.End(status="interrupted")]) == [
-        {"type": "error", "error": "interrupted: user"}
-    ]
+    assert tool("agent-event").lines(
+        [ev.Interrupt(reason="user"), ev.End(status="interrupted")]
+    ) == [{"type": "error", "error": "interrupted: user"}]
 
 
 def test_a_sub_agents_answer_is_progress_of_the_call_that_runs_it(tool):
     call = ev.Call(call_id="c1", name="researcher", args={"prompt": "p"})
     inner = [
-        ev.Node(name="researcher", span="c1"), ev.User(content="p", span="c1"), ev.Think(content="secret", span="c1"),
-        ev.Delta(of="respond", block="c1/1", text="The ", span="c1"), ev.Delta(of="respond", block="c1/1", text="answer", span="c1"),
-        ev.Respond(content="The answer", block="c1/1", span="c1"), ev.End(span="c1"), ev.Node(name="researcher", phase="exit", span="c1"),
-    ]  # fmt: skip
-    lines = tool("agent-event").lines([call, *inner, ev.Result(call_id="c1", name="researcher", content="The answer"), ev.End()])
+        ev.Node(name="researcher", span="c1"),
+        ev.User(content="p", span="c1"),
+        ev.Think(content="secret", span="c1"),
+        ev.Delta(of="respond", block="c1/1", text="The ", span="c1"),
+        ev.Delta(of="respond", block="c1/1", text="answer", span="c1"),
+        ev.Respond(content="The answer", block="c1/1", span="c1"),
+        ev.End(span="c1"),
+        ev.Node(name="researcher", phase="exit", span="c1"),
+    ]
+    lines = tool("agent-event").lines(
+        [call, *inner, ev.Result(call_id="c1", name="researcher", content="The answer"), ev.End()]
+    )
     assert lines == [
         {"type": "tool_call", "toolName": "researcher", "toolArgs": '{"prompt":"p"}'},
         {"type": "tool_progress", "toolName": "researcher", "data": "The "},
@@ -141,5 +216,10 @@ def test_a_sub_agents_answer_is_progress_of_the_call_that_runs_it(tool):
 
 def test_percentages_have_no_rounding_dust(tool):
     codec = tool("agent-event")
-    shown = codec.lines([ev.Call(call_id="c", name="t"), *(ev.Progress(call_id="c", fraction=f) for f in (0.07, 0.29, 1.0, 0.005))])
+    shown = codec.lines(
+        [
+            ev.Call(call_id="c", name="t"),
+            *(ev.Progress(call_id="c", fraction=f) for f in (0.07, 0.29, 1.0, 0.005)),
+        ]
+    )
     assert [o["data"]["percent"] for o in shown[1:]] == [7, 29, 100, 0.5]

@@ -7,9 +7,18 @@ import pytest
 from agent_nb import events as ev
 from agent_nb.event_json import encode_event
 
-RUN = [ev.User(seq=1, ts=1.5, run="r", content="é \u2028"), ev.Call(seq=2, run="r", call_id="c", name="n", args={"a": [1, None]}),
-       ev.Respond(seq=3, run="r", content="x", extra={"cogency": {"fields": {"k": 1}}}), ev.Unknown(seq=4, run="r", kind="newer",
-       payload={"type": "newer", "seq": 4, "run": "r", "field": {"deep": True}}), ev.End(seq=5, run="r")]  # fmt: skip
+RUN = [
+    ev.User(seq=1, ts=1.5, run="r", content="é \u2028"),
+    ev.Call(seq=2, run="r", call_id="c", name="n", args={"a": [1, None]}),
+    ev.Respond(seq=3, run="r", content="x", extra={"cogency": {"fields": {"k": 1}}}),
+    ev.Unknown(
+        seq=4,
+        run="r",
+        kind="newer",
+        payload={"type": "newer", "seq": 4, "run": "r", "field": {"deep": True}},
+    ),
+    ev.End(seq=5, run="r"),
+]
 
 
 @pytest.mark.parametrize("framing", ["ndjson", "sse"])
@@ -21,7 +30,9 @@ def test_every_event_comes_back_equal(framing, tool, joined):
 def test_a_frames_id_is_the_events_number(tool):
     canonical = tool("canonical")
     assert canonical.write([ev.User(seq=7), ev.Delta(text="x")], framing="sse") == [
-        'id: 7\ndata: {"type":"user","seq":7}\n\n', 'data: {"type":"delta","text":"x"}\n\n']  # fmt: skip
+        'id: 7\ndata: {"type":"user","seq":7}\n\n',
+        'data: {"type":"delta","text":"x"}\n\n',
+    ]
 
 
 def test_blank_lines_and_two_events_on_a_line_are_told_apart_in_any_chunking(tool):

@@ -12,28 +12,68 @@ T = {"timestamp": 1767225600.0}
 LINES = [
     ({"type": "user", "content": "hello"}, "user", {"content": "hello"}),
     ({"type": "think", "content": "why"}, "think", {"content": "why"}),
-    ({"type": "call", "content": '{"name": "read", "args": {"file": "a"}}'}, "call",
-     {"name": "read", "args": {"file": "a"}, "synthetic": True}),
+    (
+        {"type": "call", "content": '{"name": "read", "args": {"file": "a"}}'},
+        "call",
+        {"name": "read", "args": {"file": "a"}, "synthetic": True},
+    ),
     ({"type": "call", "content": '{"name": "list"}'}, "call", {"name": "list", "args": {}}),
-    ({"type": "call", "content": "{broken"}, "call", {"name": "", "args": {}, "raw_args": "{broken"}),
+    (
+        {"type": "call", "content": "{broken"},
+        "call",
+        {"name": "", "args": {}, "raw_args": "{broken"},
+    ),
     ({"type": "execute"}, "execute", {}),
     ({"type": "execute", "content": ""}, "execute", {}),
-    ({"type": "result", "payload": {"outcome": "Found", "content": "x", "error": False}}, "result",
-     {"content": "x", "status": "ok", "display": {"text/plain": "Found"}}),
-    ({"type": "result", "payload": {"outcome": "Denied", "content": "", "error": True}}, "result", {"status": "denied", "display": None}),
-    ({"type": "result", "payload": {"outcome": "Broke", "content": "", "error": True}}, "result", {"status": "error"}),
-    ({"type": "result", "content": '{"outcome": "Success", "content": "body"}'}, "result", {"content": "body", "display": None}),
+    (
+        {"type": "result", "payload": {"outcome": "Found", "content": "x", "error": False}},
+        "result",
+        {"content": "x", "status": "ok", "display": {"text/plain": "Found"}},
+    ),
+    (
+        {"type": "result", "payload": {"outcome": "Denied", "content": "", "error": True}},
+        "result",
+        {"status": "denied", "display": None},
+    ),
+    (
+        {"type": "result", "payload": {"outcome": "Broke", "content": "", "error": True}},
+        "result",
+        {"status": "error"},
+    ),
+    (
+        {"type": "result", "content": '{"outcome": "Success", "content": "body"}'},
+        "result",
+        {"content": "body", "display": None},
+    ),
     ({"type": "result", "content": "just text"}, "result", {"content": "just text"}),
     ({"type": "respond", "content": "done"}, "respond", {"content": "done", "incomplete": False}),
     ({"type": "end"}, "end", {"status": "ok"}),
-    ({"type": "metric", "step": {"input": 5, "output": 3, "duration": 0.5}, "total": {"input": 9, "output": 4, "duration": 1.5}}, "metric",
-     {"step": ev.Counts(input=5, output=3, duration=0.5), "total": ev.Counts(input=9, output=4, duration=1.5)}),
-    ({"type": "error", "payload": {"error": "timeout", "tool": "shell"}}, "error", {"message": "timeout"}),
+    (
+        {
+            "type": "metric",
+            "step": {"input": 5, "output": 3, "duration": 0.5},
+            "total": {"input": 9, "output": 4, "duration": 1.5},
+        },
+        "metric",
+        {
+            "step": ev.Counts(input=5, output=3, duration=0.5),
+            "total": ev.Counts(input=9, output=4, duration=1.5),
+        },
+    ),
+    (
+        {"type": "error", "payload": {"error": "timeout", "tool": "shell"}},
+        "error",
+        {"message": "timeout"},
+    ),
     ({"type": "error", "content": "as text"}, "error", {"message": "as text"}),
     ({"type": "interrupt"}, "interrupt", {"reason": "user"}),
     ({"type": "cancelled"}, "interrupt", {"reason": "user"}),
-    ({"type": "plan", "steps": [1]}, "extension", {"namespace": "cogency", "name": "plan", "payload": {"steps": [1]}}),
-]  # fmt: skip
+    (
+        {"type": "plan", "steps": [1]},
+        "extension",
+        {"namespace": "cogency", "name": "plan", "payload": {"steps": [1]}},
+    ),
+]
 
 
 @pytest.mark.parametrize(("line", "kind", "fields"), LINES)
@@ -57,21 +97,41 @@ def test_our_run_is_written_as_the_ten_types(tool, our_run):
         {"type": "think", "content": "Look first.", "timestamp": t[4]},
         {"type": "call", "content": '{"name": "sh", "args": {"c": "ls"}}', "timestamp": t[5]},
         {"type": "call", "content": '{"name": "sh", "args": {"c": "cat b"}}', "timestamp": t[6]},
-        {"type": "metric", "step": {"input": 20, "output": 9, "duration": 0.5}, "total": {"input": 20, "output": 9, "duration": 0.5},
-         "timestamp": t[8]},
+        {
+            "type": "metric",
+            "step": {"input": 20, "output": 9, "duration": 0.5},
+            "total": {"input": 20, "output": 9, "duration": 0.5},
+            "timestamp": t[8],
+        },
         {"type": "execute", "timestamp": t[9]},
-        {"type": "result", "payload": {"outcome": "Success", "content": "a", "error": False}, "timestamp": t[12]},
-        {"type": "result", "payload": {"outcome": "no such file", "content": "no such file", "error": True}, "timestamp": t[13]},
+        {
+            "type": "result",
+            "payload": {"outcome": "Success", "content": "a", "error": False},
+            "timestamp": t[12],
+        },
+        {
+            "type": "result",
+            "payload": {"outcome": "no such file", "content": "no such file", "error": True},
+            "timestamp": t[13],
+        },
         {"type": "respond", "content": "There is a.", "timestamp": t[15]},
         {"type": "end", "timestamp": t[18]},
-        {"type": "metric", "step": {"input": 40, "output": 5, "duration": 0.0}, "total": {"input": 60, "output": 14, "duration": 0.5},
-         "timestamp": t[17]},
-    ]  # fmt: skip
+        {
+            "type": "metric",
+            "step": {"input": 40, "output": 5, "duration": 0.0},
+            "total": {"input": 60, "output": 14, "duration": 0.5},
+            "timestamp": t[17],
+        },
+    ]
 
 
 def test_a_metric_after_end_stands_before_the_end_of_our_run_and_goes_back_after_it(tool):
     cogency = tool("cogency")
-    lines = [{"type": "respond", "content": "x"}, {"type": "end"}, {"type": "metric", "step": {}, "total": {}}]
+    lines = [
+        {"type": "respond", "content": "x"},
+        {"type": "end"},
+        {"type": "metric", "step": {}, "total": {}},
+    ]
     events = cogency.read([_text(line) for line in lines])
     assert [e.type for e in events] == ["respond", "metric", "end"]
     assert cogency.lines(events) == lines
@@ -79,7 +139,11 @@ def test_a_metric_after_end_stands_before_the_end_of_our_run_and_goes_back_after
 
 def test_a_metric_before_end_stays_before_it(tool):
     cogency = tool("cogency")
-    lines = [{"type": "metric", "step": {}, "total": {}}, {"type": "end"}, {"type": "metric", "step": {"input": 1}, "total": {}}]
+    lines = [
+        {"type": "metric", "step": {}, "total": {}},
+        {"type": "end"},
+        {"type": "metric", "step": {"input": 1}, "total": {}},
+    ]
     assert cogency.lines(cogency.read([_text(line) for line in lines])) == lines
 
 
@@ -90,19 +154,32 @@ def test_a_batch_array_becomes_one_result_per_call_in_call_order(tool):
         {"type": "call", "content": '{"name": "sh", "args": {"n": 1}}'},
         {"type": "call", "content": '{"name": "sh", "args": {"n": 2}}'},
         {"type": "execute"},
-        {"type": "result", "content": content, "payload": {"tools_executed": 2, "success_count": 1, "failure_count": 1}},
+        {
+            "type": "result",
+            "content": content,
+            "payload": {"tools_executed": 2, "success_count": 1, "failure_count": 1},
+        },
     ]
     events = cogency.read([_text(line) for line in lines])
     calls = [e for e in events if e.type == "call"]
     results = [e for e in events if e.type == "result"]
     assert [(r.call_id, r.name, r.status, r.content) for r in results] == [
-        (calls[0].call_id, "sh", "ok", ["a"]), (calls[1].call_id, "sh", "error", "no")]  # fmt: skip
-    assert next(e for e in events if e.type == "execute").calls == (calls[0].call_id, calls[1].call_id)
+        (calls[0].call_id, "sh", "ok", ["a"]),
+        (calls[1].call_id, "sh", "error", "no"),
+    ]
+    assert next(e for e in events if e.type == "execute").calls == (
+        calls[0].call_id,
+        calls[1].call_id,
+    )
     assert cogency.lines(events) == lines
 
 
 def test_each_user_message_begins_a_run_of_its_own(tool):
-    events = tool("cogency").read(['{"type":"user","content":"a"}\n{"type":"respond","content":"b"}\n{"type":"user","content":"c"}\n'])
+    events = tool("cogency").read(
+        [
+            '{"type":"user","content":"a"}\n{"type":"respond","content":"b"}\n{"type":"user","content":"c"}\n'
+        ]
+    )
     assert events[0].run == events[1].run != events[2].run
 
 
@@ -120,7 +197,10 @@ def test_a_timestamp_finer_than_a_millisecond_comes_out_as_it_came(tool):
 
 
 def test_content_never_holds_a_delimiter(tool, our_run):
-    assert not any("§" in str(line.get("content")) or "<think>" in str(line.get("content")) for line in tool("cogency").lines(our_run))
+    assert not any(
+        "§" in str(line.get("content")) or "<think>" in str(line.get("content"))
+        for line in tool("cogency").lines(our_run)
+    )
 
 
 def test_what_a_sub_agent_does_is_left_out_and_counted(tool):

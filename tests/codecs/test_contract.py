@@ -1,4 +1,6 @@
-"""What every codec keeps: the lines it read, in any chunking; the kinds it says it carries; and the promise to lose nothing in silence."""
+"""What every codec keeps: the lines it read, in any chunking; the kinds it says it carries; and the
+promise to lose nothing in silence.
+"""
 
 import json
 import random
@@ -21,7 +23,11 @@ def stored(events):
 
 
 def per_line(text):
-    return [part for part in (text.split("\n\n") if not text.startswith("{") else text.split("\n")) if part.strip()]
+    return [
+        part
+        for part in (text.split("\n\n") if not text.startswith("{") else text.split("\n"))
+        if part.strip()
+    ]
 
 
 # Foreign lines come out as they went in.
@@ -63,10 +69,16 @@ def test_corpora_lose_nothing_in_strict_mode(stem, tool, corpus):
 def test_unknown_fields_and_kinds_of_every_line_come_out(stem, tool, corpus, parsed, joined):
     with_codec = tool(READS.get(stem, stem))
     extra = {"zz_unknown": {"deep": [1, 1.0, None, "é"]}}
-    lines = [{**obj, **extra} if len(obj) > 1 or "type" in obj else obj for _, obj, _ in parsed(corpus(stem)) if "kind" not in obj]
+    lines = [
+        {**obj, **extra} if len(obj) > 1 or "type" in obj else obj
+        for _, obj, _ in parsed(corpus(stem))
+        if "kind" not in obj
+    ]
     lines.insert(0, {"type": "zz_kind", "kind": "zz-kind", **extra})
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    assert [o for _, o, _ in parsed(joined(with_codec.write(with_codec.read(text), framing="ndjson")))] == lines
+    assert [
+        o for _, o, _ in parsed(joined(with_codec.write(with_codec.read(text), framing="ndjson")))
+    ] == lines
 
 
 # Chunking, truncation, garbage.
@@ -80,7 +92,12 @@ def test_events_do_not_depend_on_the_chunking(stem, tool, corpus):
     rng = random.Random(1)
     for _ in range(25):
         cuts = sorted(rng.sample(range(1, len(data)), 7))
-        assert with_codec.read([data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]) == whole
+        assert (
+            with_codec.read(
+                [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+            )
+            == whole
+        )
 
 
 def test_events_do_not_depend_on_line_ends(stem, tool, corpus):
@@ -110,21 +127,49 @@ def test_a_stream_cut_anywhere_closes_its_blocks(stem, tool, corpus):
         assert opened <= {(e.run, _block(e)) for e in stored(events)}
         ended = set()
         for event in events:
-            assert event.run not in ended or event.type == "delta", "an event came after the end of its run"
+            assert event.run not in ended or event.type == "delta", (
+                "an event came after the end of its run"
+            )
             if event.type == "end" and not event.span:
                 ended.add(event.run)
 
 
 def _block(event):
     """A user's message has no field for the id of its block; its note has."""
-    notes = [n["block"] for n in (event.extra or {}).values() if isinstance(n, dict) and "block" in n]
+    notes = [
+        n["block"] for n in (event.extra or {}).values() if isinstance(n, dict) and "block" in n
+    ]
     return getattr(event, "block", "") or "".join(notes)
 
 
 @pytest.mark.parametrize(
     "garbage",
-    ["not json", "nan", "[1,2]", '"text"', "{", '{"a":NaN}', '{"type":"\\ud800"}', "[" * 50_000, '{"a":' * 50_000, "\x00", "\ufffd"],
-    ids=["words", "nan", "list", "string", "open", "NaN", "surrogate", "deep-list", "deep-object", "nul", "replacement"],
+    [
+        "not json",
+        "nan",
+        "[1,2]",
+        '"text"',
+        "{",
+        '{"a":NaN}',
+        '{"type":"\\ud800"}',
+        "[" * 50_000,
+        '{"a":' * 50_000,
+        "\x00",
+        "\ufffd",
+    ],
+    ids=[
+        "words",
+        "nan",
+        "list",
+        "string",
+        "open",
+        "NaN",
+        "surrogate",
+        "deep-list",
+        "deep-object",
+        "nul",
+        "replacement",
+    ],
 )
 def test_garbage_between_lines_is_counted_and_survived(name, garbage, tool):
     with_codec = tool(name)
@@ -138,10 +183,11 @@ def test_garbage_between_lines_is_counted_and_survived(name, garbage, tool):
 
 def test_values_nested_as_deep_as_can_be_read_never_raise(name, tool):
     shapes = {
-        "cogency": '{"type":"result","payload":{"outcome":"o","content":%s,"error":false}}', "loom": '{"Values":%s}',
+        "cogency": '{"type":"result","payload":{"outcome":"o","content":%s,"error":false}}',
+        "loom": '{"Values":%s}',
         "agent-event": '{"type":"tool_progress","toolName":"x","data":%s}',
         "looopy": '{"kind":"tool-complete","toolCallId":"c","result":%s}',
-    }  # fmt: skip
+    }
     line = shapes.get(name, '{"type":"state","payload":%s}')
     for depth in (*range(100, 900, 100), *range(900, 1010, 2)):
         events = tool(name).read(line % ("[" * depth + "]" * depth) + "\n")
@@ -151,7 +197,9 @@ def test_values_nested_as_deep_as_can_be_read_never_raise(name, tool):
 
 def test_bytes_that_are_no_utf8_are_survived(name, tool):
     with_codec = tool(name)
-    events = with_codec.read(b'{"type":"zz","kind":"zz","x":"\xff\xfe"}\n{"type":"zz","kind":"zz"}\n')
+    events = with_codec.read(
+        b'{"type":"zz","kind":"zz","x":"\xff\xfe"}\n{"type":"zz","kind":"zz"}\n'
+    )
     assert stored(events)[-1].type in ("extension", "unknown")
 
 
@@ -177,9 +225,26 @@ def test_objects_of_any_shape_are_survived(foreign, tool):
 def test_streams_of_anything_end_their_runs_once_and_can_be_written_in_any_format(foreign, tool):
     rng = random.Random(5)
     keys, kinds = _kinds_of("keys"), _kinds_of(foreign)
-    values = [None, True, 0, 1.5, 1e300, 10**30, "", "x", "c1", [], ["agent:a"], {"a": 1}, {"state": "failed"}, {"error": "e"}]
+    values = [
+        None,
+        True,
+        0,
+        1.5,
+        1e300,
+        10**30,
+        "",
+        "x",
+        "c1",
+        [],
+        ["agent:a"],
+        {"a": 1},
+        {"state": "failed"},
+        {"error": "e"},
+    ]
     for _ in range(150):
-        objs = [{k: rng.choice(values) for k in rng.sample(keys, rng.randint(0, 7))} for _ in range(10)]
+        objs = [
+            {k: rng.choice(values) for k in rng.sample(keys, rng.randint(0, 7))} for _ in range(10)
+        ]
         for obj in objs:
             obj["kind" if foreign == "looopy" else "type"] = rng.choice(kinds)
         events = tool(foreign).read("".join(json.dumps(o) + "\n" for o in objs))
@@ -218,44 +283,89 @@ def _kinds_of(name):
 # Our own events.
 
 SAMPLES: dict[str, list[Event]] = {
-    "run_start": [ev.RunStart(agent="helper", model="lab/m", dialect="xml", tools=("sh",), settings={"hash": "h"})],
-    "user": [ev.User(content="What is in a?"), ev.User(content="see", attachments=({"media_type": "image/png", "data": "AA"},))],
-    "think": [ev.Think(content="hm\n"), ev.Think(content="x", attributes={"thought_type": "planning", "confidence": 0.5})],
-    "call": [ev.Call(call_id="c1", name="sh", args={"c": "ls \u2028 é"}), ev.Call(call_id="c1", name="sh", args={}, raw_args='{"a')],
-    "approval": [ev.Approval(call_id="c1", args={"c": 1}), ev.Approval(call_id="c1", stage="decided", decision="allow", by="click")],
+    "run_start": [
+        ev.RunStart(
+            agent="helper", model="lab/m", dialect="xml", tools=("sh",), settings={"hash": "h"}
+        )
+    ],
+    "user": [
+        ev.User(content="What is in a?"),
+        ev.User(content="see", attachments=({"media_type": "image/png", "data": "AA"},)),
+    ],
+    "think": [
+        ev.Think(content="hm\n"),
+        ev.Think(content="x", attributes={"thought_type": "planning", "confidence": 0.5}),
+    ],
+    "call": [
+        ev.Call(call_id="c1", name="sh", args={"c": "ls \u2028 é"}),
+        ev.Call(call_id="c1", name="sh", args={}, raw_args='{"a'),
+    ],
+    "approval": [
+        ev.Approval(call_id="c1", args={"c": 1}),
+        ev.Approval(call_id="c1", stage="decided", decision="allow", by="click"),
+    ],
     "execute": [ev.Execute(batch="b", calls=("c1",))],
     "started": [ev.Started(call_id="c1", name="sh")],
     "progress": [
-        ev.Progress(call_id="c1", text="out\n"), ev.Progress(call_id="c1", fraction=0.65),
+        ev.Progress(call_id="c1", text="out\n"),
+        ev.Progress(call_id="c1", fraction=0.65),
         ev.Progress(call_id="c1", fraction=1 / 3, message="m"),
-        ev.Progress(call_id="c1", data={"rows": [1]}), ev.Progress(call_id="c1", message="only words"), ev.Progress(call_id="c1", data=[1]),
+        ev.Progress(call_id="c1", data={"rows": [1]}),
+        ev.Progress(call_id="c1", message="only words"),
+        ev.Progress(call_id="c1", data=[1]),
     ],
     "result": [
-        ev.Result(call_id="c1", name="sh", content="fine"), ev.Result(call_id="c1", name="sh", content="bad", status="error"),
+        ev.Result(call_id="c1", name="sh", content="fine"),
+        ev.Result(call_id="c1", name="sh", content="bad", status="error"),
         ev.Result(call_id="c1", name="sh", content={"rows": [1]}, duration=1.25),
         ev.Result(call_id="c1", name="sh", content="", status="denied"),
         ev.Result(call_id="c1", name="sh", content="x", display={"text/plain": "short"}),
     ],
     "respond": [
-        ev.Respond(content="an answer"), ev.Respond(content="pieces", block="1.1", chunks="DADAAA"),
+        ev.Respond(content="an answer"),
+        ev.Respond(content="pieces", block="1.1", chunks="DADAAA"),
         ev.Respond(content="cut", incomplete=True),
     ],
-    "metric": [ev.Metric(step=ev.Counts(input=5, output=3), total=ev.Counts(input=5, output=3)), ev.Metric(step=ev.Counts(cost=0.5))],
-    "node": [ev.Node(name="plan", phase="enter", span="s1"), ev.Node(name="plan", phase="exit", span="s1", result="error: no")],
-    "state": [ev.State(kind="values", payload={"a": 1}), ev.State(kind="checkpoint", payload={"n": 1}), ev.State(kind="odd", payload=1)],
+    "metric": [
+        ev.Metric(step=ev.Counts(input=5, output=3), total=ev.Counts(input=5, output=3)),
+        ev.Metric(step=ev.Counts(cost=0.5)),
+    ],
+    "node": [
+        ev.Node(name="plan", phase="enter", span="s1"),
+        ev.Node(name="plan", phase="exit", span="s1", result="error: no"),
+    ],
+    "state": [
+        ev.State(kind="values", payload={"a": 1}),
+        ev.State(kind="checkpoint", payload={"n": 1}),
+        ev.State(kind="odd", payload=1),
+    ],
     "extension": [ev.Extension(namespace="elsewhere", name="thing", payload={"a": 1})],
     "error": [ev.Error(code="provider", message="went wrong", raw="raw")],
     "interrupt": [ev.Interrupt(reason="timeout", detail="60 s")],
-    "end": [ev.End(status=s, finish_reason=r) for s, r in (("ok", ""), ("ok", "stop"), ("error", ""), ("interrupted", ""), ("limit", "x"))],
-}  # fmt: skip
+    "end": [
+        ev.End(status=s, finish_reason=r)
+        for s, r in (("ok", ""), ("ok", "stop"), ("error", ""), ("interrupted", ""), ("limit", "x"))
+    ],
+}
 assert SAMPLES.keys() == TYPES.keys() - {"delta"}
 #: What a sample needs around it to mean anything.
-BEFORE = {"result": [ev.Call(call_id="c1", name="sh", args={})], "progress": [ev.Call(call_id="c1", name="sh", args={})],
-          "started": [ev.Call(call_id="c1", name="sh", args={})], "approval": [ev.Call(call_id="c1", name="sh", args={})]}  # fmt: skip
-AFTER = {"think": [ev.End()], "respond": [ev.End()], "error": [ev.End(status="error")], "interrupt": [ev.End(status="interrupted")]}
+BEFORE = {
+    "result": [ev.Call(call_id="c1", name="sh", args={})],
+    "progress": [ev.Call(call_id="c1", name="sh", args={})],
+    "started": [ev.Call(call_id="c1", name="sh", args={})],
+    "approval": [ev.Call(call_id="c1", name="sh", args={})],
+}
+AFTER = {
+    "think": [ev.End()],
+    "respond": [ev.End()],
+    "error": [ev.End(status="error")],
+    "interrupt": [ev.End(status="interrupted")],
+}
 ENVELOPE = set(Event.__struct_fields__)
-WORDS = {"status", "phase", "stage", "kind", "decision", "reason", "namespace"}  # fields of fixed words
-DERIVED = {("started", "name"), ("result", "name"), ("node", "result")}  # told by the call; an entered node has no result
+# fields of fixed words
+WORDS = {"status", "phase", "stage", "kind", "decision", "reason", "namespace"}
+# told by the call; an entered node has no result
+DERIVED = {("started", "name"), ("result", "name"), ("node", "result")}
 CASES = [(kind, i) for kind, samples in SAMPLES.items() for i in range(len(samples))]
 
 
@@ -269,7 +379,9 @@ def test_what_no_loss_is_reported_for_comes_back_equal(name, kind, number, tool)
         assert lost[kind].reason
         return
     back = [e for e in stored(with_codec.read("".join(_lines(texts)))) if e.type == kind]
-    partly = {what for what, loss in lost.items() if what.startswith(f"{kind}.") and not loss.detail}
+    partly = {
+        what for what, loss in lost.items() if what.startswith(f"{kind}.") and not loss.detail
+    }
     if not back:
         assert partly, "it is gone and nobody said so"
         return
@@ -287,7 +399,9 @@ def _lines(texts):
 
 @pytest.mark.parametrize(("kind", "number"), CASES)
 def test_a_field_with_no_place_is_counted_and_refused_in_strict_mode(foreign, kind, number, tool):
-    """A token in each text field of a sample is either in the output or in the report, and strict mode refuses what is in the report."""
+    """A token in each text field of a sample is either in the output or in the report, and strict
+    mode refuses what is in the report.
+    """
     with_codec = tool(foreign)
     sample = SAMPLES[kind][number]
     for field in type(sample).__struct_fields__:
@@ -320,7 +434,11 @@ def test_a_kind_without_a_place_is_counted_as_often_as_it_came(foreign, tool):
 
 def test_no_canonical_json_travels_inside_a_foreign_field(foreign, tool):
     with_codec = tool(foreign)
-    events = [msgspec.structs.replace(e, seq=1, ts=1.5, run="r", turn=1) for samples in SAMPLES.values() for e in samples]
+    events = [
+        msgspec.structs.replace(e, seq=1, ts=1.5, run="r", turn=1)
+        for samples in SAMPLES.values()
+        for e in samples
+    ]
     text = "".join(with_codec.write(events))
     unescaped = text.replace("\\", "")
     for event in events:

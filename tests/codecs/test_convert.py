@@ -1,4 +1,6 @@
-"""Reading and writing runs through the public functions, from every kind of source, in constant memory."""
+"""Reading and writing runs through the public functions, from every kind of source, in constant
+memory.
+"""
 
 import io
 import json
@@ -14,7 +16,10 @@ from agent_nb.convert import command, convert, decode, encode, logs
 from agent_nb.errors import UsageError, WireError
 from agent_nb.log import EventLog
 
-LINES = ['{"type":"user","content":"hi","timestamp":1.5}', '{"type":"respond","content":"yo","timestamp":2.5}']
+LINES = [
+    '{"type":"user","content":"hi","timestamp":1.5}',
+    '{"type":"respond","content":"yo","timestamp":2.5}',
+]
 TEXT = "\n".join(LINES) + "\n"
 
 
@@ -27,13 +32,38 @@ def kinds(events):
 
 @pytest.mark.parametrize(
     "source",
-    [TEXT, TEXT.encode(), LINES, [line.encode() for line in LINES], [json.loads(line) for line in LINES], io.BytesIO(TEXT.encode()),
-     io.StringIO(TEXT), iter([TEXT[:20], TEXT[20:60], TEXT[60:]]),
-     "[" + ",".join(LINES) + "]", "\ufeff" + TEXT, TEXT.replace("\n", "\r\n")],
-    ids=["text", "bytes", "lines", "byte-lines", "objects", "binary-file", "text-file", "chunks", "array", "bom", "crlf"],
-)  # fmt: skip
+    [
+        TEXT,
+        TEXT.encode(),
+        LINES,
+        [line.encode() for line in LINES],
+        [json.loads(line) for line in LINES],
+        io.BytesIO(TEXT.encode()),
+        io.StringIO(TEXT),
+        iter([TEXT[:20], TEXT[20:60], TEXT[60:]]),
+        "[" + ",".join(LINES) + "]",
+        "\ufeff" + TEXT,
+        TEXT.replace("\n", "\r\n"),
+    ],
+    ids=[
+        "text",
+        "bytes",
+        "lines",
+        "byte-lines",
+        "objects",
+        "binary-file",
+        "text-file",
+        "chunks",
+        "array",
+        "bom",
+        "crlf",
+    ],
+)
 def test_a_run_is_read_from_every_kind_of_source(source):
-    assert [(e.type, e.content, e.ts) for e in decode(source, "cogency")] == [("user", "hi", 1.5), ("respond", "yo", 2.5)]
+    assert [(e.type, e.content, e.ts) for e in decode(source, "cogency")] == [
+        ("user", "hi", 1.5),
+        ("respond", "yo", 2.5),
+    ]
 
 
 def test_a_run_is_read_from_a_file(tmp_path):
@@ -66,7 +96,11 @@ def test_what_was_encoded_decodes_from_the_list_that_encode_gave(foreign, our_ru
 
 
 def test_events_are_numbered_in_each_run():
-    frames = [{"session_id": s, "event_id": i, "type": "custom", "value": 1} for i in (1, 2) for s in ("a", "b")]
+    frames = [
+        {"session_id": s, "event_id": i, "type": "custom", "value": 1}
+        for i in (1, 2)
+        for s in ("a", "b")
+    ]
     events = decode(frames, "loom")
     assert [(e.run, e.seq) for e in events] == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 
@@ -119,7 +153,10 @@ def test_a_stream_is_translated_between_formats():
 
 
 def test_the_framing_can_be_chosen():
-    assert converted(TEXT, "cogency", "agent-event", framing="ndjson")[0] == '{"type":"stream","content":"yo"}\n{"type":"final"}\n'
+    assert (
+        converted(TEXT, "cogency", "agent-event", framing="ndjson")[0]
+        == '{"type":"stream","content":"yo"}\n{"type":"final"}\n'
+    )
 
 
 def test_a_conversion_there_and_back_is_the_same(stem, corpus, parsed):
@@ -146,8 +183,13 @@ def test_canonical_output_is_numbered_ends_every_run_and_has_no_deltas(stem, cor
 
 
 def test_a_stream_that_broke_off_is_ended_for_the_client():
-    out, _ = converted('data: {"type":"stream","content":"par"}\n\n', None, "looopy:document", framing="ndjson")
-    assert [json.loads(line)["kind"] for line in out.splitlines()] == ["content-delta", "task-status"]
+    out, _ = converted(
+        'data: {"type":"stream","content":"par"}\n\n', None, "looopy:document", framing="ndjson"
+    )
+    assert [json.loads(line)["kind"] for line in out.splitlines()] == [
+        "content-delta",
+        "task-status",
+    ]
 
 
 def test_every_format_can_be_translated_into_every_other(stem, name, corpus):
@@ -182,10 +224,11 @@ def test_each_line_of_a_pipe_is_passed_on_before_the_next_is_waited_for():
 
 def test_memory_does_not_grow_with_the_stream(name):
     samples = {
-        "cogency": '{"type":"think","content":"x"}', "agent-event": '{"type":"thought","content":"x"}',
+        "cogency": '{"type":"think","content":"x"}',
+        "agent-event": '{"type":"thought","content":"x"}',
         "loom": '{"session_id":"s","event_id":%d,"type":"custom","value":1}',
         "looopy": '{"kind":"thought-stream","taskId":"t","content":"x"}',
-    }  # fmt: skip
+    }
     line = samples.get(name, '{"type":"think","content":"x","seq":%d,"run":"r"}')
 
     def peak(count):

@@ -19,18 +19,25 @@ from agent_nb.errors import WireError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3), max_leaves=6,
-)  # fmt: skip
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
 OBJECT = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), JSON, max_size=4)
 
 
 @given(OBJECT, OBJECT)
 @settings(max_examples=200, deadline=None)
 def test_an_object_is_restored_from_any_drawing_and_its_difference(obj, drawn):
-    assert json.dumps(restore(drawn, diff(obj, drawn)), sort_keys=True) == json.dumps(obj, sort_keys=True)
+    assert json.dumps(restore(drawn, diff(obj, drawn)), sort_keys=True) == json.dumps(
+        obj, sort_keys=True
+    )
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0, False), ({"x": 1}, {"x": 1.0}), ([1], [True])])
+@pytest.mark.parametrize(
+    ("a", "b"), [(1, 1.0), (1, True), (0, False), ({"x": 1}, {"x": 1.0}), ([1], [True])]
+)
 def test_numbers_and_booleans_that_are_equal_in_python_are_told_apart(a, b):
     assert diff({"k": a}, {"k": b}) == {"fields": {"k": a}}
 
@@ -41,7 +48,9 @@ def test_a_note_of_another_form_is_ignored():
 
 def test_notes_of_lines_count_on_until_one_has_its_own():
     shifts = {"n": lambda v, lines, _ms: v + lines}
-    notes = list(line_notes({"fields": {"n": 5}, "lines": {"2": {"fields": {"n": 9}}}}, shifts, [0, 0, 0, 0]))
+    notes = list(
+        line_notes({"fields": {"n": 5}, "lines": {"2": {"fields": {"n": 9}}}}, shifts, [0, 0, 0, 0])
+    )
     assert [n["fields"]["n"] for n in notes] == [5, 6, 9, 10]
 
 
@@ -69,7 +78,9 @@ def test_state_is_held_for_open_calls_only():
 
 
 def test_strict_losses_raise_with_what_and_why_and_the_raw_text():
-    with pytest.raises(WireError, match=r"user\.attachments: a message is text\. Leave strict mode") as caught:
+    with pytest.raises(
+        WireError, match=r"user\.attachments: a message is text\. Leave strict mode"
+    ) as caught:
         Losses(strict=True).add("user.attachments", "a message is text", raw="{…}")
     assert caught.value.raw == "{…}"
 
@@ -85,31 +96,56 @@ def test_details_never_raise_and_are_no_loss():
 def test_a_run_without_an_end_gets_results_and_an_end():
     settler = Settler("loom")
     events = [*settler.feed(ev.Call(run="r", call_id="c", name="sh")), *settler.close()]
-    assert [(e.type, getattr(e, "status", "")) for e in events] == [("call", ""), ("result", "cancelled"), ("end", "interrupted")]
+    assert [(e.type, getattr(e, "status", "")) for e in events] == [
+        ("call", ""),
+        ("result", "cancelled"),
+        ("end", "interrupted"),
+    ]
     assert all(e.extra == {"loom": {"derived": True}} for e in events[1:])
 
 
 def test_a_conversation_without_ends_is_taken_as_answered():
     settler = Settler("cogency", interleaves=False)
-    run = [ev.User(run="a"), ev.Respond(run="a", content="x"), ev.User(run="b"), ev.Respond(run="b", content="y", incomplete=True)]
+    run = [
+        ev.User(run="a"),
+        ev.Respond(run="a", content="x"),
+        ev.User(run="b"),
+        ev.Respond(run="b", content="y", incomplete=True),
+    ]
     events = [e for event in run for e in settler.feed(event)] + settler.close()
-    assert [(e.run, e.status) for e in events if e.type == "end"] == [("a", "ok"), ("b", "interrupted")]
+    assert [(e.run, e.status) for e in events if e.type == "end"] == [
+        ("a", "ok"),
+        ("b", "interrupted"),
+    ]
     assert [e.run for e in events] == ["a", "a", "a", "b", "b", "b"]
 
 
 def test_the_end_of_a_run_inside_a_run_ends_nothing_else():
     settler = Settler("loom")
-    events = [e for event in (ev.User(run="r"), ev.End(run="r", span="s"), ev.Respond(run="r", content="x")) for e in settler.feed(event)]
+    events = [
+        e
+        for event in (ev.User(run="r"), ev.End(run="r", span="s"), ev.Respond(run="r", content="x"))
+        for e in settler.feed(event)
+    ]
     assert [e.type for e in [*events, *settler.close()]] == ["user", "end", "respond", "end"]
 
 
 def test_numbers_count_in_each_run_and_deltas_have_none():
     numberer = Numberer()
-    events = [ev.User(run="a"), ev.Delta(run="a"), ev.User(run="b"), ev.End(run="a"), ev.User(run="a", seq=9), ev.User(run="a")]
+    events = [
+        ev.User(run="a"),
+        ev.Delta(run="a"),
+        ev.User(run="b"),
+        ev.End(run="a"),
+        ev.User(run="a", seq=9),
+        ev.User(run="a"),
+    ]
     assert [numberer.feed(e).seq for e in events] == [1, 0, 1, 2, 9, 10]
 
 
-@pytest.mark.parametrize("text", ["2026-01-31T12:00:00.123Z", "1970-01-01T00:00:01.000Z", "9999-12-31T23:59:59.000Z"])
+@pytest.mark.parametrize(
+    "text", ["2026-01-31T12:00:00.123Z", "1970-01-01T00:00:01.000Z", "9999-12-31T23:59:59.000Z"]
+)
 def test_the_times_of_javascript_come_back_as_they_were(text):
     assert iso(epoch(text)) == text
 
@@ -134,7 +170,9 @@ def test_a_line_break_in_an_event_name_is_refused():
 def test_ids_that_wrap_far_ahead_never_lose_a_frame(tool):
     rng = random.Random(3)
     for _ in range(200):
-        frames = [{"session_id": "s", "event_id": i, "type": "custom", "value": i} for i in range(1, 41)]
+        frames = [
+            {"session_id": "s", "event_id": i, "type": "custom", "value": i} for i in range(1, 41)
+        ]
         order = sorted(range(40), key=lambda i: (i + rng.uniform(0, 12)) if i else -1)
         text = "".join(json.dumps(frames[i]) + "\n" * (1 + (rng.random() < 0.2)) for i in order)
         assert [e.payload for e in tool("loom").read(text)] == list(range(1, 41))

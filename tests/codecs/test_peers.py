@@ -1,6 +1,8 @@
-"""What the codecs write, judged by code that nobody here wrote: AG-UI's pydantic models, the AI SDK's own reader.
+"""What the codecs write, judged by code that nobody here wrote: AG-UI's pydantic models, the AI
+SDK's own reader.
 
-The peers are fetched into a folder of the test's own. What is missing is a skip with its reason; with CI=true it is a failure.
+The peers are fetched into a folder of the test's own. What is missing is a skip with its reason;
+with CI=true it is a failure.
 """
 
 import json
@@ -43,7 +45,9 @@ def missing(what):
 
 
 def fetched(command, folder, what):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=200, check=False
+    )
     if done.returncode:
         missing(f"{what} ({done.stderr.strip()[-300:]})")
     return folder
@@ -53,7 +57,17 @@ def fetched(command, folder, what):
 def ag_ui(tmp_path_factory):
     """A folder with the package ag-ui-protocol."""
     folder = tmp_path_factory.mktemp("ag-ui")
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), "ag-ui-protocol>=1.0,<2"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--target",
+        str(folder),
+        "ag-ui-protocol>=1.0,<2",
+    ]
     return fetched(command, folder, "ag-ui-protocol from the package index")
 
 
@@ -65,7 +79,15 @@ def ai_sdk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ai")
     (folder / "package.json").write_text('{"type": "module", "private": true}')
     (folder / "read.mjs").write_text(READ)
-    command = [shutil.which("npm"), "install", "--no-audit", "--no-fund", "--ignore-scripts", "ai@6", "zod@4"]
+    command = [
+        shutil.which("npm"),
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "ai@6",
+        "zod@4",
+    ]
     return fetched(command, folder, "the npm package ai")
 
 
@@ -74,7 +96,15 @@ def validated(folder, lines):
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     text = "".join(json.dumps(line) + "\n" for line in lines)
     command = [sys.executable, "-c", JUDGE]
-    done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(
+        command,
+        input=text,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.splitlines()
 
@@ -82,7 +112,9 @@ def validated(folder, lines):
 def read_by_sdk(folder, text):
     """Return the message that the AI SDK's reader makes of a stream, which must please it."""
     command = [shutil.which("node"), "read.mjs"]
-    done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(
+        command, cwd=folder, input=text, capture_output=True, text=True, check=False, timeout=100
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["faults"] == []
@@ -93,18 +125,33 @@ def test_every_event_of_our_run_is_one_of_ag_uis(ag_ui, tool, our_run):
     said = validated(ag_ui, tool("ag-ui").lines(our_run))
     kinds = [line.split()[0] for line in said]
     assert (kinds[0], kinds[-1]) == ("RunStartedEvent", "RunFinishedEvent")
-    assert {"TextMessageContentEvent", "ToolCallArgsEvent", "ToolCallResultEvent", "ReasoningMessageContentEvent"} <= set(kinds)
+    assert {
+        "TextMessageContentEvent",
+        "ToolCallArgsEvent",
+        "ToolCallResultEvent",
+        "ReasoningMessageContentEvent",
+    } <= set(kinds)
 
 
 def test_every_event_of_every_corpus_is_one_of_ag_uis(ag_ui, tool, corpus, stem):
     lines = tool("ag-ui").lines(tool("loom" if stem == "loom-export" else stem).read(corpus(stem)))
-    assert validated(ag_ui, [line for line in lines if line["type"] != "NOT_YET_INVENTED"])  # of the corpus itself, and kept
+    # of the corpus itself, and kept
+    assert validated(ag_ui, [line for line in lines if line["type"] != "NOT_YET_INVENTED"])
 
 
 def test_our_run_is_a_message_to_the_ai_sdk(ai_sdk, tool, our_run):
     message = read_by_sdk(ai_sdk, "".join(tool("ui-message").write(our_run)))
-    parts = [part for part in message["parts"] if part["type"] not in ("step-start",) and not part["type"].startswith("data-")]
+    parts = [
+        part
+        for part in message["parts"]
+        if part["type"] not in ("step-start",) and not part["type"].startswith("data-")
+    ]
     assert [part["type"] for part in parts] == ["reasoning", "tool-sh", "tool-sh", "text"]
-    assert [part.get("state") for part in parts] == ["done", "output-available", "output-error", "done"]
+    assert [part.get("state") for part in parts] == [
+        "done",
+        "output-available",
+        "output-error",
+        "done",
+    ]
     assert parts[-1]["text"] == "There is a."
     assert parts[1]["input"] == {"c": "ls"}

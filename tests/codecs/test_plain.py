@@ -1,4 +1,6 @@
-"""Objects that a program hands over instead of text: what is no JSON is made JSON, and that is said."""
+"""Objects that a program hands over instead of text: what is no JSON is made JSON, and that is
+said.
+"""
 
 import datetime
 import json
@@ -12,7 +14,10 @@ from agent_nb.errors import WireError
 
 SHAPES = {
     "canonical": lambda v: {"type": "state", "payload": v},
-    "cogency": lambda v: {"type": "result", "payload": {"outcome": "o", "content": v, "error": False}},
+    "cogency": lambda v: {
+        "type": "result",
+        "payload": {"outcome": "o", "content": v, "error": False},
+    },
     "loom": lambda v: {"type": "custom", "value": v},
     "agent-event": lambda v: {"type": "tool_progress", "toolName": "x", "data": v},
     "looopy": lambda v: {"kind": "tool-complete", "taskId": "t", "toolCallId": "x", "result": v},
@@ -34,11 +39,15 @@ def looped(depth=100_000):
 
 
 ODD = {
-    "object": (Odd(), "odd"), "half": (json.loads('"a\\ud800b"'), "a\ufffdb"),
+    "object": (Odd(), "odd"),
+    "half": (json.loads('"a\\ud800b"'), "a\ufffdb"),
     "nested half": ({"\ud800": ["\udfff"]}, {"\ufffd": ["\ufffd"]}),
-    "nan": ([float("nan"), float("-inf")], [None, None]), "tuple": ((1, 2), [1, 2]), "keys": ({1: 2}, {"1": 2}),
-    "date": (datetime.date(2026, 1, 2), "2026-01-02"), "mapping": (MappingProxyType({"a": Odd()}), {"a": "odd"}),
-}  # fmt: skip
+    "nan": ([float("nan"), float("-inf")], [None, None]),
+    "tuple": ((1, 2), [1, 2]),
+    "keys": ({1: 2}, {"1": 2}),
+    "date": (datetime.date(2026, 1, 2), "2026-01-02"),
+    "mapping": (MappingProxyType({"a": Odd()}), {"a": "odd"}),
+}
 
 
 @pytest.mark.parametrize("case", ODD)
@@ -70,5 +79,11 @@ def test_what_is_nested_too_deeply_is_one_bad_line(name):
 
 
 def test_a_format_is_detected_from_objects_that_are_no_json():
-    (log,) = logs([{"type": "user", "content": "\ud800"}, {"type": "think", "content": "t"}, {"type": "respond", "content": "a"}])
+    (log,) = logs(
+        [
+            {"type": "user", "content": "\ud800"},
+            {"type": "think", "content": "t"},
+            {"type": "respond", "content": "a"},
+        ]
+    )
     assert [e.type for e in log] == ["user", "think", "respond", "end"]

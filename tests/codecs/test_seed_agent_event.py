@@ -1,4 +1,6 @@
-"""Seed 003 line by line: the seven events and the two of tools where fields lack, have other types, or come twice."""
+"""Seed 003 line by line: the seven events and the two of tools where fields lack, have other types,
+or come twice.
+"""
 
 import json
 
@@ -52,20 +54,44 @@ def test_the_output_counts_before_an_error_text(read):
 
 
 def test_a_call_id_used_again_after_its_result_is_another_call(read):
-    found = read({**CALL, "toolArgs": '{"n":1}', "callId": "c"}, {**RESULT, "output": "1", "callId": "c"},
-                 {**CALL, "toolArgs": '{"n":2}', "callId": "c"}, {**RESULT, "output": "2", "callId": "c"})  # fmt: skip
-    assert [(e.type, e.call_id) for e in found] == [("call", "c"), ("result", "c"), ("call", "c#2"), ("result", "c#2")]
+    found = read(
+        {**CALL, "toolArgs": '{"n":1}', "callId": "c"},
+        {**RESULT, "output": "1", "callId": "c"},
+        {**CALL, "toolArgs": '{"n":2}', "callId": "c"},
+        {**RESULT, "output": "2", "callId": "c"},
+    )
+    assert [(e.type, e.call_id) for e in found] == [
+        ("call", "c"),
+        ("result", "c"),
+        ("call", "c#2"),
+        ("result", "c#2"),
+    ]
 
 
 def test_a_call_and_a_result_told_twice_are_one_of_each(read):
-    call, result = {**CALL, "toolArgs": "{}", "callId": "c"}, {**RESULT, "output": "1", "callId": "c"}
-    assert [e.type for e in read(call, call, result, result)] == ["call", "extension", "result", "extension"]
+    call, result = (
+        {**CALL, "toolArgs": "{}", "callId": "c"},
+        {**RESULT, "output": "1", "callId": "c"},
+    )
+    assert [e.type for e in read(call, call, result, result)] == [
+        "call",
+        "extension",
+        "result",
+        "extension",
+    ]
 
 
 def test_progress_that_comes_after_its_result_opens_no_call(read):
-    found = read({**CALL, "toolArgs": "{}", "callId": "c"}, {**RESULT, "output": "1", "callId": "c"},
-                 {"type": "tool_progress", "toolName": "sh", "data": "late", "callId": "c"})  # fmt: skip
-    assert [(e.type, e.call_id) for e in found] == [("call", "c"), ("result", "c"), ("progress", "c")]
+    found = read(
+        {**CALL, "toolArgs": "{}", "callId": "c"},
+        {**RESULT, "output": "1", "callId": "c"},
+        {"type": "tool_progress", "toolName": "sh", "data": "late", "callId": "c"},
+    )
+    assert [(e.type, e.call_id) for e in found] == [
+        ("call", "c"),
+        ("result", "c"),
+        ("progress", "c"),
+    ]
 
 
 # Runs of one stream.
@@ -75,15 +101,26 @@ def said(content, run):
     return {"type": "stream", "content": content, "runId": run}
 
 
-INTERLEAVED = [said("a", "1"), said("x", "2"), said("b", "1"), {**FINAL, "runId": "1"}, {**FINAL, "runId": "2"}]
+INTERLEAVED = [
+    said("a", "1"),
+    said("x", "2"),
+    said("b", "1"),
+    {**FINAL, "runId": "1"},
+    {**FINAL, "runId": "2"},
+]
 
 
 def test_runs_that_name_themselves_may_interleave(read):
-    assert [(e.run, e.content) for e in read(*INTERLEAVED) if e.type == "respond"] == [("1", "ab"), ("2", "x")]
+    assert [(e.run, e.content) for e in read(*INTERLEAVED) if e.type == "respond"] == [
+        ("1", "ab"),
+        ("2", "x"),
+    ]
 
 
 def test_each_of_them_is_a_log_with_one_end():
-    assert [[e.type for e in log] for log in logs(frames(*INTERLEAVED), "agent-event")] == [["respond", "end"]] * 2
+    assert [[e.type for e in log] for log in logs(frames(*INTERLEAVED), "agent-event")] == [
+        ["respond", "end"]
+    ] * 2
 
 
 def test_a_run_that_names_itself_late_is_one_run(read):
@@ -113,13 +150,19 @@ def test_times_that_count_on_add_nothing_to_the_record(read):
 
 def test_of_a_sub_agent_the_answer_is_progress_of_its_call_and_the_result_is_its_whole_answer(tool):
     inner = {"span": "c1", "parent": "c1"}
-    run = [ev.Call(call_id="c1", name="kid", args={"prompt": "do"}), ev.Think(content="hm", **inner),
-           ev.Delta(of="respond", block="b", text="Hel", **inner), ev.Delta(of="respond", block="b", text="lo", **inner),
-           ev.Respond(content="Hello", block="b", **inner), ev.Result(call_id="c1", name="kid", content="Hello")]  # fmt: skip
+    run = [
+        ev.Call(call_id="c1", name="kid", args={"prompt": "do"}),
+        ev.Think(content="hm", **inner),
+        ev.Delta(of="respond", block="b", text="Hel", **inner),
+        ev.Delta(of="respond", block="b", text="lo", **inner),
+        ev.Respond(content="Hello", block="b", **inner),
+        ev.Result(call_id="c1", name="kid", content="Hello"),
+    ]
     assert tool("agent-event").lines(run)[1:] == [
-        {"type": "tool_progress", "toolName": "kid", "data": "Hel"}, {"type": "tool_progress", "toolName": "kid", "data": "lo"},
+        {"type": "tool_progress", "toolName": "kid", "data": "Hel"},
+        {"type": "tool_progress", "toolName": "kid", "data": "lo"},
         {"type": "tool_result", "toolName": "kid", "output": "Hello"},
-    ]  # fmt: skip
+    ]
 
 
 # Framing.
@@ -127,5 +170,10 @@ def test_of_a_sub_agent_the_answer_is_progress_of_its_call_and_the_result_is_its
 
 def test_names_and_ids_of_frames_that_the_format_does_not_use_are_counted(tool):
     codec = tool("agent-event")
-    codec.read('event: thought\nid: 1\ndata: {"type":"thought","content":"t"}\n\nevent: other\ndata: {"type":"final"}\n\n')
-    assert {loss.what: loss.count for loss in codec.decoder.losses} == {"frame name": 2, "frame id": 1}
+    codec.read(
+        'event: thought\nid: 1\ndata: {"type":"thought","content":"t"}\n\nevent: other\ndata: {"type":"final"}\n\n'
+    )
+    assert {loss.what: loss.count for loss in codec.decoder.losses} == {
+        "frame name": 2,
+        "frame id": 1,
+    }

@@ -1,4 +1,6 @@
-"""Seed 002 line by line: what a stream of frames means where frames lack fields, come twice, or come in an odd order."""
+"""Seed 002 line by line: what a stream of frames means where frames lack fields, come twice, or
+come in an odd order.
+"""
 
 import json
 
@@ -28,7 +30,9 @@ def spoken(events):
 
 @pytest.fixture
 def read(tool):
-    """Read frames with Loom's codec, and see that they come out again as they came: live, and from stored events where asked."""
+    """Read frames with Loom's codec, and see that they come out again as they came: live, and from
+    stored events where asked.
+    """
 
     def run(*frames, form="loom", again="both"):
         codec = tool(form)
@@ -52,7 +56,9 @@ def test_a_reply_without_an_envelope_ends_the_session_before_it(read):
 
 
 def test_frames_before_any_session_is_named_belong_to_the_first_that_is(read):
-    found = read({"type": "run_start", "message": "Hello"}, say("Hi", **S, event_id=1), {**S, "reply": "Hi"})
+    found = read(
+        {"type": "run_start", "message": "Hello"}, say("Hi", **S, event_id=1), {**S, "reply": "Hi"}
+    )
     assert [e.type for e in found] == ["run_start", "user", "respond", "end"]
     assert len({e.run for e in found}) == 1
 
@@ -63,20 +69,33 @@ def test_the_next_run_may_count_anew_after_a_reply_without_an_id(read):
 
 
 def test_a_second_run_start_begins_a_run(read):
-    found = read({"type": "run_start", "message": "one"}, say("1"), {"type": "run_start", "message": "two"}, say("2"))
+    found = read(
+        {"type": "run_start", "message": "one"},
+        say("1"),
+        {"type": "run_start", "message": "two"},
+        say("2"),
+    )
     assert [e.content for e in found if e.type == "user"] == ["one", "two"]
     assert len({e.run for e in found}) == 2
 
 
 REPLIES = {
-    "parted by a thought": ([say("Hel"), {"type": "thought_chunk", "content": "hm", "id": "think"}, say("lo")], "Hello"),
+    "parted by a thought": (
+        [say("Hel"), {"type": "thought_chunk", "content": "hm", "id": "think"}, say("lo")],
+        "Hello",
+    ),
     "the last turn": ([say("Let me look."), "tool", say("Done.\n")], "Done."),
     "all turns": ([say("Let me look."), "tool", say("Done.")], "Let me look.Done."),
-    "the last block": ([say("a"), {"type": "thought_chunk", "content": "hm", "id": "think"}, say("b")], "b"),
+    "the last block": (
+        [say("a"), {"type": "thought_chunk", "content": "hm", "id": "think"}, say("b")],
+        "b",
+    ),
     "nothing": ([say("a")], ""),
 }
-TOOL = [{"type": "tool_call", "call_id": "c", "name": "sh", "arguments": {}},
-        {"type": "tool_end", "call_id": "c", "name": "sh", "result": "r", "is_error": False}]  # fmt: skip
+TOOL = [
+    {"type": "tool_call", "call_id": "c", "name": "sh", "arguments": {}},
+    {"type": "tool_end", "call_id": "c", "name": "sh", "result": "r", "is_error": False},
+]
 
 
 @pytest.mark.parametrize("case", REPLIES)
@@ -84,7 +103,9 @@ def test_a_reply_that_had_been_streamed_is_no_second_answer(case, read):
     frames, reply = REPLIES[case]
     lines = [f for frame in frames for f in (TOOL if frame == "tool" else [frame])]
     found = read(*lines, {"reply": reply})
-    assert [e.content for e in found if e.type == "respond"] == [f["content"] for f in lines if f["type"] == "message_chunk"]
+    assert [e.content for e in found if e.type == "respond"] == [
+        f["content"] for f in lines if f["type"] == "message_chunk"
+    ]
 
 
 def test_of_an_answer_that_was_streamed_in_part_the_reply_tells_the_rest(read):
@@ -98,8 +119,13 @@ def test_another_answer_than_the_streamed_one_is_told(read):
 
 
 def test_our_reply_is_the_whole_answer_of_the_last_turn(tool):
-    run = [ev.Respond(content="Let me look. ", turn=1), ev.Respond(content="It ", turn=2), ev.Think(content="hm", turn=2),
-           ev.Respond(content="is 4.", turn=2), ev.End(turn=2)]  # fmt: skip
+    run = [
+        ev.Respond(content="Let me look. ", turn=1),
+        ev.Respond(content="It ", turn=2),
+        ev.Think(content="hm", turn=2),
+        ev.Respond(content="is 4.", turn=2),
+        ev.End(turn=2),
+    ]
     assert tool("loom:bare").lines(run)[-1] == {"reply": "It is 4."}
 
 
@@ -116,8 +142,16 @@ def call(arguments, **more):
 
 CHUNKS = {
     "neither id nor name": [chunk('{"a"'), chunk(":1}"), call({"a": 1})],
-    "id and name on the first": [chunk('{"a"', call_id="c", name="sh"), chunk(":1}"), call({"a": 1}, call_id="c")],
-    "then only the name": [chunk('{"a"', call_id="c", name="sh"), chunk(":1}", name="sh"), call({"a": 1}, call_id="c")],
+    "id and name on the first": [
+        chunk('{"a"', call_id="c", name="sh"),
+        chunk(":1}"),
+        call({"a": 1}, call_id="c"),
+    ],
+    "then only the name": [
+        chunk('{"a"', call_id="c", name="sh"),
+        chunk(":1}", name="sh"),
+        call({"a": 1}, call_id="c"),
+    ],
     "the id on the chunks only": [chunk('{"a":1}', call_id="c", name="sh"), call({"a": 1})],
     "the id on the call only": [chunk('{"a":1}', name="sh"), call({"a": 1}, call_id="c")],
 }
@@ -126,11 +160,19 @@ CHUNKS = {
 @pytest.mark.parametrize("case", CHUNKS)
 def test_chunks_belong_to_the_call_that_follows_whatever_fields_they_lack(case, read):
     found = read(*CHUNKS[case])
-    assert [(e.type, e.name, e.args, e.raw_args) for e in found] == [("call", "sh", {"a": 1}, '{"a":1}')]
+    assert [(e.type, e.name, e.args, e.raw_args) for e in found] == [
+        ("call", "sh", {"a": 1}, '{"a":1}')
+    ]
 
 
 def test_the_chunks_of_two_calls_of_one_tool_without_ids_are_kept_apart(read):
-    found = read(chunk('{"a":1}', name="sh"), chunk('{"a":2}', name="sh"), call({"a": 1}), call({"a": 2}), again="live")
+    found = read(
+        chunk('{"a":1}', name="sh"),
+        chunk('{"a":2}', name="sh"),
+        call({"a": 1}),
+        call({"a": 2}),
+        again="live",
+    )
     assert [(e.args, e.raw_args) for e in found] == [({"a": 1}, '{"a":1}'), ({"a": 2}, '{"a":2}')]
 
 
@@ -150,12 +192,24 @@ def test_a_call_told_twice_is_one_call_and_an_end_told_twice_one_result(read):
 
 def test_an_id_used_again_after_its_end_is_another_call(read):
     found = read(call({"n": 1}, call_id="c"), end("c"), call({"n": 2}, call_id="c"), end("c"))
-    assert [(e.type, e.call_id) for e in found] == [("call", "c"), ("result", "c"), ("call", "c#2"), ("result", "c#2")]
+    assert [(e.type, e.call_id) for e in found] == [
+        ("call", "c"),
+        ("result", "c"),
+        ("call", "c#2"),
+        ("result", "c#2"),
+    ]
 
 
 def test_a_call_that_comes_after_its_start_is_no_second_call(read):
-    found = read({"type": "tool_start", "call_id": "c", "name": "sh"}, call({"a": 1}, call_id="c"), end("c"))
-    assert [(e.type, getattr(e, "call_id", "")) for e in found] == [("call", "c"), ("started", "c"), ("extension", ""), ("result", "c")]
+    found = read(
+        {"type": "tool_start", "call_id": "c", "name": "sh"}, call({"a": 1}, call_id="c"), end("c")
+    )
+    assert [(e.type, getattr(e, "call_id", "")) for e in found] == [
+        ("call", "c"),
+        ("started", "c"),
+        ("extension", ""),
+        ("result", "c"),
+    ]
     assert found[2].payload["arguments"] == {"a": 1}
 
 
@@ -163,17 +217,28 @@ def test_a_call_that_comes_after_its_start_is_no_second_call(read):
 
 
 def test_the_single_key_form_may_hold_the_payload_of_the_frame(read):
-    found = read({"TaskStart": {"id": "think"}}, {"Messages": {"content": "Hi", "id": "think"}}, {"reply": "Hi"}, form="loom:export")
+    found = read(
+        {"TaskStart": {"id": "think"}},
+        {"Messages": {"content": "Hi", "id": "think"}},
+        {"reply": "Hi"},
+        form="loom:export",
+    )
     assert [e.type for e in found] == ["node", "respond", "end"]
     assert (found[0].name, found[1].content) == ("think", "Hi")
 
 
 def test_the_single_key_form_may_stand_beside_an_envelope(read, tool):
     where = {**S, "node_id": "run-think-0"}
-    said = {"chunk": {"content": "Hi", "kind": "Message"}, "metadata": {"loom_node": "think", "namespace": None}}
+    said = {
+        "chunk": {"content": "Hi", "kind": "Message"},
+        "metadata": {"loom_node": "think", "namespace": None},
+    }
     grown = {"node_id": "n1", "nodes_added": 1, "edges_added": 0}
-    frames = [{**S, "event_id": 1, "TaskStart": {"node_id": "think"}}, {**where, "event_id": 2, "Messages": said},
-              {**where, "event_id": 3, "GotExpand": grown}]  # fmt: skip
+    frames = [
+        {**S, "event_id": 1, "TaskStart": {"node_id": "think"}},
+        {**where, "event_id": 2, "Messages": said},
+        {**where, "event_id": 3, "GotExpand": grown},
+    ]
     found = read(*frames, form="loom:export")
     assert [(e.type, e.run) for e in found] == [("node", "s"), ("respond", "s"), ("extension", "s")]
     assert found[2].payload == grown
@@ -205,5 +270,7 @@ def test_memory_does_not_grow_with_the_sessions_that_are_over_and_their_runs_sti
 
 
 def test_many_open_sessions_are_all_kept(tool):
-    frames = [say("a", session_id=f"s-{n}") for n in range(300)] + [{"session_id": f"s-{n}", "reply": "a"} for n in range(300)]
+    frames = [say("a", session_id=f"s-{n}") for n in range(300)] + [
+        {"session_id": f"s-{n}", "reply": "a"} for n in range(300)
+    ]
     assert len([e for e in tool("loom").read(text(*frames)) if e.type == "end"]) == 300

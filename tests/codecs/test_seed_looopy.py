@@ -1,4 +1,6 @@
-"""Seed 004 line by line: tasks inside tasks, calls told twice, and what the document's own client reads."""
+"""Seed 004 line by line: tasks inside tasks, calls told twice, and what the document's own client
+reads.
+"""
 
 import json
 
@@ -41,8 +43,14 @@ def read(tool):
 
 
 def test_what_runs_inside_a_run_has_its_run_id_and_blocks_of_its_own(read):
-    found = read({"kind": "task-created", **T}, delta("out"), delta("in", **INNER), delta("side", 1), delta(" more", 1, **INNER),
-                 {"kind": "task-complete", **T})  # fmt: skip
+    found = read(
+        {"kind": "task-created", **T},
+        delta("out"),
+        delta("in", **INNER),
+        delta("side", 1),
+        delta(" more", 1, **INNER),
+        {"kind": "task-complete", **T},
+    )
     texts = [(e.run, e.span, e.content) for e in found if e.type == "respond"]
     assert sorted(texts) == [("t1", "", "outside"), ("t1", "agent:writer", "in more")]
     assert len({e.block for e in found if e.type == "respond"}) == 2
@@ -50,22 +58,42 @@ def test_what_runs_inside_a_run_has_its_run_id_and_blocks_of_its_own(read):
 
 def test_the_complete_content_of_a_task_and_of_one_inside_it_are_told_apart(read):
     complete = {"kind": "content-complete"}
-    frames = [delta("a"), delta("in", **INNER), {**complete, **INNER, "content": "in"}, {**complete, **T, "content": "a"}]
+    frames = [
+        delta("a"),
+        delta("in", **INNER),
+        {**complete, **INNER, "content": "in"},
+        {**complete, **T, "content": "a"},
+    ]
     read(*frames, {"kind": "task-complete", **T})
 
 
 def test_a_subtask_belongs_to_the_run_of_its_parent(read):
     inner = {"taskId": "t2", "contextId": "c1"}
-    found = read({"kind": "task-created", **T}, {"kind": "task-created", **inner, "parentTaskId": "t1"}, delta("in", **inner),
-                 {"kind": "task-complete", **inner}, {"kind": "task-complete", **T})  # fmt: skip
+    found = read(
+        {"kind": "task-created", **T},
+        {"kind": "task-created", **inner, "parentTaskId": "t1"},
+        delta("in", **inner),
+        {"kind": "task-complete", **inner},
+        {"kind": "task-complete", **T},
+    )
     assert {e.run for e in found} == {"t1"}
     assert [(e.type, e.span) for e in stored(found)] == [
-        ("run_start", ""), ("run_start", "t2"), ("respond", "t2"), ("end", "t2"), ("end", "")]  # fmt: skip
+        ("run_start", ""),
+        ("run_start", "t2"),
+        ("respond", "t2"),
+        ("end", "t2"),
+        ("end", ""),
+    ]
 
 
 def test_each_sub_agent_of_ours_counts_its_deltas_and_the_prompt_of_its_call_is_told(tool):
-    run = [ev.Call(call_id="c1", name="writer", args={"prompt": "Write."}), ev.Node(name="writer", span="c1"),
-           ev.Respond(content="one", span="c1"), ev.Respond(content="two", span="c1"), ev.Respond(content="mine")]  # fmt: skip
+    run = [
+        ev.Call(call_id="c1", name="writer", args={"prompt": "Write."}),
+        ev.Node(name="writer", span="c1"),
+        ev.Respond(content="one", span="c1"),
+        ev.Respond(content="two", span="c1"),
+        ev.Respond(content="mine"),
+    ]
     lines = tool("looopy").lines(run)
     assert [o["index"] for o in lines if o["kind"] == "content-delta"] == [0, 1, 0]
     assert [o["prompt"] for o in lines if o["kind"] == "subtask-created"] == ["Write."]
@@ -74,16 +102,33 @@ def test_each_sub_agent_of_ours_counts_its_deltas_and_the_prompt_of_its_call_is_
 def test_what_of_a_sub_agents_run_has_no_place_is_counted(tool):
     codec = tool("looopy")
     codec.write([ev.RunStart(span="c1"), ev.User(content="Write.", span="c1"), ev.End(span="c1")])
-    assert codec.encoder.losses.counts() == {"nested run_start": 1, "nested user": 1, "nested end": 1}
+    assert codec.encoder.losses.counts() == {
+        "nested run_start": 1,
+        "nested user": 1,
+        "nested end": 1,
+    }
 
 
 # Tools.
 
 
 def test_a_call_id_used_again_after_its_end_is_another_call_with_a_result_of_its_own(read):
-    call, done = {"kind": "tool-call", **T, **SH}, {"kind": "tool-complete", **T, **SH, "success": True}
-    found = read({**call, "arguments": {"n": 1}}, {**done, "result": 1}, {**call, "arguments": {"n": 2}}, {**done, "result": 2})
-    assert [(e.type, e.call_id) for e in found] == [("call", "x"), ("result", "x"), ("call", "x#2"), ("result", "x#2")]
+    call, done = (
+        {"kind": "tool-call", **T, **SH},
+        {"kind": "tool-complete", **T, **SH, "success": True},
+    )
+    found = read(
+        {**call, "arguments": {"n": 1}},
+        {**done, "result": 1},
+        {**call, "arguments": {"n": 2}},
+        {**done, "result": 2},
+    )
+    assert [(e.type, e.call_id) for e in found] == [
+        ("call", "x"),
+        ("result", "x"),
+        ("call", "x#2"),
+        ("result", "x#2"),
+    ]
     assert [e.content for e in found if e.type == "result"] == [1, 2]
 
 
@@ -94,23 +139,38 @@ def test_a_call_told_twice_is_one_call(read):
 
 def test_an_error_without_a_word_on_success_is_a_failure(read):
     found = read({"kind": "tool-complete", **T, **SH, "error": "no such file"})
-    assert [(e.status, e.content) for e in found if e.type == "result"] == [("error", "no such file")]
+    assert [(e.status, e.content) for e in found if e.type == "result"] == [
+        ("error", "no such file")
+    ]
 
 
 # § Event Emission Timeline, § Client-Side.
 
 
 def test_the_end_of_our_run_tells_the_whole_answer(tool):
-    run = [ev.Respond(content="It ", turn=1), ev.Think(content="hm", turn=1), ev.Respond(content="is 4.", turn=1), ev.End()]
+    run = [
+        ev.Respond(content="It ", turn=1),
+        ev.Think(content="hm", turn=1),
+        ev.Respond(content="is 4.", turn=1),
+        ev.End(),
+    ]
     lines = tool("looopy").lines(run)
-    assert [o["content"] for o in lines if o["kind"] in ("content-complete", "task-complete")] == ["It is 4.", "It is 4."]
+    assert [o["content"] for o in lines if o["kind"] in ("content-complete", "task-complete")] == [
+        "It is 4.",
+        "It is 4.",
+    ]
 
 
 def test_the_document_form_names_texts_as_the_client_of_the_document_reads_them(tool):
     run = [ev.Think(content="hm", run="t"), ev.Respond(content="Hi", run="t")]
     codec = tool("looopy:document")
     thought, piece, _ = codec.lines(run)
-    assert (thought["kind"], thought["thought"], piece["kind"], piece["content"]) == ("thought-stream", "hm", "content-delta", "Hi")
+    assert (thought["kind"], thought["thought"], piece["kind"], piece["content"]) == (
+        "thought-stream",
+        "hm",
+        "content-delta",
+        "Hi",
+    )
     assert not {"delta"} & piece.keys()
     back = stored(codec.read(text(thought, piece)))
     assert [(e.type, e.content) for e in back] == [("think", "hm"), ("respond", "Hi")]
@@ -119,7 +179,12 @@ def test_the_document_form_names_texts_as_the_client_of_the_document_reads_them(
 @pytest.mark.parametrize("whole", [False, True])
 def test_only_a_text_that_is_whole_is_complete(tool, whole):
     said = ev.Respond(content="It is", block="1.1", turn=1, incomplete=not whole)
-    run = [ev.Delta(of="respond", block="1.1", text="It is", turn=1), said, ev.Interrupt(), ev.End(status="interrupted")]
+    run = [
+        ev.Delta(of="respond", block="1.1", text="It is", turn=1),
+        said,
+        ev.Interrupt(),
+        ev.End(status="interrupted"),
+    ]
     kinds = [line["kind"] for line in tool("looopy").lines(run)]
     assert kinds == ["content-delta", *(["content-complete"] if whole else []), "task-status"]
     assert "content-complete" not in [line["kind"] for line in tool("looopy").lines(run[:1])]

@@ -1,4 +1,6 @@
-"""What a translation says that it lost: nothing that arrived under another name, and everything that did not arrive."""
+"""What a translation says that it lost: nothing that arrived under another name, and everything
+that did not arrive.
+"""
 
 import pytest
 
@@ -9,36 +11,105 @@ from agent_nb.errors import WireError
 #: Streams of the seeds in which every line has all that its document names.
 STREAMS = {
     "loom": [
-        {"session_id": "s", "event_id": 0, "type": "run_start", "run_id": "r", "message": "Hi", "agent": "react"},
-        {"session_id": "s", "node_id": "run-think-0", "event_id": 1, "type": "tool_call", "call_id": "c", "name": "sh", "arguments": {}},
-        {"session_id": "s", "node_id": "run-think-0", "event_id": 2, "type": "tool_start", "call_id": "c", "name": "sh"},
-        {"session_id": "s", "node_id": "run-think-0", "event_id": 3, "type": "tool_output", "call_id": "c", "name": "sh", "content": "o"},
-        {"session_id": "s", "node_id": "run-think-0", "event_id": 4, "type": "tool_end", "call_id": "c", "name": "sh", "result": "r",
-         "is_error": False},
-        {"session_id": "s", "node_id": "run-think-0", "event_id": 5, "type": "message_chunk", "content": "a", "id": "think"},
+        {
+            "session_id": "s",
+            "event_id": 0,
+            "type": "run_start",
+            "run_id": "r",
+            "message": "Hi",
+            "agent": "react",
+        },
+        {
+            "session_id": "s",
+            "node_id": "run-think-0",
+            "event_id": 1,
+            "type": "tool_call",
+            "call_id": "c",
+            "name": "sh",
+            "arguments": {},
+        },
+        {
+            "session_id": "s",
+            "node_id": "run-think-0",
+            "event_id": 2,
+            "type": "tool_start",
+            "call_id": "c",
+            "name": "sh",
+        },
+        {
+            "session_id": "s",
+            "node_id": "run-think-0",
+            "event_id": 3,
+            "type": "tool_output",
+            "call_id": "c",
+            "name": "sh",
+            "content": "o",
+        },
+        {
+            "session_id": "s",
+            "node_id": "run-think-0",
+            "event_id": 4,
+            "type": "tool_end",
+            "call_id": "c",
+            "name": "sh",
+            "result": "r",
+            "is_error": False,
+        },
+        {
+            "session_id": "s",
+            "node_id": "run-think-0",
+            "event_id": 5,
+            "type": "message_chunk",
+            "content": "a",
+            "id": "think",
+        },
         {"session_id": "s", "node_id": "run-think-0", "event_id": 6, "reply": "a"},
     ],
     "agent-event": [
-        {"type": "thought", "content": "t"}, {"type": "tool_call", "toolName": "a", "toolArgs": "{}"},
-        {"type": "tool_progress", "toolName": "a", "data": "x"}, {"type": "tool_result", "toolName": "a", "output": "o"},
-        {"type": "stream", "content": "s"}, {"type": "final"},
+        {"type": "thought", "content": "t"},
+        {"type": "tool_call", "toolName": "a", "toolArgs": "{}"},
+        {"type": "tool_progress", "toolName": "a", "data": "x"},
+        {"type": "tool_result", "toolName": "a", "output": "o"},
+        {"type": "stream", "content": "s"},
+        {"type": "final"},
     ],
     "looopy": [
         {"kind": "task-created", "taskId": "t", "contextId": "c", "initiator": "user"},
-        {"kind": "thought-stream", "taskId": "t", "thoughtId": "x", "thoughtType": "reasoning", "verbosity": "normal", "content": "c",
-         "index": 0},
+        {
+            "kind": "thought-stream",
+            "taskId": "t",
+            "thoughtId": "x",
+            "thoughtType": "reasoning",
+            "verbosity": "normal",
+            "content": "c",
+            "index": 0,
+        },
         {"kind": "tool-call", "taskId": "t", "toolCallId": "1", "toolName": "a", "arguments": {}},
         {"kind": "tool-start", "taskId": "t", "toolCallId": "1", "toolName": "a", "arguments": {}},
-        {"kind": "tool-complete", "taskId": "t", "toolCallId": "1", "toolName": "a", "success": True, "result": "r"},
-        {"kind": "content-delta", "taskId": "t", "delta": "d", "index": 0}, {"kind": "content-complete", "taskId": "t", "content": "d"},
+        {
+            "kind": "tool-complete",
+            "taskId": "t",
+            "toolCallId": "1",
+            "toolName": "a",
+            "success": True,
+            "result": "r",
+        },
+        {"kind": "content-delta", "taskId": "t", "delta": "d", "index": 0},
+        {"kind": "content-complete", "taskId": "t", "content": "d"},
         {"kind": "task-complete", "taskId": "t", "content": "d"},
     ],
     "cogency": [
-        {"type": "user", "content": "q", "timestamp": 1.0}, {"type": "call", "content": '{"name": "a", "args": {}}', "timestamp": 2.0},
-        {"type": "result", "payload": {"outcome": "Success", "content": "c", "error": False}, "timestamp": 3.0},
-        {"type": "respond", "content": "r", "timestamp": 4.0}, {"type": "end", "timestamp": 5.0},
+        {"type": "user", "content": "q", "timestamp": 1.0},
+        {"type": "call", "content": '{"name": "a", "args": {}}', "timestamp": 2.0},
+        {
+            "type": "result",
+            "payload": {"outcome": "Success", "content": "c", "error": False},
+            "timestamp": 3.0,
+        },
+        {"type": "respond", "content": "r", "timestamp": 4.0},
+        {"type": "end", "timestamp": 5.0},
     ],
-}  # fmt: skip
+}
 PAIRS = [(source, target) for source in STREAMS for target in STREAMS if source != target]
 
 
@@ -57,7 +128,9 @@ def test_a_field_that_another_name_carries_is_no_loss(source, target):
 @pytest.mark.parametrize("field", ["vendor", "name", "message"])
 def test_a_field_that_nothing_carries_is_one(source, target, field):
     at = {"loom": 5, "agent-event": 0, "looopy": 1, "cogency": 3}[source]
-    objs = [{**obj, field: "zq"} if number == at else obj for number, obj in enumerate(STREAMS[source])]
+    objs = [
+        {**obj, field: "zq"} if number == at else obj for number, obj in enumerate(STREAMS[source])
+    ]
     assert losses(objs, source, target)["extra"] == 1
     with pytest.raises(WireError):
         encode(decode(objs, source), target, strict=True)

@@ -8,35 +8,107 @@ from agent_nb import events as ev
 
 C = {"toolCallId": "c"}
 CHUNKS = [
-    ([{"type": "text-start", "id": "t"}, {"type": "text-delta", "id": "t", "delta": "a"}, {"type": "text-delta", "id": "t", "delta": "b"},
-      {"type": "text-end", "id": "t"}], "respond", {"content": "ab"}),
-    ([{"type": "reasoning-start", "id": "r"}, {"type": "reasoning-delta", "id": "r", "delta": "hm"}, {"type": "reasoning-end", "id": "r"}],
-     "think", {"content": "hm"}),
-    ([{"type": "tool-input-start", **C, "toolName": "sh"}, {"type": "tool-input-delta", **C, "inputTextDelta": '{"a":1}'},
-      {"type": "tool-input-available", **C, "toolName": "sh", "input": {"a": 1}}], "call",
-     {"call_id": "c", "name": "sh", "args": {"a": 1}, "raw_args": '{"a":1}'}),
-    ([{"type": "tool-input-available", **C, "toolName": "sh", "input": {"a": 1}}], "call", {"args": {"a": 1}, "incomplete": False}),
-    ([{"type": "tool-input-error", **C, "toolName": "sh", "input": "{b", "errorText": "no"}], "result",
-     {"status": "error", "content": "no"}),
-    ([{"type": "tool-approval-request", "approvalId": "a", **C}], "approval", {"call_id": "c", "stage": "requested"}),
-    ([{"type": "tool-output-available", **C, "output": {"r": 1}}], "result", {"status": "ok", "content": {"r": 1}}),
-    ([{"type": "tool-output-available", **C, "output": "half", "preliminary": True}], "progress", {"text": "half"}),
-    ([{"type": "tool-output-available", **C, "output": {"progress": 0.5}, "preliminary": True}], "progress", {"fraction": 0.5}),
-    ([{"type": "tool-output-available", **C, "output": [1], "preliminary": True}], "progress", {"data": [1]}),
-    ([{"type": "tool-output-error", **C, "errorText": "x"}], "result", {"status": "error", "content": "x"}),
+    (
+        [
+            {"type": "text-start", "id": "t"},
+            {"type": "text-delta", "id": "t", "delta": "a"},
+            {"type": "text-delta", "id": "t", "delta": "b"},
+            {"type": "text-end", "id": "t"},
+        ],
+        "respond",
+        {"content": "ab"},
+    ),
+    (
+        [
+            {"type": "reasoning-start", "id": "r"},
+            {"type": "reasoning-delta", "id": "r", "delta": "hm"},
+            {"type": "reasoning-end", "id": "r"},
+        ],
+        "think",
+        {"content": "hm"},
+    ),
+    (
+        [
+            {"type": "tool-input-start", **C, "toolName": "sh"},
+            {"type": "tool-input-delta", **C, "inputTextDelta": '{"a":1}'},
+            {"type": "tool-input-available", **C, "toolName": "sh", "input": {"a": 1}},
+        ],
+        "call",
+        {"call_id": "c", "name": "sh", "args": {"a": 1}, "raw_args": '{"a":1}'},
+    ),
+    (
+        [{"type": "tool-input-available", **C, "toolName": "sh", "input": {"a": 1}}],
+        "call",
+        {"args": {"a": 1}, "incomplete": False},
+    ),
+    (
+        [{"type": "tool-input-error", **C, "toolName": "sh", "input": "{b", "errorText": "no"}],
+        "result",
+        {"status": "error", "content": "no"},
+    ),
+    (
+        [{"type": "tool-approval-request", "approvalId": "a", **C}],
+        "approval",
+        {"call_id": "c", "stage": "requested"},
+    ),
+    (
+        [{"type": "tool-output-available", **C, "output": {"r": 1}}],
+        "result",
+        {"status": "ok", "content": {"r": 1}},
+    ),
+    (
+        [{"type": "tool-output-available", **C, "output": "half", "preliminary": True}],
+        "progress",
+        {"text": "half"},
+    ),
+    (
+        [{"type": "tool-output-available", **C, "output": {"progress": 0.5}, "preliminary": True}],
+        "progress",
+        {"fraction": 0.5},
+    ),
+    (
+        [{"type": "tool-output-available", **C, "output": [1], "preliminary": True}],
+        "progress",
+        {"data": [1]},
+    ),
+    (
+        [{"type": "tool-output-error", **C, "errorText": "x"}],
+        "result",
+        {"status": "error", "content": "x"},
+    ),
     ([{"type": "tool-output-denied", **C}], "result", {"status": "denied"}),
     ([{"type": "start", "messageId": "m"}], "run_start", {"run": "m"}),
     ([{"type": "start-step"}], "node", {"name": "llm", "phase": "enter"}),
-    ([{"type": "finish", "finishReason": "stop"}], "end", {"status": "ok", "finish_reason": "stop"}),
-    ([{"type": "finish", "finishReason": "error"}], "end", {"status": "error", "finish_reason": ""}),
+    (
+        [{"type": "finish", "finishReason": "stop"}],
+        "end",
+        {"status": "ok", "finish_reason": "stop"},
+    ),
+    (
+        [{"type": "finish", "finishReason": "error"}],
+        "end",
+        {"status": "error", "finish_reason": ""},
+    ),
     ([{"type": "abort", "reason": "timeout"}], "interrupt", {"reason": "timeout", "detail": ""}),
     ([{"type": "abort"}], "end", {"status": "interrupted"}),
     ([{"type": "error", "errorText": "x"}], "error", {"message": "x"}),
     ([{"type": "error", "errorText": "x"}], "end", {"status": "error"}),
-    ([{"type": "message-metadata", "messageMetadata": {"t": 1}}], "state", {"kind": "metadata", "payload": {"t": 1}}),
-    ([{"type": "source-url", "sourceId": "s", "url": "u"}], "extension", {"name": "source-url", "payload": {"sourceId": "s", "url": "u"}}),
-    ([{"type": "data-weather", "data": 1}], "extension", {"namespace": "ui-message", "name": "data-weather"}),
-]  # fmt: skip
+    (
+        [{"type": "message-metadata", "messageMetadata": {"t": 1}}],
+        "state",
+        {"kind": "metadata", "payload": {"t": 1}},
+    ),
+    (
+        [{"type": "source-url", "sourceId": "s", "url": "u"}],
+        "extension",
+        {"name": "source-url", "payload": {"sourceId": "s", "url": "u"}},
+    ),
+    (
+        [{"type": "data-weather", "data": 1}],
+        "extension",
+        {"namespace": "ui-message", "name": "data-weather"},
+    ),
+]
 
 
 def text(objs):
@@ -83,13 +155,32 @@ def test_our_run_is_written_as_one_message(tool, our_run):
 
 
 def test_a_live_block_of_ours_is_opened_by_its_first_delta_and_closed_once(tool):
-    live = [ev.Delta(of="think", block="b", text="a"), ev.Delta(of="think", block="b", text="b"), ev.Think(content="ab", block="b")]
-    assert [o["type"] for o in tool("ui-message").lines(live)] == ["reasoning-start", "reasoning-delta", "reasoning-delta", "reasoning-end"]
+    live = [
+        ev.Delta(of="think", block="b", text="a"),
+        ev.Delta(of="think", block="b", text="b"),
+        ev.Think(content="ab", block="b"),
+    ]
+    assert [o["type"] for o in tool("ui-message").lines(live)] == [
+        "reasoning-start",
+        "reasoning-delta",
+        "reasoning-delta",
+        "reasoning-end",
+    ]
 
 
 def test_interleaved_blocks_are_kept_apart_and_in_order(tool):
-    steps = [("start", "a", ""), ("start", "b", ""), ("delta", "a", "1"), ("delta", "b", "2"), ("end", "b", ""), ("end", "a", "")]
-    objs = [{"type": f"text-{what}", "id": i, **({"delta": text} if text else {})} for what, i, text in steps]
+    steps = [
+        ("start", "a", ""),
+        ("start", "b", ""),
+        ("delta", "a", "1"),
+        ("delta", "b", "2"),
+        ("end", "b", ""),
+        ("end", "a", ""),
+    ]
+    objs = [
+        {"type": f"text-{what}", "id": i, **({"delta": text} if text else {})}
+        for what, i, text in steps
+    ]
     codec = tool("ui-message")
     events = codec.read(text(objs))
     assert [e.content for e in events if e.type == "respond"] == ["2", "1"]

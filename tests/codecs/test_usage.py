@@ -1,4 +1,6 @@
-"""Usage of other protocols means what ours means: the input has the tokens of a cache in it, and they are counted apart as well."""
+"""Usage of other protocols means what ours means: the input has the tokens of a cache in it, and
+they are counted apart as well.
+"""
 
 import json
 
@@ -12,12 +14,18 @@ LOOOPY = {"contextId": "c", "taskId": "t", "kind": "llm-usage"}
 
 
 def loom(**counts):
-    frames = [{"session_id": "s", "event_id": 1, "type": "run_start", "message": "hi"}, {**LOOM, **counts}]
+    frames = [
+        {"session_id": "s", "event_id": 1, "type": "run_start", "message": "hi"},
+        {**LOOM, **counts},
+    ]
     return "".join(f"{json.dumps(f)}\n" for f in frames)
 
 
 def looopy(**counts):
-    objects = [{**LOOOPY, "kind": "task-created", "initiator": {"type": "user"}}, {**LOOOPY, **counts}]
+    objects = [
+        {**LOOOPY, "kind": "task-created", "initiator": {"type": "user"}},
+        {**LOOOPY, **counts},
+    ]
     return "".join(f"event: {o['kind']}\ndata: {json.dumps(o)}\n\n" for o in objects)
 
 
@@ -29,7 +37,10 @@ def ag_ui(**usage):
 
 WAYS = {
     "loom": (loom, ("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens")),
-    "looopy": (looopy, ("prompt_tokens", "completion_tokens", "cache_read_input_tokens", "total_tokens")),
+    "looopy": (
+        looopy,
+        ("prompt_tokens", "completion_tokens", "cache_read_input_tokens", "total_tokens"),
+    ),
     "ag-ui": (ag_ui, ("inputTokens", "outputTokens", "cachedInputTokens", "totalTokens")),
 }
 

@@ -8,7 +8,12 @@ import pytest
 from agent_nb.codecs.framing import Unframer
 from agent_nb.codecs.losses import Losses
 
-VECTORS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "wire.jsonl").read_text(encoding="utf-8").splitlines()]
+VECTORS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "wire.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
 
 
 def of(system):
@@ -34,7 +39,9 @@ def test_sse_frames(vector):
     for chunks in chunkings(vector):
         unframer = Unframer(Losses())
         items = [i for c in chunks for i in unframer.feed(c)] + unframer.close()
-        assert [{"event": i.event, "data": i.obj, "id": i.id} for i in items] == vector["expected_events"]
+        assert [{"event": i.event, "data": i.obj, "id": i.id} for i in items] == vector[
+            "expected_events"
+        ]
 
 
 def _meaning(events):
@@ -43,7 +50,10 @@ def _meaning(events):
     names = {e.call_id: e.name for e in events if e.type == "call"}
 
     def call(event):
-        return {"call_id": numbers.setdefault(event.call_id, f"#{len(numbers) + 1}"), "name": names[event.call_id]}
+        return {
+            "call_id": numbers.setdefault(event.call_id, f"#{len(numbers) + 1}"),
+            "name": names[event.call_id],
+        }
 
     out = []
     for event in events:
@@ -60,12 +70,29 @@ def _meaning(events):
             out.append({"type": "error", "error": event.message})
         elif event.type == "call":
             sound = event.raw_args == "{}" or event.args
-            out.append({"type": "tool_call", **call(event), **({"arguments": event.args} if sound else {"arguments_raw": event.raw_args})})
+            out.append(
+                {
+                    "type": "tool_call",
+                    **call(event),
+                    **({"arguments": event.args} if sound else {"arguments_raw": event.raw_args}),
+                }
+            )
         elif event.type == "progress":
-            data = event.data if event.data is not None else note.get("fields", {}).get("data", event.text)
+            data = (
+                event.data
+                if event.data is not None
+                else note.get("fields", {}).get("data", event.text)
+            )
             out.append({"type": "tool_progress", **call(event), "data": data})
         else:
-            out.append({"type": "tool_result", **call(event), "output": event.content, "is_error": event.status == "error"})
+            out.append(
+                {
+                    "type": "tool_result",
+                    **call(event),
+                    "output": event.content,
+                    "is_error": event.status == "error",
+                }
+            )
     return out
 
 

@@ -16,14 +16,23 @@ from agent_nb import plugins
 from agent_nb.messages import ToolSpec
 
 VECTORS = Path(__file__).parents[1] / "data" / "wire.jsonl"
-READ_BY = {"cogency_xml": "xml", "cogency_sect": "section", "looopy_thought": "thinking", "loom_think": "thinking"}
+READ_BY = {
+    "cogency_xml": "xml",
+    "cogency_sect": "section",
+    "looopy_thought": "thinking",
+    "loom_think": "thinking",
+}
 TEXT_DIALECTS = ("xml", "section", "thinking", "native")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that asks for `vector` every vector of a text dialect, and one that asks for `dialect` every dialect."""
+    """Give a test that asks for `vector` every vector of a text dialect, and one that asks for
+    `dialect` every dialect.
+    """
     if "vector" in metafunc.fixturenames:
-        rows = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").split("\n") if line]
+        rows = [
+            json.loads(line) for line in VECTORS.read_text(encoding="utf-8").split("\n") if line
+        ]
         rows = [r for r in rows if r["system"] in READ_BY]
         metafunc.parametrize("vector", rows, ids=[f"{r['system']}-{r['name']}" for r in rows])
     if "dialect" in metafunc.fixturenames:
@@ -38,7 +47,9 @@ def named(name: str) -> Any:
 
 
 def read_parts(dialect: str, chunks: Iterable[str]) -> list[p.Part]:
-    """Read a turn, stopping as the loop does, and return its parts with adjacent deltas of one block joined."""
+    """Read a turn, stopping as the loop does, and return its parts with adjacent deltas of one
+    block joined.
+    """
     parser = named(dialect).parser()
     out: list[p.Part] = []
     for chunk in chunks:
@@ -56,8 +67,14 @@ def merged(parts: Iterable[p.Part]) -> list[p.Part]:
         if isinstance(part, p.Text) and isinstance(last, p.Text):
             out[-1] = p.Text(last.text + part.text)
         elif isinstance(part, p.Thought) and isinstance(last, p.Thought):
-            out[-1] = p.Thought(last.text + part.text, attributes=last.attributes or part.attributes)
-        elif isinstance(part, p.CallDelta) and isinstance(last, p.CallDelta) and (part.index, part.name) == (last.index, last.name):
+            out[-1] = p.Thought(
+                last.text + part.text, attributes=last.attributes or part.attributes
+            )
+        elif (
+            isinstance(part, p.CallDelta)
+            and isinstance(last, p.CallDelta)
+            and (part.index, part.name) == (last.index, last.name)
+        ):
             out[-1] = p.CallDelta(last.text + part.text, part.index, name=part.name)
         else:
             out.append(part)
@@ -65,7 +82,9 @@ def merged(parts: Iterable[p.Part]) -> list[p.Part]:
 
 
 def as_events(parts: Sequence[p.Part]) -> list[dict[str, Any]]:
-    """Return parts as the vectors write events: one per block, neighbours of a kind joined, white space at the edges dropped."""
+    """Return parts as the vectors write events: one per block, neighbours of a kind joined, white
+    space at the edges dropped.
+    """
     out: list[dict[str, Any]] = []
     for part in parts:
         match part:
@@ -128,7 +147,9 @@ def events() -> Callable[..., list[dict[str, Any]]]:
 
 @pytest.fixture
 def same_in_any_chunking() -> Callable[[str, str], list[p.Part]]:
-    """Return a function that asserts that the parts of a text do not depend on its chunks, and returns them."""
+    """Return a function that asserts that the parts of a text do not depend on its chunks, and
+    returns them.
+    """
 
     def check(dialect: str, text: str) -> list[p.Part]:
         whole = read_parts(dialect, [text])
@@ -156,9 +177,15 @@ def schema(**properties: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def tools() -> list[ToolSpec]:
-    """Tools as a notebook has them: built-ins, one of the user's own with every kind of parameter, one without any."""
+    """Tools as a notebook has them: built-ins, one of the user's own with every kind of parameter,
+    one without any.
+    """
     return [
-        ToolSpec("list", "List the entries of a folder.", schema(path={"type": "string", "default": ".", "description": "the folder"})),
+        ToolSpec(
+            "list",
+            "List the entries of a folder.",
+            schema(path={"type": "string", "default": ".", "description": "the folder"}),
+        ),
         ToolSpec("read", "Read a text file. Large files are cut.", schema(file={"type": "string"})),
         ToolSpec(
             "plan",

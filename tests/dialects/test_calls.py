@@ -49,7 +49,10 @@ def test_arguments_before_the_name_are_not_given_out():
 
 def test_only_the_arguments_of_a_call_are_given_out():
     text = '[{"name": "f", "x": {"args": {"q": 1}}, "args": {"a": {"args": {}}}, "y": [1]}, {"name": "g", "args": {}}]'
-    assert scan(text)[1] == [p.CallDelta('{"a": {"args": {}}}', 0, name="f"), p.CallDelta("{}", 1, name="g")]
+    assert scan(text)[1] == [
+        p.CallDelta('{"a": {"args": {}}}', 0, name="f"),
+        p.CallDelta("{}", 1, name="g"),
+    ]
 
 
 def test_nothing_is_given_out_when_nobody_watches():
@@ -63,10 +66,14 @@ def test_one_object_is_a_call_of_its_own():
 
 
 def test_of_equal_members_the_last_counts():
-    assert read_call('{"name": "a", "name": "b", "args": {"x": 1, "x": 2}}') == p.Call("b", {"x": 2}, '{"x": 1, "x": 2}')
+    assert read_call('{"name": "a", "name": "b", "args": {"x": 1, "x": 2}}') == p.Call(
+        "b", {"x": 2}, '{"x": 1, "x": 2}'
+    )
 
 
-@pytest.mark.parametrize(("raw", "call_id"), [('"c1"', "c1"), ("7", "7"), ("null", ""), ("true", ""), ("[1]", "")])
+@pytest.mark.parametrize(
+    ("raw", "call_id"), [('"c1"', "c1"), ("7", "7"), ("null", ""), ("true", ""), ("[1]", "")]
+)
 def test_a_member_id_is_the_call_id(raw, call_id):
     assert read_call(f'{{"name": "a", "args": {{}}, "id": {raw}}}').call_id == call_id
 
@@ -81,11 +88,26 @@ def test_an_empty_batch_has_no_calls():
 
 
 def test_large_integers_are_kept():
-    assert read_args('{"a": 123456789012345678901234567890}') == {"a": 123456789012345678901234567890}
+    assert read_args('{"a": 123456789012345678901234567890}') == {
+        "a": 123456789012345678901234567890
+    }
 
 
 @pytest.mark.parametrize(
-    "text", ["[1]", '"x"', "1", "true", "null", '{"a": 01}', "{'a': 1}", '{"a": 1,}', '{"a": "\t"}', "\ufeff{}", "{} x"]
+    "text",
+    [
+        "[1]",
+        '"x"',
+        "1",
+        "true",
+        "null",
+        '{"a": 01}',
+        "{'a': 1}",
+        '{"a": 1,}',
+        '{"a": "\t"}',
+        "\ufeff{}",
+        "{} x",
+    ],
 )
 def test_arguments_must_be_one_strict_json_object(text):
     with pytest.raises(ValueError, match=r"^(it|JSON|Input|The)"):

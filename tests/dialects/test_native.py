@@ -15,9 +15,16 @@ def calls(*deltas, incomplete=False):
 
 def test_text_passes_as_it_is():
     parser = NativeParser()
-    assert [*parser.feed("<think>a"), *parser.feed(""), *parser.feed("</think>"), *parser.close()] == [
-        p.Text("<think>a"), p.Text("</think>"), p.Close(),
-    ]  # fmt: skip
+    assert [
+        *parser.feed("<think>a"),
+        *parser.feed(""),
+        *parser.feed("</think>"),
+        *parser.close(),
+    ] == [
+        p.Text("<think>a"),
+        p.Text("</think>"),
+        p.Close(),
+    ]
 
 
 def test_no_text_is_no_block():
@@ -25,11 +32,18 @@ def test_no_text_is_no_block():
 
 
 def test_fragments_of_one_index_are_one_call():
-    assert calls(p.CallDelta('{"a"', 0, "id1", "f"), p.CallDelta(":1}", 0)) == [p.Call("f", {"a": 1}, '{"a":1}', "id1", 0)]
+    assert calls(p.CallDelta('{"a"', 0, "id1", "f"), p.CallDelta(":1}", 0)) == [
+        p.Call("f", {"a": 1}, '{"a":1}', "id1", 0)
+    ]
 
 
 def test_interleaved_calls_keep_the_order_of_their_first_fragments():
-    found = calls(p.CallDelta("", 1, "b", "g"), p.CallDelta("{", 0, "a", "f"), p.CallDelta("{}", 1), p.CallDelta("}", 0))
+    found = calls(
+        p.CallDelta("", 1, "b", "g"),
+        p.CallDelta("{", 0, "a", "f"),
+        p.CallDelta("{}", 1),
+        p.CallDelta("}", 0),
+    )
     assert [(c.name, c.raw_args, c.index) for c in found] == [("g", "{}", 1), ("f", "{}", 0)]
 
 
@@ -91,11 +105,20 @@ def test_an_assembler_is_empty_after_it_was_closed():
 @pytest.mark.parametrize(
     ("raw", "args"),
     [
-        ("", {}), ("{", {}), ('{"a', {}), ('{"a": "on', {"a": "on"}), ('{"a": [1, {"b": "x', {"a": [1, {"b": "x"}]}),
+        ("", {}),
+        ("{", {}),
+        ('{"a', {}),
+        ('{"a": "on', {"a": "on"}),
+        ('{"a": [1, {"b": "x', {"a": [1, {"b": "x"}]}),
         ('{"a": tr', {}),
-        ('{"a": 1', {"a": 1}), ("[1", {}), ("nonsense", {}), ('{"a": NaN', {}), ("[" * 5000, {}), ('{"a": "\\ud83d', {"a": ""}),
+        ('{"a": 1', {"a": 1}),
+        ("[1", {}),
+        ("nonsense", {}),
+        ('{"a": NaN', {}),
+        ("[" * 5000, {}),
+        ('{"a": "\\ud83d', {"a": ""}),
     ],
-)  # fmt: skip
+)
 def test_arguments_can_be_read_while_they_grow(raw, args):
     assert partial_args(raw) == args
 

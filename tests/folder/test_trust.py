@@ -1,4 +1,6 @@
-"""What a folder may do: remembered by folder and content, in a file that only the user can read, listed and revoked."""
+"""What a folder may do: remembered by folder and content, in a file that only the user can read,
+listed and revoked.
+"""
 
 import os
 import stat
@@ -46,7 +48,12 @@ def test_a_yes_outlives_the_process(tmp_path):
 def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
     trust.allow([policy(tmp_path / "p.yaml")])
     new_process()
-    for other in (policy(tmp_path / "p.yaml", b"b"), policy(tmp_path / "q.yaml"), policy(tmp_path / "sub" / "p.yaml"), keys(tmp_path)):
+    for other in (
+        policy(tmp_path / "p.yaml", b"b"),
+        policy(tmp_path / "q.yaml"),
+        policy(tmp_path / "sub" / "p.yaml"),
+        keys(tmp_path),
+    ):
         assert not trust.allowed(other)
 
 
@@ -65,9 +72,14 @@ def test_it_is_written_for_the_user_alone(tmp_path):
 
 def test_what_is_allowed_is_listed_and_revoked(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    trust.allow([keys(tmp_path / "a"), policy(tmp_path / "a" / "p.yaml"), policy(tmp_path / "b" / "q.yml")])
+    trust.allow(
+        [keys(tmp_path / "a"), policy(tmp_path / "a" / "p.yaml"), policy(tmp_path / "b" / "q.yml")]
+    )
     if sys.platform != "win32":
-        assert list(trust.listed()) == [("~/a", "give keys (.env), be obeyed in p.yaml"), ("~/b", "be obeyed in q.yml")]
+        assert list(trust.listed()) == [
+            ("~/a", "give keys (.env), be obeyed in p.yaml"),
+            ("~/b", "be obeyed in q.yml"),
+        ]
     assert trust.revoke(str(tmp_path / "a"))
     assert not trust.revoke(str(tmp_path / "a"))
     assert not trust.allowed(keys(tmp_path / "a"))
@@ -104,9 +116,17 @@ def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("given", "theirs"),
-    [("p.yaml", True), ("./p.yaml", True), ("../p.yaml", True), ("{folder}/p.yaml", True), ("{folder}/sub/p.yaml", True),
-     ("{folder}/../p.yaml", False), ("~/p.yaml", False), ("{folder}-2/p.yaml", False)],
-)  # fmt: skip
+    [
+        ("p.yaml", True),
+        ("./p.yaml", True),
+        ("../p.yaml", True),
+        ("{folder}/p.yaml", True),
+        ("{folder}/sub/p.yaml", True),
+        ("{folder}/../p.yaml", False),
+        ("~/p.yaml", False),
+        ("{folder}-2/p.yaml", False),
+    ],
+)
 def test_whose_word_a_file_is(tmp_path, given, theirs):
     folder = tmp_path / "n"
     given = given.format(folder=folder)

@@ -1,11 +1,15 @@
-"""The example notebooks in a folder of their own, and other people's tools that run in a closed network.
+"""The example notebooks in a folder of their own, and other people's tools that run in a closed
+network.
 
 How a user gets a replay out of a tool that knows nothing of this package (what these tests do):
 
-- `AGENT_NB_NOTEBOOK=path/of/the.ipynb` says which file the kernel runs. `jupyter execute`, papermill and `nbconvert --execute` need it
-  where the cell stands in several notebooks of the kernel's folder, or in none; under pytest (nbmake) the package's plug-in says it.
-- `AGENT_NB_RERUN=replay` makes a cell without a fitting record fail. Without it (`auto`) such a cell calls its model.
-- `AGENT_NB_TRUST_RECORD=1` lets code of records run again that this user has not signed: notebooks of somebody else, a fresh machine.
+- `AGENT_NB_NOTEBOOK=path/of/the.ipynb` says which file the kernel runs. `jupyter execute`,
+  papermill and `nbconvert --execute` need it where the cell stands in several notebooks of the
+  kernel's folder, or in none; under pytest (nbmake) the package's plug-in says it.
+- `AGENT_NB_RERUN=replay` makes a cell without a fitting record fail. Without it (`auto`) such a
+  cell calls its model.
+- `AGENT_NB_TRUST_RECORD=1` lets code of records run again that this user has not signed: notebooks
+  of somebody else, a fresh machine.
 """
 
 import importlib.util
@@ -22,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PATIENCE = 240  # seconds for one command
 
-# Run by a Python that is root of a network of its own: brings its loopback up, then becomes the command.
+# Run by a Python that is root of a network of its own: brings its loopback up, then becomes the
+# command.
 LOOPBACK_ONLY = """
 import fcntl, os, socket, struct, sys
 with socket.socket() as s:
@@ -57,7 +62,11 @@ socket.socket.connect_ex = refusing(socket.socket.connect_ex)
 def notebooks():
     """The example notebooks, by their path below the examples."""
     found = [p.relative_to(EXAMPLES).as_posix() for p in EXAMPLES.rglob("*.ipynb")]
-    return sorted(p for p in found if not p.endswith(".run.ipynb") and not any(part.startswith(".") for part in Path(p).parts))
+    return sorted(
+        p
+        for p in found
+        if not p.endswith(".run.ipynb") and not any(part.startswith(".") for part in Path(p).parts)
+    )
 
 
 def pytest_generate_tests(metafunc):
@@ -69,9 +78,15 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(scope="session")
 def others():
     """Skip where the tools are not installed; in CI their absence is a failure."""
-    missing = [name for name in ("papermill", "nbmake", "nbconvert") if importlib.util.find_spec(name) is None]
+    missing = [
+        name
+        for name in ("papermill", "nbmake", "nbconvert")
+        if importlib.util.find_spec(name) is None
+    ]
     if missing:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{', '.join(missing)} missing: pip install '.[interop]'")
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+            f"{', '.join(missing)} missing: pip install '.[interop]'"
+        )
 
 
 @pytest.fixture
@@ -82,7 +97,11 @@ def names():
 
 def copied(folder):
     """Copy the examples into a folder; return where they are."""
-    return Path(shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns(".*", "*.run.ipynb")))
+    return Path(
+        shutil.copytree(
+            EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns(".*", "*.run.ipynb")
+        )
+    )
 
 
 @pytest.fixture
@@ -99,10 +118,15 @@ def original():
 
 @pytest.fixture(scope="session")
 def closed(tmp_path_factory):
-    """(what stands before a command, what its environment adds) for a network in which there is only loopback."""
+    """(what stands before a command, what its environment adds) for a network in which there is
+    only loopback.
+    """
     for unshare in (["unshare", "-n"], ["unshare", "-rn"]):
         prefix = [*unshare, sys.executable, "-c", LOOPBACK_ONLY]
-        if shutil.which("unshare") and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0:
+        if (
+            shutil.which("unshare")
+            and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+        ):
             return prefix, {}
     folder = tmp_path_factory.mktemp("refusing")
     (folder / "sitecustomize.py").write_text(REFUSING)
@@ -111,21 +135,40 @@ def closed(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def in_the_closed(closed, tmp_path_factory):
-    """Run `python -m …` with the network closed, every key gone, and strict replay; return the finished process, output as text."""
+    """Run `python -m …` with the network closed, every key gone, and strict replay; return the
+    finished process, output as text.
+    """
     prefix, added = closed
     home = tmp_path_factory.mktemp("ipython")
 
     def run(*command, cwd, check=True, **variables):
-        path = os.pathsep.join(filter(None, [added.get("PYTHONPATH"), str(ROOT), os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(
+            filter(None, [added.get("PYTHONPATH"), str(ROOT), os.environ.get("PYTHONPATH")])
+        )
         environment = {
-            **{k: v for k, v in os.environ.items() if not k.upper().endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))},
-            "PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PWD": str(cwd),
-            "IPYTHONDIR": str(home), "AGENT_NB_RERUN": "replay", "AGENT_NB_TRUST_RECORD": "1", **variables,
-        }  # fmt: skip
+            **{
+                k: v
+                for k, v in os.environ.items()
+                if not k.upper().endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))
+            },
+            "PYTHONPATH": path,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PWD": str(cwd),
+            "IPYTHONDIR": str(home),
+            "AGENT_NB_RERUN": "replay",
+            "AGENT_NB_TRUST_RECORD": "1",
+            **variables,
+        }
         done = subprocess.run(
-            [*prefix, sys.executable, "-m", *map(str, command)], cwd=cwd, env=environment, text=True, timeout=PATIENCE, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [*prefix, sys.executable, "-m", *map(str, command)],
+            cwd=cwd,
+            env=environment,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert not check or done.returncode == 0, done.stdout[-4000:]
         return done
 

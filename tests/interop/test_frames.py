@@ -1,4 +1,6 @@
-"""The frames of events in other people's libraries, as they are: polars, pyarrow, plotly, altair, spreadsheets."""
+"""The frames of events in other people's libraries, as they are: polars, pyarrow, plotly, altair,
+spreadsheets.
+"""
 
 import importlib
 import os
@@ -25,20 +27,66 @@ def library(name):
 
 @pytest.fixture(scope="module")
 def events():
-    """Events of two runs whose nested values have all kinds of shapes; one call never ended, one text is hostile."""
+    """Events of two runs whose nested values have all kinds of shapes; one call never ended, one
+    text is hostile.
+    """
     call = {"turn": 1, "origin": "model", "run": "r1"}
     return [
-        e.RunStart(run="r1", seq=1, ts=1_763_760_000.0, model="m/x", tools=("a", "b"), settings={"hash": "h"}),
-        e.User(run="r1", seq=2, ts=1_763_760_000.1, content="go", attachments=({"media_type": "image/png", "data": ""},)),
-        e.Call(seq=3, ts=1_763_760_001.0, call_id="c1", name="a", args={"x": 1}, raw_args='{"x": 1}', **call),
-        e.Call(seq=4, ts=1_763_760_001.1, call_id="c2", name="b", args={"x": "text", "y": [1, {"z": None}]}, **call),
+        e.RunStart(
+            run="r1",
+            seq=1,
+            ts=1_763_760_000.0,
+            model="m/x",
+            tools=("a", "b"),
+            settings={"hash": "h"},
+        ),
+        e.User(
+            run="r1",
+            seq=2,
+            ts=1_763_760_000.1,
+            content="go",
+            attachments=({"media_type": "image/png", "data": ""},),
+        ),
+        e.Call(
+            seq=3,
+            ts=1_763_760_001.0,
+            call_id="c1",
+            name="a",
+            args={"x": 1},
+            raw_args='{"x": 1}',
+            **call,
+        ),
+        e.Call(
+            seq=4,
+            ts=1_763_760_001.1,
+            call_id="c2",
+            name="b",
+            args={"x": "text", "y": [1, {"z": None}]},
+            **call,
+        ),
         e.Progress(seq=5, ts=1_763_760_001.5, run="r1", turn=1, call_id="c1", fraction=0.5),
-        e.Result(seq=6, ts=1_763_760_002.0, run="r1", turn=1, call_id="c1", name="a", content=[1, "x", {"k": [2]}], duration=0.75),
+        e.Result(
+            seq=6,
+            ts=1_763_760_002.0,
+            run="r1",
+            turn=1,
+            call_id="c1",
+            name="a",
+            content=[1, "x", {"k": [2]}],
+            duration=0.75,
+        ),
         e.Respond(seq=7, ts=1_763_760_003.0, run="r1", turn=2, content=HOSTILE),
-        e.Metric(seq=8, ts=1_763_760_003.0, run="r1", turn=2, step=e.Counts(input=10, output=5), total=e.Counts(input=10, output=5)),
+        e.Metric(
+            seq=8,
+            ts=1_763_760_003.0,
+            run="r1",
+            turn=2,
+            step=e.Counts(input=10, output=5),
+            total=e.Counts(input=10, output=5),
+        ),
         e.End(seq=9, ts=1_763_760_003.5, run="r1", status="ok"),
         e.User(run="r2", seq=1, ts=1_763_770_000.0, content="and?"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture(params=SHORT)
@@ -50,7 +98,9 @@ def frame(request, events):
 def test_polars_takes_a_frame(frame):
     table = library("polars").from_pandas(frame)
     assert table.columns == list(frame.columns)
-    assert [table[c].null_count() for c in table.columns] == [int(frame[c].isna().sum()) for c in frame.columns]
+    assert [table[c].null_count() for c in table.columns] == [
+        int(frame[c].isna().sum()) for c in frame.columns
+    ]
 
 
 def test_arrow_takes_a_frame_by_every_way(frame):
@@ -62,16 +112,29 @@ def test_arrow_takes_a_frame_by_every_way(frame):
 def test_plotly_draws_a_frame(events):
     express = library("plotly.express")
     frame = to_frame(events)
-    chart = express.scatter(frame, x="seconds", y="tokens_in", color="name", symbol="type", hover_data=list(frame.columns))
+    chart = express.scatter(
+        frame,
+        x="seconds",
+        y="tokens_in",
+        color="name",
+        symbol="type",
+        hover_data=list(frame.columns),
+    )
     assert chart.to_json()
-    assert express.bar(to_frame(events, "calls"), x="duration_s", y="name", color="status", text="arguments").to_json()
+    assert express.bar(
+        to_frame(events, "calls"), x="duration_s", y="name", color="status", text="arguments"
+    ).to_json()
     assert express.line(to_frame(events, "runs"), x="ts", y="tokens_in", color="model").to_json()
 
 
 def test_altair_draws_a_frame(frame):
     altair = library("altair")
     y = next(c for c in ("seconds", "duration_s") if c in frame)
-    chart = altair.Chart(frame).mark_point().encode(x=f"{y}:Q", y=f"{frame.columns[0]}:N", tooltip=list(frame.columns))
+    chart = (
+        altair.Chart(frame)
+        .mark_point()
+        .encode(x=f"{y}:Q", y=f"{frame.columns[0]}:N", tooltip=list(frame.columns))
+    )
     assert chart.to_dict()["datasets"]
 
 

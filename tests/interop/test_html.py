@@ -1,6 +1,8 @@
-"""`nbconvert --to html` of the examples, with the network closed: everything of a run can be read, nothing is fetched, nothing is missing.
+"""`nbconvert --to html` of the examples, with the network closed: everything of a run can be read,
+nothing is fetched, nothing is missing.
 
-The page itself names scripts elsewhere (nbconvert's template: RequireJS, MathJax); what is asserted here is our part of it.
+The page itself names scripts elsewhere (nbconvert's template: RequireJS, MathJax); what is asserted
+here is our part of it.
 """
 
 import os
@@ -11,11 +13,20 @@ import pytest
 
 from agent_nb.collect import runs
 
-pytestmark = [pytest.mark.usefixtures("others"), pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.usefixtures("others"),
+    pytest.mark.kernel,
+    pytest.mark.extra,
+    pytest.mark.timeout(300),
+]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FETCHING = ("src", "href", "srcset", "poster", "data", "action", "background")
-WIDGETS = ("application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json", "Error displaying widget")
+WIDGETS = (
+    "application/vnd.jupyter.widget-view+json",
+    "application/vnd.jupyter.widget-state+json",
+    "Error displaying widget",
+)
 
 
 @pytest.fixture
@@ -29,7 +40,9 @@ def page(converted, example):
 @pytest.fixture
 def cards(page):
     """What we drew on the page: one element per run that is shown."""
-    return [el for el in page.select("div.agent-nb") if el.find_parent("div", class_="agent-nb") is None]
+    return [
+        el for el in page.select("div.agent-nb") if el.find_parent("div", class_="agent-nb") is None
+    ]
 
 
 def words(text):
@@ -37,27 +50,51 @@ def words(text):
 
 
 def told(run, *types):
-    """The words of a run's events that a page shows: without the addresses of links, the languages of fences, the numbers of lists."""
+    """The words of a run's events that a page shows: without the addresses of links, the languages
+    of fences, the numbers of lists.
+    """
     texts = [e.content for e in run.log.of(*types) if isinstance(e.content, str)]
-    return words("\n".join(re.sub(r"https?://\S+|^\s*```\w*|^\s*\d+\.", "", text, flags=re.MULTILINE) for text in texts))
+    return words(
+        "\n".join(
+            re.sub(r"https?://\S+|^\s*```\w*|^\s*\d+\.", "", text, flags=re.MULTILINE)
+            for text in texts
+        )
+    )
 
 
 def test_our_part_refers_to_nothing_elsewhere(cards):
     assert cards
     for card in cards:
         elements = [card, *card.find_all(True)]
-        assert not {el.name for el in elements} & {"script", "link", "iframe", "object", "embed", "style", "base", "form"}
+        assert not {el.name for el in elements} & {
+            "script",
+            "link",
+            "iframe",
+            "object",
+            "embed",
+            "style",
+            "base",
+            "form",
+        }
         assert not [(el.name, name) for el in elements for name in FETCHING if el.get(name)]
-        assert not [el["style"] for el in elements if re.search(r"url\(|@import", el.get("style", ""))]
+        assert not [
+            el["style"] for el in elements if re.search(r"url\(|@import", el.get("style", ""))
+        ]
 
 
-def test_thoughts_answers_prompts_and_calls_of_every_shown_run_are_on_the_page(cards, example, original):
+def test_thoughts_answers_prompts_and_calls_of_every_shown_run_are_on_the_page(
+    cards, example, original
+):
     shown = [words(card.get_text(" ")) for card in cards]
     newest = {run.cell: run for run in runs(original(example))}
     assert newest
     for run in newest.values():
-        wanted = told(run, "user", "think", "respond") | words(" ".join(call.name for call in run.log.of("call")))
-        assert any(wanted <= card for card in shown), min((wanted - card for card in shown), key=len)
+        wanted = told(run, "user", "think", "respond") | words(
+            " ".join(call.name for call in run.log.of("call"))
+        )
+        assert any(wanted <= card for card in shown), min(
+            (wanted - card for card in shown), key=len
+        )
 
 
 def test_there_is_no_widget_and_no_complaint_about_one(converted, example):
@@ -67,7 +104,15 @@ def test_there_is_no_widget_and_no_complaint_about_one(converted, example):
 
 def test_executing_and_converting_in_one_step_shows_the_cards(examples, tool):
     path = examples / "scripted.ipynb"
-    tool("nbconvert", "--execute", "--to", "html", path, cwd=examples, AGENT_NB_NOTEBOOK="scripted.ipynb")
+    tool(
+        "nbconvert",
+        "--execute",
+        "--to",
+        "html",
+        path,
+        cwd=examples,
+        AGENT_NB_NOTEBOOK="scripted.ipynb",
+    )
     text = path.with_suffix(".html").read_text(encoding="utf-8")
     assert text.count("replayed, recorded") == len(list(runs(path)))
     assert "28.83" in text
@@ -77,15 +122,23 @@ def test_executing_and_converting_in_one_step_shows_the_cards(examples, tool):
 @pytest.mark.browser
 def test_a_browser_without_a_network_shows_all_of_it(converted, original):
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    program = os.environ.get("AGENT_NB_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = os.environ.get("AGENT_NB_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
     if program is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("there is no Chromium on this machine")
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+            "there is no Chromium on this machine"
+        )
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"], timeout=120_000)
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"], timeout=120_000
+        )
         page = browser.new_context(offline=True).new_page()
         for name, path in converted.items():
             page.goto(path.as_uri())
-            page.evaluate("document.querySelectorAll('div.agent-nb details').forEach(d => d.open = true)")
+            page.evaluate(
+                "document.querySelectorAll('div.agent-nb details').forEach(d => d.open = true)"
+            )
             seen = words(" ".join(page.locator("div.agent-nb").all_inner_texts()))
             newest = {run.cell: run for run in runs(original(name))}.values()
             assert set().union(*(told(run, "think", "respond") for run in newest)) <= seen

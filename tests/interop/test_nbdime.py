@@ -1,4 +1,6 @@
-"""Notebooks that nbdime has merged: the records of both sides are there, also where it could not merge those of one cell."""
+"""Notebooks that nbdime has merged: the records of both sides are there, also where it could not
+merge those of one cell.
+"""
 
 import json
 import os
@@ -20,7 +22,12 @@ pytestmark = pytest.mark.extra
 
 def record(run, started):
     log = EventLog(run, clock=lambda: started)
-    for event in (RunStart(model="x"), User(content="hi"), Respond(content=f"{run} says.", turn=1), End()):
+    for event in (
+        RunStart(model="x"),
+        User(content="hi"),
+        Respond(content=f"{run} says.", turn=1),
+        End(),
+    ):
         log.append(event)
     return run_record(log)
 
@@ -29,11 +36,19 @@ def notebook(**runs):
     """Return a saved notebook with these runs, by cell, the newest of which are shown."""
     cells = []
     for name, made in runs.items():
-        shown = {"output_type": "display_data", "data": {"text/plain": made[0]["id"], MIME: made[0]}}
+        shown = {
+            "output_type": "display_data",
+            "data": {"text/plain": made[0]["id"], MIME: made[0]},
+        }
         shown["metadata"] = {"agent_nb": {"run": made[0]["id"]}}
         made_of = {"cell_type": "code", "id": name, "source": ["%%agent\n", "hi"]}
         cells.append({**made_of, "execution_count": 1, "metadata": {}, "outputs": [shown]})
-    nb = {"cells": cells, "metadata": {"agent_nb": {"version": 1, "runs": runs}}, "nbformat": 4, "nbformat_minor": 5}
+    nb = {
+        "cells": cells,
+        "metadata": {"agent_nb": {"version": 1, "runs": runs}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     lift(nb)
     return nb
 
@@ -52,7 +67,11 @@ def merge(tmp_path):
             (tmp_path / f"{name}.ipynb").write_text(json.dumps(nb))
         out = tmp_path / "merged.ipynb"
         paths = [str(tmp_path / f"{name}.ipynb") for name in ("base", "ours", "theirs")]
-        subprocess.run([sys.executable, "-m", "nbdime.nbmergeapp", *paths, "--out", str(out)], check=False, timeout=120)
+        subprocess.run(
+            [sys.executable, "-m", "nbdime.nbmergeapp", *paths, "--out", str(out)],
+            check=False,
+            timeout=120,
+        )
         return out
 
     return merged
@@ -64,22 +83,36 @@ def ids(path):
 
 def test_reruns_of_two_cells_are_both_kept(merge):
     base = notebook(a=[FIRST], b=[FIRST])
-    path = merge(base=base, ours=notebook(a=[MINE, FIRST], b=[FIRST]), theirs=notebook(a=[FIRST], b=[YOURS, FIRST]))
+    path = merge(
+        base=base,
+        ours=notebook(a=[MINE, FIRST], b=[FIRST]),
+        theirs=notebook(a=[FIRST], b=[YOURS, FIRST]),
+    )
     assert ids(path) == {"a": ["first", "mine"], "b": ["first", "yours"]}
 
 
 def both(merge):
-    return merge(base=notebook(a=[FIRST]), ours=notebook(a=[MINE, FIRST]), theirs=notebook(a=[YOURS, FIRST]))
+    return merge(
+        base=notebook(a=[FIRST]), ours=notebook(a=[MINE, FIRST]), theirs=notebook(a=[YOURS, FIRST])
+    )
 
 
 def test_two_reruns_of_one_cell_are_both_kept_and_leave_the_conflict_with_the_next_save(merge):
     path = both(merge)
     assert "nbdime-conflicts" in load(path)["metadata"]
     assert ids(path) == {"a": ["first", "mine", "yours"]}
-    assert sorted(found.record["id"] for found in collected(load(path))) == ["first", "mine", "yours"]
+    assert sorted(found.record["id"] for found in collected(load(path))) == [
+        "first",
+        "mine",
+        "yours",
+    ]
     assert main(["pack", str(path)]) == 0
     assert "nbdime-conflicts" not in load(path)["metadata"]
-    assert [r["id"] for r in load(path)["metadata"]["agent_nb"]["runs"]["a"]] == ["yours", "mine", "first"]
+    assert [r["id"] for r in load(path)["metadata"]["agent_nb"]["runs"]["a"]] == [
+        "yours",
+        "mine",
+        "first",
+    ]
 
 
 def test_first_runs_of_both_sides_are_both_kept(merge):

@@ -1,4 +1,6 @@
-"""Notebooks that nbstripout has stripped without `--keep-id`: all cells have other ids, and replay from their records all the same."""
+"""Notebooks that nbstripout has stripped without `--keep-id`: all cells have other ids, and replay
+from their records all the same.
+"""
 
 import json
 import os
@@ -41,11 +43,20 @@ def notebook(recorded, tmp_path):
 
 
 def code(name, source):
-    return {"cell_type": "code", "id": name, "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": name,
+        "source": source,
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def save(path, cells, metadata):
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+    )
 
 
 def strip(path):
@@ -67,7 +78,8 @@ def test_a_stripped_notebook_passes_its_test(notebook, capsys):
 
 
 def test_it_still_does_when_a_cell_was_inserted_above_and_stripped_again(notebook, capsys):
-    assert main(["run", "--inplace", str(notebook)]) == 0  # its records stand under the new ids from here on
+    # its records stand under the new ids from here on
+    assert main(["run", "--inplace", str(notebook)]) == 0
     assert set(load(notebook)["metadata"]["agent_nb"]["runs"]) == {"1", "2"}
     insert(notebook, "x = 1")
     strip(notebook)
@@ -80,7 +92,11 @@ def test_it_still_does_when_a_cell_was_inserted_above_and_stripped_again(noteboo
 
 
 def test_saving_again_and_again_loses_no_record(notebook):
-    before = [r["id"] for listed in load(notebook)["metadata"]["agent_nb"]["runs"].values() for r in listed]
+    before = [
+        r["id"]
+        for listed in load(notebook)["metadata"]["agent_nb"]["runs"].values()
+        for r in listed
+    ]
     for _ in range(4):
         assert main(["pack", str(notebook)]) == 0
     runs = load(notebook)["metadata"]["agent_nb"]["runs"]
@@ -91,13 +107,39 @@ def test_saving_again_and_again_loses_no_record(notebook):
 def test_a_kernel_finds_the_records_of_the_stripped_file_and_its_status_says_so(notebook, tmp_path):
     insert(notebook, "%agent status")
     nb = load(notebook)
-    save(notebook, [nb["cells"][1], *nb["cells"][2:4], nb["cells"][0], nb["cells"][4]], nb["metadata"])
+    save(
+        notebook,
+        [nb["cells"][1], *nb["cells"][2:4], nb["cells"][0], nb["cells"][4]],
+        nb["metadata"],
+    )
     environment = {**os.environ, "AGENT_NB_NOTEBOOK": str(notebook), "AGENT_NB_RERUN": "replay"}
-    command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "notebook", "--output", "out", str(notebook)]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "nbconvert",
+        "--execute",
+        "--to",
+        "notebook",
+        "--output",
+        "out",
+        str(notebook),
+    ]
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     outputs = [o for c in load(tmp_path / "out.ipynb")["cells"] for o in c["outputs"]]
-    (said,) = (text for o in outputs if (text := "".join(o.get("data", {}).get("text/plain", ""))).startswith("cell "))
+    (said,) = (
+        text
+        for o in outputs
+        if (text := "".join(o.get("data", {}).get("text/plain", ""))).startswith("cell ")
+    )
     assert said.count(" recorded ") == 2 + 1  # a line each, and the head of the table
     assert "stale" not in said
     assert "unrecorded" not in said

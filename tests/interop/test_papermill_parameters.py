@@ -1,7 +1,9 @@
-"""papermill with parameters: a run per set of values, recorded in the output, replayed from there, and lifted by `pack`.
+"""papermill with parameters: a run per set of values, recorded in the output, replayed from there,
+and lifted by `pack`.
 
-papermill clears the outputs of its input, and writes the output after each cell. Records that were lifted stay (they are metadata); a
-record that stands only in an output of the input is not in papermill's output: pack the file first, or let `AGENT_NB_NOTEBOOK` name it.
+papermill clears the outputs of its input, and writes the output after each cell. Records that were
+lifted stay (they are metadata); a record that stands only in an output of the input is not in
+papermill's output: pack the file first, or let `AGENT_NB_NOTEBOOK` name it.
 """
 
 import json
@@ -12,18 +14,33 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.collect import runs
 
-pytestmark = [pytest.mark.usefixtures("others"), pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.usefixtures("others"),
+    pytest.mark.kernel,
+    pytest.mark.extra,
+    pytest.mark.timeout(300),
+]
 
-PROMPT = "%%agent -m scripted/script.json -t python --approve auto --new\nHow many cups of {{ drink }}?"
-SCRIPT = ['<think>I count.</think><execute>[{"name": "python", "args": {"code": "cups = len(drink)\\ncups"}}]</execute>', "That many."]
+PROMPT = (
+    "%%agent -m scripted/script.json -t python --approve auto --new\nHow many cups of {{ drink }}?"
+)
+SCRIPT = [
+    '<think>I count.</think><execute>[{"name": "python", "args": {"code": "cups = len(drink)\\ncups"}}]</execute>',
+    "That many.",
+]
 
 
 @pytest.fixture
 def notebook(tmp_path):
-    """A notebook with parameters, an agent cell whose prompt uses them, and a cell that uses what the agent did."""
+    """A notebook with parameters, an agent cell whose prompt uses them, and a cell that uses what
+    the agent did.
+    """
     (tmp_path / "script.json").write_text(json.dumps({"turns": SCRIPT}))
     parameters = new_code_cell('drink = "water"', id="values", metadata={"tags": ["parameters"]})
-    others = [new_code_cell(source, id=f"cell{n}") for n, source in enumerate(("%load_ext agent_nb", PROMPT, "print('cups:', cups)"))]
+    others = [
+        new_code_cell(source, id=f"cell{n}")
+        for n, source in enumerate(("%load_ext agent_nb", PROMPT, "print('cups:', cups)"))
+    ]
     path = tmp_path / "n.ipynb"
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(new_notebook(cells=[parameters, *others], metadata=kernel), path)
@@ -35,18 +52,34 @@ def papermill(tool, tmp_path):
     """Execute one file into another: `papermill(source, target, drink)`."""
 
     def papermill(source, target, drink, rerun="replay", **options):
-        command = ("papermill", source, tmp_path / target, "-p", "drink", drink, "--no-progress-bar")
-        done = tool(*command, cwd=tmp_path, AGENT_NB_NOTEBOOK=str(source), AGENT_NB_RERUN=rerun, **options)
+        command = (
+            "papermill",
+            source,
+            tmp_path / target,
+            "-p",
+            "drink",
+            drink,
+            "--no-progress-bar",
+        )
+        done = tool(
+            *command, cwd=tmp_path, AGENT_NB_NOTEBOOK=str(source), AGENT_NB_RERUN=rerun, **options
+        )
         return tmp_path / target, done
 
     return papermill
 
 
 def outputs(path):
-    return ["".join(o.get("text", "")) for c in json.loads(path.read_text())["cells"] for o in c.get("outputs", [])]
+    return [
+        "".join(o.get("text", ""))
+        for c in json.loads(path.read_text())["cells"]
+        for o in c.get("outputs", [])
+    ]
 
 
-def test_a_run_with_parameters_is_recorded_replayed_packed_and_its_own_test(notebook, papermill, tool, tmp_path):
+def test_a_run_with_parameters_is_recorded_replayed_packed_and_its_own_test(
+    notebook, papermill, tool, tmp_path
+):
     recorded, _ = papermill(notebook, "tea.ipynb", "tea", rerun="live")
     assert "cups: 3\n" in outputs(recorded)
     (run,) = runs(recorded)
@@ -68,7 +101,9 @@ def test_other_values_do_not_replay_and_the_message_says_what_changed(notebook, 
     assert "stale (prompt changed)" in done.stdout
 
 
-def test_other_values_run_live_where_that_is_allowed_and_both_runs_are_kept(notebook, papermill, tool, tmp_path):
+def test_other_values_run_live_where_that_is_allowed_and_both_runs_are_kept(
+    notebook, papermill, tool, tmp_path
+):
     recorded, _ = papermill(notebook, "tea.ipynb", "tea", rerun="live")
     tool("agent_nb", "pack", recorded, cwd=tmp_path)
     other, _ = papermill(recorded, "milk.ipynb", "milk", rerun="auto")

@@ -1,4 +1,5 @@
-"""`jupyter agent-nb test --trust-record examples/` with no network and no key, and again, and again: nothing may ever differ.
+"""`jupyter agent-nb test --trust-record examples/` with no network and no key, and again, and
+again: nothing may ever differ.
 
 `AGENT_NB_REPEATS` says how often (once if it is not set; 20 times is the full proof).
 """
@@ -18,12 +19,18 @@ REPEATS = int(os.environ.get("AGENT_NB_REPEATS", "1"))
 
 @pytest.fixture
 def seen(read):
-    """What is in a notebook after its execution: events, outputs in normal form, and the record as it stands in the file."""
+    """What is in a notebook after its execution: events, outputs in normal form, and the record as
+    it stands in the file.
+    """
 
     def seen(path):
         nb = read(path)
         outputs = [(c["id"], normal(o)) for c in nb["cells"] for o in c.get("outputs", [])]
-        return [list(run.log) for run in runs(path)], outputs, json.dumps(nb["metadata"]["agent_nb"])
+        return (
+            [list(run.log) for run in runs(path)],
+            outputs,
+            json.dumps(nb["metadata"]["agent_nb"]),
+        )
 
     return seen
 
@@ -31,16 +38,41 @@ def seen(read):
 def test_the_examples_replay_every_time(examples, names, tool):
     before = {name: (examples / name).read_bytes() for name in names}
     for _ in range(REPEATS):
-        done = tool("agent_nb", "test", "--trust-record", ".", cwd=examples, AGENT_NB_RERUN="", AGENT_NB_TRUST_RECORD="")
+        done = tool(
+            "agent_nb",
+            "test",
+            "--trust-record",
+            ".",
+            cwd=examples,
+            AGENT_NB_RERUN="",
+            AGENT_NB_TRUST_RECORD="",
+        )
         assert all(f"{name}: ok" in done.stdout for name in names), done.stdout
     assert {name: (examples / name).read_bytes() for name in names} == before
 
 
-def test_executing_again_gives_the_same_events_outputs_and_record(examples, names, tool, seen, original):
-    recorded = {name: json.dumps(json.loads(original(name).read_text(encoding="utf-8"))["metadata"]["agent_nb"]) for name in names}
+def test_executing_again_gives_the_same_events_outputs_and_record(
+    examples, names, tool, seen, original
+):
+    recorded = {
+        name: json.dumps(
+            json.loads(original(name).read_text(encoding="utf-8"))["metadata"]["agent_nb"]
+        )
+        for name in names
+    }
     first = {}
     for _ in range(max(REPEATS, 2)):
-        tool("agent_nb", "run", "--inplace", "--rerun", "replay", "--trust-record", *names, cwd=examples, AGENT_NB_TRUST_RECORD="")
+        tool(
+            "agent_nb",
+            "run",
+            "--inplace",
+            "--rerun",
+            "replay",
+            "--trust-record",
+            *names,
+            cwd=examples,
+            AGENT_NB_TRUST_RECORD="",
+        )
         for name in names:
             events, outputs, record = seen(examples / name)
             assert record == recorded[name]

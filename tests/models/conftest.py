@@ -97,7 +97,9 @@ class Peer:
         head, _, body = self._read()
         lines = head.decode("latin-1").split("\r\n")
         self.method, self.path, _ = lines[0].split(" ", 2)
-        self.headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])}
+        self.headers = {
+            k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])
+        }
         self.body = json.loads(body) if body else None
 
     def _read(self):
@@ -105,7 +107,14 @@ class Peer:
         while b"\r\n\r\n" not in data:
             data += self._more()
         head, _, body = data.partition(b"\r\n\r\n")
-        length = next((int(h.split(b":")[1]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length:")), 0)
+        length = next(
+            (
+                int(h.split(b":")[1])
+                for h in head.lower().split(b"\r\n")
+                if h.startswith(b"content-length:")
+            ),
+            0,
+        )
         while len(body) < length:
             body += self._more()
         return head, b"", body
@@ -119,13 +128,23 @@ class Peer:
     def reply(self, status, body, content_type="application/json", **headers):
         """Answer at once and close."""
         data = body.encode() if isinstance(body, str) else body
-        lines = [f"HTTP/1.1 {status} X", f"content-type: {content_type}", f"content-length: {len(data)}", "connection: close"]
+        lines = [
+            f"HTTP/1.1 {status} X",
+            f"content-type: {content_type}",
+            f"content-length: {len(data)}",
+            "connection: close",
+        ]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.connection.sendall("\r\n".join([*lines, "", ""]).encode() + data)
 
     def begin(self, content_type="text/event-stream", connection="close"):
         """Begin a chunked answer; `connection` says what becomes of the connection after it."""
-        lines = ["HTTP/1.1 200 OK", f"content-type: {content_type}", f"connection: {connection}", "transfer-encoding: chunked"]
+        lines = [
+            "HTTP/1.1 200 OK",
+            f"content-type: {content_type}",
+            f"connection: {connection}",
+            "transfer-encoding: chunked",
+        ]
         self.connection.sendall("\r\n".join([*lines, "", ""]).encode())
 
     def send(self, text):
@@ -150,7 +169,9 @@ class Peer:
 
 
 class Server:
-    """A server on a loopback port; each connection is answered by the next behaviour, the last one again and again."""
+    """A server on a loopback port; each connection is answered by the next behaviour, the last one
+    again and again.
+    """
 
     def __init__(self, *behaviours):
         self.asked = []
@@ -170,7 +191,9 @@ class Server:
                 connection, _ = self._socket.accept()
             except TimeoutError:
                 continue
-            behaviour = self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
+            behaviour = (
+                self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
+            )
             thread = threading.Thread(target=self._serve, args=(connection, behaviour), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -209,7 +232,11 @@ def clean_environment(clean_environment, monkeypatch):
     import os
 
     for name in list(os.environ):
-        if name.upper().endswith(("_PROXY", "_API_KEY", "_BASE_URL")) or name in ("HF_TOKEN", "AGENT_NB_MODEL", "OLLAMA_HOST"):
+        if name.upper().endswith(("_PROXY", "_API_KEY", "_BASE_URL")) or name in (
+            "HF_TOKEN",
+            "AGENT_NB_MODEL",
+            "OLLAMA_HOST",
+        ):
             monkeypatch.delenv(name)
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "AGENT_NB_CONFIG"):
         monkeypatch.delenv(name, raising=False)

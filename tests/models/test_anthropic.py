@@ -30,7 +30,9 @@ def event(kind, **fields):
 
 
 def start(**usage):
-    return event("message_start", message={"id": "msg_1", "model": "claude", "content": [], "usage": usage})
+    return event(
+        "message_start", message={"id": "msg_1", "model": "claude", "content": [], "usage": usage}
+    )
 
 
 def block(index, begin, *deltas, stop=True):
@@ -40,15 +42,23 @@ def block(index, begin, *deltas, stop=True):
 
 
 def text(index, *pieces):
-    return block(index, {"type": "text", "text": ""}, *({"type": "text_delta", "text": p} for p in pieces))
+    return block(
+        index, {"type": "text", "text": ""}, *({"type": "text_delta", "text": p} for p in pieces)
+    )
 
 
 def end(reason="end_turn", **usage):
-    return [event("message_delta", delta={"stop_reason": reason}, usage=usage), event("message_stop")]
+    return [
+        event("message_delta", delta={"stop_reason": reason}, usage=usage),
+        event("message_stop"),
+    ]
 
 
 def sse(*events):
-    return "".join(e if isinstance(e, str) else f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
+    return "".join(
+        e if isinstance(e, str) else f"event: {e['type']}\ndata: {json.dumps(e)}\n\n"
+        for e in events
+    )
 
 
 @pytest.fixture
@@ -77,13 +87,23 @@ def test_text_is_a_block_with_a_beginning_and_an_end(decode):
 
 @pytest.mark.parametrize("size", [1, 3, 50])
 def test_the_parts_do_not_depend_on_the_chunking(decode, size):
-    events = [start(), *text(0, "é🙂"), *block(1, {"type": "tool_use", "id": "t", "name": "f", "input": {}}), *end()]
+    events = [
+        start(),
+        *text(0, "é🙂"),
+        *block(1, {"type": "tool_use", "id": "t", "name": "f", "input": {}}),
+        *end(),
+    ]
     assert decode(*events, size=size).parts == decode(*events).parts
 
 
 def test_a_thought_ends_with_its_signature(decode):
-    deltas = [{"type": "thinking_delta", "thinking": "hm"}, {"type": "signature_delta", "signature": "SIG"}]
-    got = decode(start(), *block(0, {"type": "thinking", "thinking": "", "signature": ""}, *deltas), *end())
+    deltas = [
+        {"type": "thinking_delta", "thinking": "hm"},
+        {"type": "signature_delta", "signature": "SIG"},
+    ]
+    got = decode(
+        start(), *block(0, {"type": "thinking", "thinking": "", "signature": ""}, *deltas), *end()
+    )
     assert got.of(parts.Thought) == [
         parts.Thought("hm", "0"),
         parts.Thought("", "0", opaque={"provider": "anthropic", "signature": "SIG"}),
@@ -107,14 +127,24 @@ def test_calls_come_with_their_blocks(decode):
             *({"type": "input_json_delta", "partial_json": p} for p in pieces),
         )
 
-    got = decode(start(), *text(0, "I look."), *use(1, "a", "", '{"x"', ": 1}"), *use(2, "b"), *end("tool_use"))
+    got = decode(
+        start(),
+        *text(0, "I look."),
+        *use(1, "a", "", '{"x"', ": 1}"),
+        *use(2, "b"),
+        *end("tool_use"),
+    )
     assert got.calls == [("a", "f", '{"x": 1}'), ("b", "f", "")]
     assert [c.index for c in got.of(parts.Call)] == [0, 1]
     assert [d.text for d in got.of(parts.CallDelta)] == ["", '{"x"', ": 1}", ""]
 
 
 def test_a_call_whose_input_comes_with_its_start_has_it(decode):
-    got = decode(start(), *block(0, {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}), *end("tool_use"))
+    got = decode(
+        start(),
+        *block(0, {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}),
+        *end("tool_use"),
+    )
     assert got.of(parts.Call)[0].args == {"x": 1}
 
 
@@ -123,7 +153,12 @@ def test_blocks_of_server_tools_go_back_whole(decode):
     result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"url": "u"}]}
     got = decode(
         start(),
-        *block(0, use, {"type": "input_json_delta", "partial_json": '{"q":'}, {"type": "input_json_delta", "partial_json": ' "x"}'}),
+        *block(
+            0,
+            use,
+            {"type": "input_json_delta", "partial_json": '{"q":'},
+            {"type": "input_json_delta", "partial_json": ' "x"}'},
+        ),
         *block(1, result),
         *end(),
     )
@@ -132,58 +167,99 @@ def test_blocks_of_server_tools_go_back_whole(decode):
 
 
 def test_a_block_of_an_unknown_kind_is_put_together_and_kept(decode):
-    got = decode(start(), *block(0, {"type": "compaction", "content": None}, {"type": "compaction_delta", "content": "sum"}), *end())
+    got = decode(
+        start(),
+        *block(
+            0,
+            {"type": "compaction", "content": None},
+            {"type": "compaction_delta", "content": "sum"},
+        ),
+        *end(),
+    )
     assert got.of(parts.Resend)[0].payload == {"type": "compaction", "content": "sum"}
 
 
 def test_citations_are_extras(decode):
     citation = {"type": "char_location", "cited_text": "x"}
-    got = decode(start(), *block(0, {"type": "text", "text": ""}, {"type": "citations_delta", "citation": citation}), *end())
+    got = decode(
+        start(),
+        *block(0, {"type": "text", "text": ""}, {"type": "citations_delta", "citation": citation}),
+        *end(),
+    )
     assert got.extras == {"citation": citation}
 
 
 def test_what_comes_beside_the_stop_reason_is_kept(decode):
     last = event(
-        "message_delta", delta={"stop_reason": "refusal", "stop_details": {"category": "x"}}, context_management={"applied_edits": []}
+        "message_delta",
+        delta={"stop_reason": "refusal", "stop_details": {"category": "x"}},
+        context_management={"applied_edits": []},
     )
-    assert decode(start(), last, event("message_stop")).extras == {"stop_details": {"category": "x"}}
+    assert decode(start(), last, event("message_stop")).extras == {
+        "stop_details": {"category": "x"}
+    }
 
 
 def test_an_unknown_event_is_an_extra(decode):
-    assert decode(start(), event("brand_new", x=1), *end()).extras == {"brand_new": {"type": "brand_new", "x": 1}}
+    assert decode(start(), event("brand_new", x=1), *end()).extras == {
+        "brand_new": {"type": "brand_new", "x": 1}
+    }
 
 
 def test_usage_is_cumulative_field_by_field(decode):
     got = decode(
-        start(input_tokens=100, cache_read_input_tokens=7, output_tokens=1), *end(output_tokens=9, input_tokens=None, server_tool_use={})
+        start(input_tokens=100, cache_read_input_tokens=7, output_tokens=1),
+        *end(output_tokens=9, input_tokens=None, server_tool_use={}),
     )
     assert (got.usage.input, got.usage.output, got.usage.cached) == (107, 9, 7)
 
 
 def test_tokens_read_from_the_cache_or_written_to_it_are_input(decode):
-    usage = decode(start(input_tokens=3, cache_read_input_tokens=50, cache_creation_input_tokens=7), *end(output_tokens=9)).usage
+    usage = decode(
+        start(input_tokens=3, cache_read_input_tokens=50, cache_creation_input_tokens=7),
+        *end(output_tokens=9),
+    ).usage
     assert (usage.input, usage.cached, usage.raw["input_tokens"]) == (60, 50, 3)
 
 
 @pytest.mark.parametrize(
-    ("kind", "retryable"), [("overloaded_error", True), ("api_error", True), ("rate_limit_error", True), ("invalid_request_error", False)]
+    ("kind", "retryable"),
+    [
+        ("overloaded_error", True),
+        ("api_error", True),
+        ("rate_limit_error", True),
+        ("invalid_request_error", False),
+    ],
 )
 def test_an_error_in_the_stream_is_a_fault(decode, kind, retryable):
-    got = decode(start(), *text(0, "half"), event("error", error={"type": kind, "message": "Overloaded"}))
+    got = decode(
+        start(), *text(0, "half"), event("error", error={"type": kind, "message": "Overloaded"})
+    )
     (fault,) = got.faults
     assert (fault.code, fault.message, fault.retryable) == ("provider", "Overloaded", retryable)
 
 
 def test_a_cut_closes_blocks_and_calls_as_incomplete(decode):
     use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
-    got = decode(start(), *text(0, "x")[:-1], *block(1, use, {"type": "input_json_delta", "partial_json": '{"x": 1}'}, stop=False))
+    got = decode(
+        start(),
+        *text(0, "x")[:-1],
+        *block(1, use, {"type": "input_json_delta", "partial_json": '{"x": 1}'}, stop=False),
+    )
     assert got.of(parts.Close) == [parts.Close("0", incomplete=True)]
     assert [c.incomplete for c in got.of(parts.Call)] == [True]
     assert [f.code for f in got.faults] == ["cut"]
 
 
 def test_a_delta_without_a_start_makes_its_block(decode):
-    assert decode(start(), event("content_block_delta", index=3, delta={"type": "text_delta", "text": "x"}), *end()).text == "x"
+    assert (
+        decode(
+            start(),
+            event("content_block_delta", index=3, delta={"type": "text_delta", "text": "x"}),
+            *end(),
+        ).text
+        == "x"
+    )
 
 
 def test_a_start_without_the_stop_before_closes_that_block(decode):
@@ -244,7 +320,12 @@ SPEC = ToolSpec("f", "does f", {"type": "object"})
 
 
 def test_system_messages_become_the_system_text():
-    body = encode(request(text_message("system", "A"), text_message("user", "hi"), text_message("system", "B")), "c")
+    body = encode(
+        request(
+            text_message("system", "A"), text_message("user", "hi"), text_message("system", "B")
+        ),
+        "c",
+    )
     assert body["system"] == "A\n\nB"
     assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
     assert (body["max_tokens"], body["stream"]) == (8192, True)
@@ -260,12 +341,23 @@ def test_tools_are_sent_only_natively():
 
 def test_a_turn_with_thoughts_calls_and_results_goes_back():
     signed = ThoughtBlock("hm", {"provider": "anthropic", "signature": "SIG"})
-    redacted = ThoughtBlock("", {"provider": "anthropic", "block": {"type": "redacted_thinking", "data": "B"}})
+    redacted = ThoughtBlock(
+        "", {"provider": "anthropic", "block": {"type": "redacted_thinking", "data": "B"}}
+    )
     server = OpaqueBlock("anthropic", {"type": "server_tool_use", "id": "s"})
     body = encode(
         request(
             text_message("user", "hi"),
-            Message("assistant", (signed, redacted, server, TextBlock("I look."), CallBlock("call 1", "f", {"x": 1}))),
+            Message(
+                "assistant",
+                (
+                    signed,
+                    redacted,
+                    server,
+                    TextBlock("I look."),
+                    CallBlock("call 1", "f", {"x": 1}),
+                ),
+            ),
             Message("tool", (TextBlock("note"), ResultBlock("call 1", "f", "no", error=True))),
             text_message("user", "and?"),
         ),
@@ -289,14 +381,30 @@ def test_a_turn_with_thoughts_calls_and_results_goes_back():
 
 
 def test_what_belongs_to_others_and_empty_texts_are_left_out():
-    foreign = (ThoughtBlock("hm"), ThoughtBlock("hm", {"provider": "openai", "field": "x"}), OpaqueBlock("openai", {"type": "x"}))
-    body = encode(request(text_message("user", "hi"), Message("assistant", (*foreign, TextBlock(" \n"))), text_message("user", "?")), "c")
-    assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "?"}]}]
+    foreign = (
+        ThoughtBlock("hm"),
+        ThoughtBlock("hm", {"provider": "openai", "field": "x"}),
+        OpaqueBlock("openai", {"type": "x"}),
+    )
+    body = encode(
+        request(
+            text_message("user", "hi"),
+            Message("assistant", (*foreign, TextBlock(" \n"))),
+            text_message("user", "?"),
+        ),
+        "c",
+    )
+    assert body["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "?"}]}
+    ]
 
 
 def test_a_last_assistant_text_has_no_white_space_at_its_end():
     assert (
-        encode(request(text_message("user", "hi"), text_message("assistant", "So: \n")), "c")["messages"][1]["content"][0]["text"] == "So:"
+        encode(request(text_message("user", "hi"), text_message("assistant", "So: \n")), "c")[
+            "messages"
+        ][1]["content"][0]["text"]
+        == "So:"
     )
 
 
@@ -312,12 +420,28 @@ def test_an_image_is_sent():
         ({"temperature": 0.5, "top_p": 1}, False, {"temperature": 0.5, "top_p": 1}),
         ({"stop": "x"}, False, {"stop_sequences": ["x"]}),
         ({"max_tokens": 10}, False, {"max_tokens": 10}),
-        ({"reasoning": 2000}, False, {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 10192}),
+        (
+            {"reasoning": 2000},
+            False,
+            {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 10192},
+        ),
         ({"reasoning": 10}, False, {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
-        ({"reasoning": "low", "max_tokens": 1500}, False, {"thinking": {"type": "enabled", "budget_tokens": 1499}, "max_tokens": 1500}),
+        (
+            {"reasoning": "low", "max_tokens": 1500},
+            False,
+            {"thinking": {"type": "enabled", "budget_tokens": 1499}, "max_tokens": 1500},
+        ),
         ({"reasoning": False}, False, {"thinking": {"type": "disabled"}}),
-        ({"reasoning": "high"}, True, {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),
-        ({"extra_body": {"max_tokens": 7, "metadata": {}}}, False, {"max_tokens": 7, "metadata": {}}),
+        (
+            {"reasoning": "high"},
+            True,
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+        ),
+        (
+            {"extra_body": {"max_tokens": 7, "metadata": {}}},
+            False,
+            {"max_tokens": 7, "metadata": {}},
+        ),
     ],
 )
 def test_settings_in_the_words_of_the_api(settings, adaptive, expected):
@@ -344,7 +468,10 @@ def test_the_key_and_the_version_are_sent(serve, collect, monkeypatch):
     assert collect(provider("c", base_url=server.url)).text == "hi"
     asked = server.asked[0]
     assert asked.path == "/v1/messages"
-    assert (asked.headers["x-api-key"], asked.headers["anthropic-version"]) == ("sk-ant-0123456789", "2023-06-01")
+    assert (asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (
+        "sk-ant-0123456789",
+        "2023-06-01",
+    )
 
 
 def test_without_a_key_nothing_is_sent_to_anthropic(caught):
@@ -356,7 +483,12 @@ def test_without_a_key_nothing_is_sent_to_anthropic(caught):
 def test_a_paused_turn_is_continued_and_looks_like_one(serve, collect):
     server_tool = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     server = serve(
-        stream(start(input_tokens=10), *text(0, "One. "), *block(1, server_tool), *end("pause_turn", output_tokens=3)),
+        stream(
+            start(input_tokens=10),
+            *text(0, "One. "),
+            *block(1, server_tool),
+            *end("pause_turn", output_tokens=3),
+        ),
         stream(start(input_tokens=20), *text(0, "Two."), *end("end_turn", output_tokens=4)),
     )
     got = collect(provider("c", base_url=server.url))
@@ -396,8 +528,13 @@ def test_the_limit_of_turns_holds_for_an_answer_that_is_paused_again_and_again(s
 
 def test_calls_of_a_continued_turn_have_indexes_of_their_own(serve, collect):
     use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
-    server = serve(stream(start(), *block(0, use), *end("pause_turn")), stream(start(), *block(0, {**use, "id": "b"}), *end("tool_use")))
-    assert [(c.call_id, c.index) for c in collect(provider("c", base_url=server.url)).of(parts.Call)] == [("a", 0), ("b", 1)]
+    server = serve(
+        stream(start(), *block(0, use), *end("pause_turn")),
+        stream(start(), *block(0, {**use, "id": "b"}), *end("tool_use")),
+    )
+    assert [
+        (c.call_id, c.index) for c in collect(provider("c", base_url=server.url)).of(parts.Call)
+    ] == [("a", 0), ("b", 1)]
 
 
 def test_a_model_that_thinks_adaptively_is_asked_again(serve, collect, request_of):
@@ -407,7 +544,11 @@ def test_a_model_that_thinks_adaptively_is_asked_again(serve, collect, request_o
     ask = request_of("hi", settings={"reasoning": "low"})
     assert collect(model, ask).text == "x"
     collect(model, ask)
-    assert [peer.body["thinking"]["type"] for peer in server.asked] == ["enabled", "adaptive", "adaptive"]
+    assert [peer.body["thinking"]["type"] for peer in server.asked] == [
+        "enabled",
+        "adaptive",
+        "adaptive",
+    ]
 
 
 def test_an_overload_before_the_answer_may_be_retried(serve, caught):

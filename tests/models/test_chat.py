@@ -14,7 +14,11 @@ def sse(*chunks, done=True):
 
 
 def delta(finish=None, **fields):
-    return {"id": "r", "model": "m", "choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+    return {
+        "id": "r",
+        "model": "m",
+        "choices": [{"index": 0, "delta": fields, "finish_reason": finish}],
+    }
 
 
 def call(index=None, call_id=None, name=None, args=None, **extra):
@@ -54,7 +58,9 @@ def test_the_parts_do_not_depend_on_the_chunking(decode, size):
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_reasoning_comes_under_either_name_and_remembers_which(decode, field):
-    got = decode(delta(**{field: "hm "}), delta(**{field: "ok"}), delta(content="yes"), delta("stop"))
+    got = decode(
+        delta(**{field: "hm "}), delta(**{field: "ok"}), delta(content="yes"), delta("stop")
+    )
     assert (got.reasoning, got.text) == ("hm ok", "yes")
     assert got.of(parts.Thought)[0].opaque == {"provider": "openai", "field": field}
     assert got.of(parts.Thought)[1].opaque is None
@@ -62,11 +68,20 @@ def test_reasoning_comes_under_either_name_and_remembers_which(decode, field):
 
 def test_reasoning_told_twice_is_told_once(decode):
     detail = {"type": "reasoning.text", "text": "hm", "index": 0}
-    assert decode(delta(reasoning="hm", reasoning_content="hm", reasoning_details=[detail]), delta("stop")).reasoning == "hm"
+    assert (
+        decode(
+            delta(reasoning="hm", reasoning_content="hm", reasoning_details=[detail]), delta("stop")
+        ).reasoning
+        == "hm"
+    )
 
 
 @pytest.mark.parametrize(
-    "detail", [{"type": "reasoning.text", "text": "hm", "index": 0}, {"type": "reasoning.summary", "summary": "hm", "index": 0}]
+    "detail",
+    [
+        {"type": "reasoning.text", "text": "hm", "index": 0},
+        {"type": "reasoning.summary", "summary": "hm", "index": 0},
+    ],
 )
 def test_reasoning_comes_as_details_alone(decode, detail):
     assert decode(delta(reasoning_details=[detail]), delta("stop")).reasoning == "hm"
@@ -79,7 +94,11 @@ def test_signed_details_go_back_with_the_calls(decode):
         [{"type": "reasoning.text", "text": "", "signature": "SIG", "index": 0}],
         [{"type": "reasoning.encrypted", "data": "BLOB", "id": "e1", "index": 0}],
     ]
-    got = decode(*[delta(reasoning_details=d) for d in details], delta(tool_calls=[call(0, "a", "f", "{}")]), delta("tool_calls"))
+    got = decode(
+        *[delta(reasoning_details=d) for d in details],
+        delta(tool_calls=[call(0, "a", "f", "{}")]),
+        delta("tool_calls"),
+    )
     (resend,) = got.of(parts.Resend)
     assert resend.provider == "openai"
     assert resend.payload["message"]["reasoning_details"] == [
@@ -92,13 +111,20 @@ def test_signed_details_go_back_with_the_calls(decode):
 
 def test_content_may_be_a_list_of_thinking_and_text(decode):
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
-    got = decode(delta(content=[thinking]), delta(content=[{"type": "text", "text": "yes"}]), delta(content="!"), delta("stop"))
+    got = decode(
+        delta(content=[thinking]),
+        delta(content=[{"type": "text", "text": "yes"}]),
+        delta(content="!"),
+        delta("stop"),
+    )
     assert (got.reasoning, got.text) == ("hm", "yes!")
 
 
 def test_other_pieces_of_content_are_kept(decode):
     reference = {"type": "reference", "reference_ids": [1]}
-    assert decode(delta(content=[reference, {"type": "text", "text": "x"}]), delta("stop")).extras == {"content": reference}
+    assert decode(
+        delta(content=[reference, {"type": "text", "text": "x"}]), delta("stop")
+    ).extras == {"content": reference}
 
 
 def test_a_refusal_is_text(decode):
@@ -128,14 +154,41 @@ def test_interleaved_calls_are_kept_apart(decode):
 
 
 SHAPES = {
-    "no index": [[call(None, "a", "f", '{"x":'), call(None, "b", "g", "{}")], [call(None, "a", None, " 1}")]],
-    "no index and no id after the first": [[call(None, "a", "f", '{"x":')], [call(None, args=" 1}")], [call(None, "b", "g", "{}")]],
+    "no index": [
+        [call(None, "a", "f", '{"x":'), call(None, "b", "g", "{}")],
+        [call(None, "a", None, " 1}")],
+    ],
+    "no index and no id after the first": [
+        [call(None, "a", "f", '{"x":')],
+        [call(None, args=" 1}")],
+        [call(None, "b", "g", "{}")],
+    ],
     "index zero for all": [[call(0, "a", "f", '{"x": 1}')], [call(0, "b", "g", "{}")]],
-    "name and id in every fragment": [[call(0, "a", "f", '{"x":')], [call(0, "a", "f", " 1}")], [call(1, "b", "g", "{}")]],
-    "a new id in every fragment": [[call(0, "a", "f", '{"x":')], [call(0, "zzz", None, " 1}")], [call(1, "b", "g", "{}")]],
-    "name in every fragment": [[call(0, "a", "f", '{"x":')], [call(0, None, "f", " 1}")], [call(1, "b", "g", "{}")]],
-    "id after the name": [[call(0, None, "f", '{"x":')], [call(0, "a", None, " 1}")], [call(1, "b", "g", "{}")]],
-    "name in pieces": [[call(0, "a", "f", None)], [call(0, "a", None, '{"x": 1}')], [call(1, "b", "g", "{}")]],
+    "name and id in every fragment": [
+        [call(0, "a", "f", '{"x":')],
+        [call(0, "a", "f", " 1}")],
+        [call(1, "b", "g", "{}")],
+    ],
+    "a new id in every fragment": [
+        [call(0, "a", "f", '{"x":')],
+        [call(0, "zzz", None, " 1}")],
+        [call(1, "b", "g", "{}")],
+    ],
+    "name in every fragment": [
+        [call(0, "a", "f", '{"x":')],
+        [call(0, None, "f", " 1}")],
+        [call(1, "b", "g", "{}")],
+    ],
+    "id after the name": [
+        [call(0, None, "f", '{"x":')],
+        [call(0, "a", None, " 1}")],
+        [call(1, "b", "g", "{}")],
+    ],
+    "name in pieces": [
+        [call(0, "a", "f", None)],
+        [call(0, "a", None, '{"x": 1}')],
+        [call(1, "b", "g", "{}")],
+    ],
     "whole calls in one chunk": [[call(0, "a", "f", '{"x": 1}'), call(1, "b", "g", "{}")]],
     "indexes from one": [[call(1, "a", "f", '{"x": 1}')], [call(2, "b", "g", "{}")]],
     "an object for a list": [call(0, "a", "f", '{"x": 1}'), [call(1, "b", "g", "{}")]],
@@ -149,17 +202,27 @@ def test_calls_are_told_apart_whatever_is_missing(decode, shape):
 
 
 def test_calls_without_ids_are_told_apart(decode):
-    got = decode(delta(tool_calls=[call(0, None, "f", '{"x": 1}')]), delta(tool_calls=[call(0, None, "f", '{"x": 2}')]), delta("stop"))
+    got = decode(
+        delta(tool_calls=[call(0, None, "f", '{"x": 1}')]),
+        delta(tool_calls=[call(0, None, "f", '{"x": 2}')]),
+        delta("stop"),
+    )
     assert [c[2] for c in got.calls] == ['{"x": 1}', '{"x": 2}']
 
 
 def test_a_name_in_two_pieces_is_one_name(decode):
-    got = decode(delta(tool_calls=[call(0, "a", "get_")]), delta(tool_calls=[call(0, None, "time", "{}")]), delta("tool_calls"))
+    got = decode(
+        delta(tool_calls=[call(0, "a", "get_")]),
+        delta(tool_calls=[call(0, None, "time", "{}")]),
+        delta("tool_calls"),
+    )
     assert got.calls == [("a", "get_time", "{}")]
 
 
 def test_arguments_may_be_an_object(decode):
-    assert decode(delta(tool_calls=[call(0, "a", "f", {"x": 1})]), delta("tool_calls")).of(parts.Call)[0].args == {"x": 1}
+    assert decode(delta(tool_calls=[call(0, "a", "f", {"x": 1})]), delta("tool_calls")).of(
+        parts.Call
+    )[0].args == {"x": 1}
 
 
 def test_no_arguments_are_an_empty_object(decode):
@@ -169,13 +232,20 @@ def test_no_arguments_are_an_empty_object(decode):
 
 def test_the_old_function_call_is_a_call(decode):
     got = decode(
-        delta(function_call={"name": "f", "arguments": '{"x":'}), delta(function_call={"arguments": " 1}"}), delta("function_call")
+        delta(function_call={"name": "f", "arguments": '{"x":'}),
+        delta(function_call={"arguments": " 1}"}),
+        delta("function_call"),
     )
     assert got.calls == [("", "f", '{"x": 1}')]
 
 
 @pytest.mark.parametrize(
-    ("raw", "words"), [("{broken", "not valid JSON"), ("[1]", "must be a JSON object"), ("[" * 30000, "not valid JSON")]
+    ("raw", "words"),
+    [
+        ("{broken", "not valid JSON"),
+        ("[1]", "must be a JSON object"),
+        ("[" * 30000, "not valid JSON"),
+    ],
 )
 def test_a_call_with_bad_arguments_has_a_fault_and_is_complete(decode, raw, words):
     (made,) = decode(delta(tool_calls=[call(0, "a", "f", raw)]), delta("tool_calls")).of(parts.Call)
@@ -185,13 +255,20 @@ def test_a_call_with_bad_arguments_has_a_fault_and_is_complete(decode, raw, word
 
 def test_calls_are_out_when_the_server_says_it_has_finished(total):
     decoder = ChatDecoder()
-    got = total(decoder.feed(sse(delta(tool_calls=[call(0, "a", "f", "{}")]), delta("tool_calls"), done=False)))
+    got = total(
+        decoder.feed(
+            sse(delta(tool_calls=[call(0, "a", "f", "{}")]), delta("tool_calls"), done=False)
+        )
+    )
     assert got.calls == [("a", "f", "{}")]
     assert total(decoder.close()).calls == []
 
 
 def test_an_early_finish_reason_does_not_end_a_call(decode):
-    got = decode(delta("tool_calls", tool_calls=[call(0, "a", "f", '{"x":')]), delta("tool_calls", tool_calls=[call(0, args=" 1}")]))
+    got = decode(
+        delta("tool_calls", tool_calls=[call(0, "a", "f", '{"x":')]),
+        delta("tool_calls", tool_calls=[call(0, args=" 1}")]),
+    )
     assert got.calls == [("a", "f", '{"x": 1}')]
 
 
@@ -203,7 +280,10 @@ def test_a_call_at_the_token_limit_is_incomplete(decode):
 
 def test_what_a_call_carries_beside_its_arguments_goes_back(decode):
     extra = {"google": {"thought_signature": "SIG"}}
-    got = decode(delta(tool_calls=[call(0, "a", "f", "{}", extra_content=extra, type="function")]), delta("stop"))
+    got = decode(
+        delta(tool_calls=[call(0, "a", "f", "{}", extra_content=extra, type="function")]),
+        delta("stop"),
+    )
     assert got.of(parts.Resend)[0].payload == {"tool_calls": {"a": {"extra_content": extra}}}
 
 
@@ -228,12 +308,24 @@ USAGE = {
 )
 def test_usage_is_found_wherever_it_is_put(decode, last):
     (usage,) = decode(delta(content="x"), *last).of(parts.Usage)
-    assert (usage.input, usage.output, usage.cached, usage.reasoning, usage.cost) == (10, 4, 6, 3, 0.5)
+    assert (usage.input, usage.output, usage.cached, usage.reasoning, usage.cost) == (
+        10,
+        4,
+        6,
+        3,
+        0.5,
+    )
     assert usage.raw == USAGE
 
 
 def test_of_usage_in_every_chunk_the_last_one_counts(decode):
-    got = decode(*[delta(content="x") | {"usage": {"prompt_tokens": 1, "completion_tokens": n}} for n in (1, 1, 2)], delta("stop"))
+    got = decode(
+        *[
+            delta(content="x") | {"usage": {"prompt_tokens": 1, "completion_tokens": n}}
+            for n in (1, 1, 2)
+        ],
+        delta("stop"),
+    )
     assert [u.output for u in got.of(parts.Usage)] == [1, 2]
 
 
@@ -242,11 +334,33 @@ def test_of_usage_in_every_chunk_the_last_one_counts(decode):
     [
         ({"prompt_tokens": 5, "prompt_cache_hit_tokens": 3}, (5, 0, 3)),
         ({"input_tokens": 5, "output_tokens": 6}, (5, 6, 0)),
-        ({"prompt_tokens": None, "completion_tokens": "7", "prompt_tokens_details": None}, (0, 0, 0)),
+        (
+            {"prompt_tokens": None, "completion_tokens": "7", "prompt_tokens_details": None},
+            (0, 0, 0),
+        ),
         ({"prompt_tokens": 5.0, "completion_tokens": 2}, (5, 2, 0)),
-        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 4}}, (9, 2, 4)),
-        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 15, "prompt_tokens_details": {"cached_tokens": 4}}, (13, 2, 4)),
-        ({"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 40}}, (49, 2, 40)),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 2,
+                "total_tokens": 11,
+                "prompt_tokens_details": {"cached_tokens": 4},
+            },
+            (9, 2, 4),
+        ),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 2,
+                "total_tokens": 15,
+                "prompt_tokens_details": {"cached_tokens": 4},
+            },
+            (13, 2, 4),
+        ),
+        (
+            {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 40}},
+            (49, 2, 40),
+        ),
     ],
 )
 def test_usage_is_read_in_other_words(decode, usage, expected):
@@ -261,12 +375,18 @@ def test_without_usage_there_is_none(decode):
 ERRORS = {
     "in a chunk": [{"error": {"message": "Token limit reached", "code": 400}}],
     "beside choices": [delta() | {"error": {"message": "Token limit reached", "code": 400}}],
-    "event: error": ['event: error\ndata: {"error": {"message": "Token limit reached", "code": 400}}\n\n'],
-    "bare under event: error": ['event: error\ndata: {"message": "Token limit reached", "code": 400}\n\n'],
+    "event: error": [
+        'event: error\ndata: {"error": {"message": "Token limit reached", "code": 400}}\n\n'
+    ],
+    "bare under event: error": [
+        'event: error\ndata: {"message": "Token limit reached", "code": 400}\n\n'
+    ],
     "object": [{"object": "error", "message": "Token limit reached", "code": 400}],
     "type": [{"type": "error", "error": {"message": "Token limit reached", "code": 400}}],
     "in a list": ['data: [{"error": {"message": "Token limit reached", "code": 400}}]\n\n'],
-    "in the choice": [{"choices": [{"delta": {}, "error": {"message": "Token limit reached", "code": 400}}]}],
+    "in the choice": [
+        {"choices": [{"delta": {}, "error": {"message": "Token limit reached", "code": 400}}]}
+    ],
     "a text": [{"error": "Token limit reached"}],
     "of a router's backend": [delta() | {"x_groq": {"error": "Token limit reached"}}],
     "a detail": [{"detail": "Token limit reached"}],
@@ -278,23 +398,40 @@ ERRORS = {
 def test_an_error_in_the_stream_is_one_fault(decode, shape, done):
     got = decode(delta(content="half"), *ERRORS[shape], done=done)
     (fault,) = got.faults
-    assert (fault.code, fault.message, fault.retryable) == ("provider", "Token limit reached", False)
+    assert (fault.code, fault.message, fault.retryable) == (
+        "provider",
+        "Token limit reached",
+        False,
+    )
     assert "Token limit" in fault.raw
     assert got.text == "half"
 
 
-@pytest.mark.parametrize("error", [{"code": 503}, {"code": "rate_limit_exceeded"}, {"type": "overloaded_error"}, {"type": "server_error"}])
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": 503},
+        {"code": "rate_limit_exceeded"},
+        {"type": "overloaded_error"},
+        {"type": "server_error"},
+    ],
+)
 def test_an_error_that_passes_says_so(decode, error):
     assert decode({"error": {"message": "x", **error}}).faults[0].retryable
 
 
 def test_an_error_of_a_router_names_the_origin(decode):
-    error = {"message": "Provider returned error", "metadata": {"raw": '{"error": {"message": "context too long"}}'}}
+    error = {
+        "message": "Provider returned error",
+        "metadata": {"raw": '{"error": {"message": "context too long"}}'},
+    }
     assert decode({"error": error}).faults[0].message == "Provider returned error: context too long"
 
 
 def test_usage_beside_an_error_is_kept(decode):
-    got = decode(delta() | {"error": {"message": "x"}, "usage": {"prompt_tokens": 3, "completion_tokens": 1}})
+    got = decode(
+        delta() | {"error": {"message": "x"}, "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+    )
     assert got.usage.input == 3
     assert isinstance(got.parts[-1], parts.Fault)
 
@@ -310,7 +447,11 @@ def test_a_finish_reason_may_be_missing_before_done(decode):
 
 
 def test_the_last_frame_may_lack_its_blank_line(decode):
-    got = decode(delta(content="x"), 'data: {"choices":[{"delta":{"content":"y"},"finish_reason":"stop"}]}', done=False)
+    got = decode(
+        delta(content="x"),
+        'data: {"choices":[{"delta":{"content":"y"},"finish_reason":"stop"}]}',
+        done=False,
+    )
     assert (got.text, got.faults) == ("xy", [])
 
 
@@ -329,12 +470,23 @@ def test_unknown_fields_are_kept_once_or_when_they_change(decode):
         delta("stop"),
     )
     extras = [(p.name, p.payload) for p in got.of(parts.Extra)]
-    assert extras == [("citations", ["a"]), ("flavour", 1), ("executed_tools", [{"index": 0}]), ("citations", ["a", "b"])]
+    assert extras == [
+        ("citations", ["a"]),
+        ("flavour", 1),
+        ("executed_tools", [{"index": 0}]),
+        ("citations", ["a", "b"]),
+    ]
 
 
 def test_bookkeeping_and_empty_fields_are_no_extras(decode):
     chunk = delta(content="x", refusal="", role="assistant", annotations=[])
-    chunk |= {"system_fingerprint": "fp", "created": 1, "obfuscation": "zz", "provider": "P", "service_tier": None}
+    chunk |= {
+        "system_fingerprint": "fp",
+        "created": 1,
+        "obfuscation": "zz",
+        "provider": "P",
+        "service_tier": None,
+    }
     chunk["choices"][0]["logprobs"] = {"content": None, "refusal": None}
     assert decode(chunk, delta("stop")).extras == {}
 
@@ -364,11 +516,24 @@ def test_an_answer_that_is_no_stream_is_read_whole(total):
         "tool_calls": [call(None, "a", "f", "{}"), call(None, "b", "f", "{}")],
     }
     decoder = ChatDecoder()
-    body = json.dumps({"id": "r", "model": "m", "choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": USAGE})
+    body = json.dumps(
+        {
+            "id": "r",
+            "model": "m",
+            "choices": [{"message": message, "finish_reason": "tool_calls"}],
+            "usage": USAGE,
+        }
+    )
     early = [p for i in range(0, len(body), 10) for p in decoder.feed(body[i : i + 10].encode())]
     got = total(decoder.close())
     assert early == []
-    assert (got.text, got.reasoning, got.finish, got.usage.input, got.faults) == ("yes", "hm", "tool_calls", 10, [])
+    assert (got.text, got.reasoning, got.finish, got.usage.input, got.faults) == (
+        "yes",
+        "hm",
+        "tool_calls",
+        10,
+        [],
+    )
     assert got.calls == [("a", "f", "{}"), ("b", "f", "{}")]
 
 
@@ -389,7 +554,10 @@ def test_a_character_cut_in_two_is_put_together(decode):
 
 
 def test_half_a_character_at_the_end_is_not_lost(decode):
-    assert decode('data: {"choices":[{"delta":{"content":"a\\ud83d"}}]}\n\n', delta("stop")).text == "a\ud83d"
+    assert (
+        decode('data: {"choices":[{"delta":{"content":"a\\ud83d"}}]}\n\n', delta("stop")).text
+        == "a\ud83d"
+    )
 
 
 HOSTILE = [

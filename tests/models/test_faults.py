@@ -39,7 +39,12 @@ def test_an_error_without_words_has_none_or_its_own_form(value):
 
 @pytest.mark.parametrize(
     "text",
-    ["key sk-proj-abcdefgh12345678 bad", "key gsk_abcdefgh12345678 bad", "key sk-ab********7890 bad", "key sk-ant-api03-abcdef_gh bad"],
+    [
+        "key sk-proj-abcdefgh12345678 bad",
+        "key gsk_abcdefgh12345678 bad",
+        "key sk-ab********7890 bad",
+        "key sk-ant-api03-abcdef_gh bad",
+    ],
 )
 def test_keys_are_blotted_out(text):
     assert scrub(text) == "key *** bad"
@@ -66,8 +71,13 @@ def test_a_refused_key_that_was_given_asks_about_access():
     ],
 )
 def test_a_rate_limit_names_who_was_asked(provider, url, who):
-    error = refusal(429, {}, b'{"error": {"message": "Slow down."}}', Peer(provider=provider, url=url))
-    assert (str(error), error.brief) == (f"Rate limit at {who} (429): Slow down.", f"Rate limit at {who} (429)")
+    error = refusal(
+        429, {}, b'{"error": {"message": "Slow down."}}', Peer(provider=provider, url=url)
+    )
+    assert (str(error), error.brief) == (
+        f"Rate limit at {who} (429): Slow down.",
+        f"Rate limit at {who} (429)",
+    )
 
 
 def test_a_wait_that_is_too_long_is_said():

@@ -26,7 +26,11 @@ SHORT = Timeouts(connect=1, first_byte=0.3, idle=0.3)
 
 
 def chunk(**delta):
-    return {"id": "r1", "model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    return {
+        "id": "r1",
+        "model": "m-1",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
+    }
 
 
 def finish(reason="stop"):
@@ -38,7 +42,9 @@ def model_at(server, **options):
 
 
 def test_an_answer_streams_in(serve, collect):
-    server = serve(lambda peer: peer.stream(chunk(content="Hel"), chunk(content="lo"), finish(), DONE))
+    server = serve(
+        lambda peer: peer.stream(chunk(content="Hel"), chunk(content="lo"), finish(), DONE)
+    )
     got = collect(model_at(server))
     assert (got.text, got.finish) == ("Hello", "stop")
     assert got.of(parts.Head) == [parts.Head(200, "m-1", "r1")]
@@ -117,15 +123,30 @@ def test_a_server_that_says_whether_to_retry_is_believed(serve, caught, told, re
 @pytest.mark.parametrize(
     ("status", "body", "words", "retryable"),
     [
-        (400, '{"error": {"message": "bad temperature"}}', "refused the request (400): bad temperature", False),
+        (
+            400,
+            '{"error": {"message": "bad temperature"}}',
+            "refused the request (400): bad temperature",
+            False,
+        ),
         (403, '{"error": "no"}', "refused access (403): no", False),
         (413, "{}", "too large (413)", False),
         (422, '{"detail": [{"msg": "field required", "loc": ["x"]}]}', "field required", False),
         (429, '{"error": {"message": "slow down"}}', "(429): slow down", True),
         (500, "boom", "failed (500): boom", True),
-        (502, "<html><body>Bad gateway</body></html>", "answered with a web page; is the base URL right?", True),
+        (
+            502,
+            "<html><body>Bad gateway</body></html>",
+            "answered with a web page; is the base URL right?",
+            True,
+        ),
         (503, "", "failed (503)", True),
-        (529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', "is overloaded (529): Overloaded", True),
+        (
+            529,
+            '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
+            "is overloaded (529): Overloaded",
+            True,
+        ),
     ],
 )
 def test_a_status_is_an_error_in_words(serve, caught, status, body, words, retryable):
@@ -135,7 +156,9 @@ def test_a_status_is_an_error_in_words(serve, caught, status, body, words, retry
 
 
 def test_401_says_how_to_give_a_key(serve, caught):
-    _, error = caught(model_at(serve(lambda peer: peer.reply(401, '{"error": {"message": "who?"}}'))))
+    _, error = caught(
+        model_at(serve(lambda peer: peer.reply(401, '{"error": {"message": "who?"}}')))
+    )
     assert "refused the key (401): who?" in str(error)
     assert "Set OPENAI_API_KEY or use `%agent key openai`" in str(error)
     assert not error.retryable
@@ -173,7 +196,12 @@ def test_a_redirect_is_not_followed(serve, caught):
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
-    [({"retry_after": "7"}, 7.0), ({"retry_after_ms": "1500"}, 1.5), ({"retry_after": "soon"}, None), ({}, None)],
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after_ms": "1500"}, 1.5),
+        ({"retry_after": "soon"}, None),
+        ({}, None),
+    ],
 )
 def test_retry_after_is_read(serve, caught, headers, seconds):
     _, error = caught(model_at(serve(lambda peer: peer.reply(429, "{}", **headers))))
@@ -190,7 +218,11 @@ def test_spent_credit_is_not_retried(serve, caught):
     ("body", "code", "words"),
     [
         ("<!DOCTYPE html><html>Welcome</html>", "garbage", "web page. Is the base URL right?"),
-        ("hello, this is no model", "garbage", "neither an event stream nor JSON. It begins with 'hello, this"),
+        (
+            "hello, this is no model",
+            "garbage",
+            "neither an event stream nor JSON. It begins with 'hello, this",
+        ),
         ("", "empty", "answered with nothing"),
         ('{"choices": [', "garbage", "not JSON"),
         ("data: {broken\n\n", "garbage", "not JSON. It begins with '{broken'"),
@@ -208,7 +240,9 @@ def test_a_plain_json_answer_is_read(serve, collect):
     assert collect(model_at(serve(lambda peer: peer.reply(200, body)))).text == "whole"
 
 
-ANSWER = f"data: {json.dumps(chunk(content='Hello'))}\n\ndata: {json.dumps(finish())}\n\n{DONE}".encode()
+ANSWER = (
+    f"data: {json.dumps(chunk(content='Hello'))}\n\ndata: {json.dumps(finish())}\n\n{DONE}".encode()
+)
 NESTED = gzip.compress(gzip.compress(ANSWER))
 
 
@@ -217,31 +251,53 @@ def endless(flood, status=200):
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     head = packer.compress(flood * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
     again = packer.compress(flood * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
-    return lambda peer: peer.reply(status, head + again * (4096 // len(flood)), "text/event-stream", content_encoding="gzip")
+    return lambda peer: peer.reply(
+        status, head + again * (4096 // len(flood)), "text/event-stream", content_encoding="gzip"
+    )
 
 
 def test_no_compression_is_asked_for_and_gzip_is_read(serve, collect):
-    server = serve(lambda peer: peer.reply(200, gzip.compress(ANSWER), "text/event-stream", content_encoding="gzip"))
+    server = serve(
+        lambda peer: peer.reply(
+            200, gzip.compress(ANSWER), "text/event-stream", content_encoding="gzip"
+        )
+    )
     assert collect(model_at(server)).text == "Hello"
     assert server.asked[0].headers["accept-encoding"] == "identity"
 
 
-@pytest.mark.parametrize(("encoding", "body"), [("gzip, gzip", NESTED), ("br", ANSWER)], ids=["nested", "unknown"])
+@pytest.mark.parametrize(
+    ("encoding", "body"), [("gzip, gzip", NESTED), ("br", ANSWER)], ids=["nested", "unknown"]
+)
 def test_another_compression_and_one_in_another_are_refused_by_name(serve, caught, encoding, body):
-    got, error = caught(model_at(serve(lambda peer: peer.reply(200, body, "text/event-stream", content_encoding=encoding))))
+    got, error = caught(
+        model_at(
+            serve(
+                lambda peer: peer.reply(200, body, "text/event-stream", content_encoding=encoding)
+            )
+        )
+    )
     assert (got.parts, error.code, error.retryable) == ([], "garbage", False)
     assert f"compressed as {encoding!r}" in str(error)
 
 
 def test_data_that_is_not_compressed_as_it_says_is_an_error(serve, caught):
-    _, error = caught(model_at(serve(lambda peer: peer.reply(200, ANSWER, "text/event-stream", content_encoding="gzip"))))
+    _, error = caught(
+        model_at(
+            serve(
+                lambda peer: peer.reply(200, ANSWER, "text/event-stream", content_encoding="gzip")
+            )
+        )
+    )
     assert "cannot be decompressed" in str(error)
 
 
 @pytest.mark.parametrize(("encoding", "words"), [("gzip", "slow down"), ("gzip, gzip", "(429)")])
 def test_a_compressed_error_body_is_read_the_same_way(serve, caught, encoding, words):
     body = gzip.compress(b'{"error": {"message": "slow down"}}')
-    _, error = caught(model_at(serve(lambda peer: peer.reply(429, body, content_encoding=encoding))))
+    _, error = caught(
+        model_at(serve(lambda peer: peer.reply(429, body, content_encoding=encoding)))
+    )
     assert words in str(error)
     assert error.status == 429
 
@@ -255,7 +311,9 @@ def test_an_error_body_that_expands_without_end_is_read_to_its_limit(serve, caug
 def test_an_answer_that_expands_without_end_ends_at_the_time_limit(serve, flood):
     async def main():
         with anyio.fail_after(30):
-            return await Agent(model_at(serve(endless(flood))), limits={"seconds": 1}, secrets={})("hi")
+            return await Agent(model_at(serve(endless(flood))), limits={"seconds": 1}, secrets={})(
+                "hi"
+            )
 
     run = anyio.run(main)
     assert (run.status, run.log.of("interrupt")[0].reason) == ("limit", "timeout")
@@ -336,7 +394,9 @@ def test_an_error_after_the_first_part_comes_last_and_may_not_be_retried(serve, 
 
 def test_a_refused_connection_is_retryable_and_asks_if_the_server_runs(caught):
     _, error = caught(provider("m", base_url="http://127.0.0.1:1/v1"))
-    assert "127.0.0.1:1 could not be reached: Connection refused. Is the server running" in str(error)
+    assert "127.0.0.1:1 could not be reached: Connection refused. Is the server running" in str(
+        error
+    )
     assert (error.code, error.retryable) == ("connect", True)
 
 
@@ -420,7 +480,10 @@ def test_no_proxy_is_honoured(serve, caught, monkeypatch):
 @pytest.mark.parametrize(
     ("host", "loopback"),
     [
-        *((host, True) for host in ("127.0.0.1", "127.8.9.1", "::1", "LOCALHOST", "localhost.", "a.localhost")),
+        *(
+            (host, True)
+            for host in ("127.0.0.1", "127.8.9.1", "::1", "LOCALHOST", "localhost.", "a.localhost")
+        ),
         *((host, False) for host in ("0.0.0.0", "10.0.0.1", "localhost.example", "127.example")),
     ],
 )
@@ -507,13 +570,21 @@ def test_a_socks_proxy_without_its_support_says_what_to_install(monkeypatch, cau
 
 
 def test_importing_the_models_does_not_import_httpx():
-    code = "import sys, agent_nb.models.openai, agent_nb.models.choose; print('httpx' in sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    code = (
+        "import sys, agent_nb.models.openai, agent_nb.models.choose; print('httpx' in sys.modules)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert out.stdout.strip() == "False", out.stderr
 
 
 def test_the_list_of_models_is_read(serve):
-    server = serve(lambda peer: peer.reply(200, '{"object": "list", "data": [{"id": "b"}, {"id": "models/a"}]}'))
+    server = serve(
+        lambda peer: peer.reply(
+            200, '{"object": "list", "data": [{"id": "b"}, {"id": "models/a"}]}'
+        )
+    )
 
     async def main():
         model = model_at(server)
@@ -525,7 +596,9 @@ def test_the_list_of_models_is_read(serve):
     assert anyio.run(main) == ["a", "b"]
 
 
-@pytest.mark.parametrize("behaviour", [lambda peer: peer.reply(200, "<html>"), lambda peer: peer.reply(500, "x")])
+@pytest.mark.parametrize(
+    "behaviour", [lambda peer: peer.reply(200, "<html>"), lambda peer: peer.reply(500, "x")]
+)
 def test_a_server_without_a_list_of_models_is_a_model_error(serve, behaviour):
     async def main():
         model = model_at(serve(behaviour))

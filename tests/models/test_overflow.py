@@ -1,4 +1,6 @@
-"""A request that is too long for its model is told from the words of any server, and the error says what helps."""
+"""A request that is too long for its model is told from the words of any server, and the error says
+what helps.
+"""
 
 import json
 
@@ -10,28 +12,84 @@ from agent_nb.models.faults import Peer, refusal
 from agent_nb.models.overflow import size, too_long
 
 WORDS = [
-    ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.", 8192),  # OpenAI, DeepSeek
-    ("Your input exceeds the context window of this model. Please adjust your input and try again.", 0),
-    ("Input tokens exceed the configured limit of 272000 tokens. Please reduce the length of the messages.", 272000),
+    # OpenAI, DeepSeek
+    (
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+        8192,
+    ),
+    (
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        0,
+    ),
+    (
+        "Input tokens exceed the configured limit of 272000 tokens. Please reduce the length of the messages.",
+        272000,
+    ),
     ("prompt is too long: 207033 tokens > 200000 maximum", 200000),  # Anthropic
-    ("input length and `max_tokens` exceed context limit: 180000 + 64000 > 200000, decrease input length or `max_tokens`", 200000),
-    ("request (20031 tokens) exceeds the available context size (8192 tokens), try increasing it", 8192),  # llama.cpp
-    ("the request exceeds the available context size. try increasing the context size or enable context shift", 0),
-    ("This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages).", 4096),  # vLLM
-    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that it is no smaller.", 4096),
+    (
+        "input length and `max_tokens` exceed context limit: 180000 + 64000 > 200000, decrease input length or `max_tokens`",
+        200000,
+    ),
+    # llama.cpp
+    (
+        "request (20031 tokens) exceeds the available context size (8192 tokens), try increasing it",
+        8192,
+    ),
+    (
+        "the request exceeds the available context size. try increasing the context size or enable context shift",
+        0,
+    ),
+    # vLLM
+    (
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages).",
+        4096,
+    ),
+    (
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that it is no smaller.",
+        4096,
+    ),
     ("prompt too long; exceeded max context length by 500 tokens", 0),  # Ollama
     ("the input length exceeds the context length", 0),
-    ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4096),  # SGLang
-    ("Trying to keep the first 5000 tokens. However, the model is loaded with context length of only 4096 tokens", 4096),  # LM Studio
-    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1048576),  # Gemini
-    ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length", 32768),  # Mistral
-    ("This model's maximum prompt length is 131072 but the request contains 140000 tokens.", 131072),  # xAI
-    ("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 512 `max_new_tokens`", 4097),  # TGI
-    ("This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens", 8192),  # OpenRouter
-    ("too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 150000", 128000),  # Cohere
+    # SGLang
+    ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4096),
+    # LM Studio
+    (
+        "Trying to keep the first 5000 tokens. However, the model is loaded with context length of only 4096 tokens",
+        4096,
+    ),
+    # Gemini
+    (
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        1048576,
+    ),
+    # Mistral
+    (
+        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+        32768,
+    ),
+    # xAI
+    (
+        "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+        131072,
+    ),
+    # TGI
+    (
+        "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 512 `max_new_tokens`",
+        4097,
+    ),
+    # OpenRouter
+    (
+        "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens",
+        8192,
+    ),
+    # Cohere
+    (
+        "too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 150000",
+        128000,
+    ),
     ("Input is too long for requested model.", 0),  # Bedrock
     ("Please reduce the length of the messages or completion.", 0),  # Groq
-]  # fmt: skip
+]
 OTHERS = [
     "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
     "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 9000",
@@ -56,7 +114,10 @@ def test_the_words_of_every_server_are_understood(words, tokens):
 @pytest.mark.parametrize("words", OTHERS)
 def test_other_refusals_are_not_taken_for_it(words):
     assert not too_long(words)
-    assert refusal(400, {}, json.dumps({"error": {"message": words}}).encode(), Peer()).code == "provider"
+    assert (
+        refusal(400, {}, json.dumps({"error": {"message": words}}).encode(), Peer()).code
+        == "provider"
+    )
 
 
 def test_an_error_code_alone_says_it():
@@ -67,8 +128,14 @@ def test_an_error_code_alone_says_it():
 
 FRAMES = {
     "chat": (openai, {"error": {"message": WORDS[0][0], "code": "context_length_exceeded"}}),
-    "responses": (openai_responses, {"type": "error", "code": "context_length_exceeded", "message": WORDS[0][0]}),
-    "anthropic": (anthropic, {"type": "error", "error": {"type": "invalid_request_error", "message": WORDS[3][0]}}),
+    "responses": (
+        openai_responses,
+        {"type": "error", "code": "context_length_exceeded", "message": WORDS[0][0]},
+    ),
+    "anthropic": (
+        anthropic,
+        {"type": "error", "error": {"type": "invalid_request_error", "message": WORDS[3][0]}},
+    ),
 }
 
 

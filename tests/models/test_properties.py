@@ -63,8 +63,19 @@ WORDS = [
     "function_call",
     "reasoning.text",
 ]
-SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from(WORDS), st.text(max_size=5))
-VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.sampled_from(WORDS), v, max_size=5), max_leaves=20)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.sampled_from(WORDS),
+    st.text(max_size=5),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(st.sampled_from(WORDS), v, max_size=5),
+    max_leaves=20,
+)
 FRAMES = st.lists(st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=6), max_size=6)
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -94,7 +105,10 @@ def test_any_json_is_read_without_an_exception(decoder_of, frames, event):
 
 @DECODERS
 @QUICK
-@given(data=st.binary(max_size=80), head=st.sampled_from([b"", b"data: ", b"{", b"event: error\ndata: ", b"<html>"]))
+@given(
+    data=st.binary(max_size=80),
+    head=st.sampled_from([b"", b"data: ", b"{", b"event: error\ndata: ", b"<html>"]),
+)
 def test_any_bytes_are_read_without_an_exception(decoder_of, data, head):
     assert sum(isinstance(part, parts.Fault) for part in run(decoder_of(), head + data)) <= 1
 
@@ -111,21 +125,36 @@ TEXTS = st.lists(st.text(max_size=8), max_size=8)
 
 
 def chat(texts):
-    return [{"choices": [{"index": 0, "delta": {"content": t}}]} for t in texts] + [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+    return [{"choices": [{"index": 0, "delta": {"content": t}}]} for t in texts] + [
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    ]
 
 
 def anthropic(texts):
-    deltas = [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": t}} for t in texts]
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": t}}
+        for t in texts
+    ]
+    start = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
     return [start, *deltas, {"type": "content_block_stop", "index": 0}, {"type": "message_stop"}]
 
 
 def responses(texts):
-    deltas = [{"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": t} for t in texts]
+    deltas = [
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": t}
+        for t in texts
+    ]
     return [*deltas, {"type": "response.completed", "response": {"status": "completed"}}]
 
 
-@pytest.mark.parametrize(("decoder_of", "write"), [(ChatDecoder, chat), (AnthropicDecoder, anthropic), (ResponsesDecoder, responses)])
+@pytest.mark.parametrize(
+    ("decoder_of", "write"),
+    [(ChatDecoder, chat), (AnthropicDecoder, anthropic), (ResponsesDecoder, responses)],
+)
 @QUICK
 @given(texts=TEXTS, cuts=st.lists(st.integers(0, 600), max_size=5))
 def test_the_text_is_what_was_sent(decoder_of, write, texts, cuts):
@@ -135,7 +164,10 @@ def test_the_text_is_what_was_sent(decoder_of, write, texts, cuts):
 
 
 @QUICK
-@given(args=st.dictionaries(st.text(max_size=5), SCALARS.filter(lambda v: v == v), max_size=4), data=st.data())
+@given(
+    args=st.dictionaries(st.text(max_size=5), SCALARS.filter(lambda v: v == v), max_size=4),
+    data=st.data(),
+)
 def test_arguments_survive_any_fragments(args, data):
     raw = json.dumps(args)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=5)))
@@ -143,6 +175,8 @@ def test_arguments_survive_any_fragments(args, data):
     first = {"index": 0, "id": "a", "function": {"name": "f", "arguments": pieces[0]}}
     rest = [{"index": 0, "function": {"arguments": piece}} for piece in pieces[1:]]
     frames = [{"choices": [{"delta": {"tool_calls": [call]}}]} for call in (first, *rest)]
-    out = run(ChatDecoder(), sse([*frames, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}]))
+    out = run(
+        ChatDecoder(), sse([*frames, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}])
+    )
     (call,) = [p for p in out if isinstance(p, parts.Call)]
     assert (call.raw_args, call.args, call.fault) == (raw, json.loads(raw), "")

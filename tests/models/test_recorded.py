@@ -1,6 +1,8 @@
-"""Recorded streams of real providers add up to what their index says, in any chunking, and end well wherever they are cut.
+"""Recorded streams of real providers add up to what their index says, in any chunking, and end well
+wherever they are cut.
 
-The recordings are not part of the project: without the folder `../shared/streams` these tests are skipped.
+The recordings are not part of the project: without the folder `../shared/streams` these tests are
+skipped.
 """
 
 import hashlib
@@ -18,10 +20,19 @@ from agent_nb.models.responses_decoder import ResponsesDecoder
 
 FOLDER = Path(__file__).parents[3] / "shared" / "streams"
 INDEX = json.loads((FOLDER / "index.json").read_text()) if FOLDER.is_dir() else []
-DECODERS = {"openai-chat": ChatDecoder, "anthropic-messages": AnthropicDecoder, "openai-responses": ResponsesDecoder}
+DECODERS = {
+    "openai-chat": ChatDecoder,
+    "anthropic-messages": AnthropicDecoder,
+    "openai-responses": ResponsesDecoder,
+}
 CASES = pytest.mark.parametrize(
     "case",
-    INDEX or [pytest.param(None, marks=pytest.mark.skip(reason="needs the recordings in ../shared/streams"))],
+    INDEX
+    or [
+        pytest.param(
+            None, marks=pytest.mark.skip(reason="needs the recordings in ../shared/streams")
+        )
+    ],
     ids=[case["file"] for case in INDEX] or ["none"],
 )
 
@@ -37,7 +48,11 @@ def decode(case, size=0):
 
 def told(text, expected, name):
     if f"{name}_sha256" in expected:
-        return expected[name] if hashlib.sha256(text.encode()).hexdigest() == expected[f"{name}_sha256"] else text
+        return (
+            expected[name]
+            if hashlib.sha256(text.encode()).hexdigest() == expected[f"{name}_sha256"]
+            else text
+        )
     return text
 
 
@@ -57,10 +72,16 @@ def test_a_recording_adds_up(case, size, total):
     assert [{"id": c[0], "name": c[1], "arguments": c[2]} for c in got.calls] == expected["calls"]
     assert got.finish == expected["finish"]
     assert usage_of(got, case["api"], expected["usage"]) == expected["usage"]
-    assert [json.loads(f.raw) for f in got.faults] == ([expected["error"]] if expected["error"] else [])
+    assert [json.loads(f.raw) for f in got.faults] == (
+        [expected["error"]] if expected["error"] else []
+    )
 
 
-UNNAMED = {"index": ("output_index",), "numbers": ("output_index", "content_index"), "names": ("output_index", "content_index", "item_id")}
+UNNAMED = {
+    "index": ("output_index",),
+    "numbers": ("output_index", "content_index"),
+    "names": ("output_index", "content_index", "item_id"),
+}
 
 
 @CASES
@@ -71,10 +92,17 @@ def test_a_recording_without_the_names_of_its_items_adds_up_all_the_same(case, m
     lines = []
     for line in (FOLDER / case["file"]).read_text(encoding="utf-8").split("\n"):
         event = json.loads(line[6:]) if line.startswith("data: {") else None
-        kept = None if event is None else {name: value for name, value in event.items() if name not in UNNAMED[missing]}
+        kept = (
+            None
+            if event is None
+            else {name: value for name, value in event.items() if name not in UNNAMED[missing]}
+        )
         lines.append(line if kept is None else f"data: {json.dumps(kept)}")
     decoder = ResponsesDecoder()
-    got, expected = total([*decoder.feed("\n".join(lines).encode()), *decoder.close()]), case["expected"]
+    got, expected = (
+        total([*decoder.feed("\n".join(lines).encode()), *decoder.close()]),
+        case["expected"],
+    )
     assert told(got.text, expected, "text") == expected["text"]
     assert told(got.reasoning, expected, "reasoning") == expected["reasoning"]
     assert [{"id": c[0], "name": c[1], "arguments": c[2]} for c in got.calls] == expected["calls"]
@@ -84,7 +112,9 @@ def test_a_recording_without_the_names_of_its_items_adds_up_all_the_same(case, m
 def test_blocks_and_items_of_other_kinds_are_kept(case, total):
     got, expected = total(decode(case)), case["expected"]
     kept = [p.payload["type"] for p in got.of(parts.Resend) if "type" in p.payload]
-    kept += [p.opaque["block"]["type"] for p in got.of(parts.Thought) if p.opaque and "block" in p.opaque]
+    kept += [
+        p.opaque["block"]["type"] for p in got.of(parts.Thought) if p.opaque and "block" in p.opaque
+    ]
     items = [kind for kind in expected.get("items", []) if kind not in ("message", "function_call")]
     assert kept == expected.get("other_blocks", items)
 
@@ -100,11 +130,16 @@ def test_calls_of_a_recording_have_sound_arguments(case, total):
 def test_pieces_of_arguments_join_to_the_arguments(case, total):
     got = total(decode(case))
     for call in got.of(parts.Call):
-        assert "".join(d.text for d in got.of(parts.CallDelta) if d.index == call.index) == call.raw_args
+        assert (
+            "".join(d.text for d in got.of(parts.CallDelta) if d.index == call.index)
+            == call.raw_args
+        )
 
 
 class Ledger:
-    """What is open after some parts: named blocks and announced calls, and whether the end was told."""
+    """What is open after some parts: named blocks and announced calls, and whether the end was
+    told.
+    """
 
     def __init__(self, other=None):
         self.blocks = set(other.blocks) if other else set()
@@ -123,7 +158,11 @@ class Ledger:
                 self.calls.add(part.index)
             elif kind is parts.Call:
                 self.calls.discard(part.index)
-                assert self.finished or part.incomplete or part.args == json.loads(part.raw_args or "{}")
+                assert (
+                    self.finished
+                    or part.incomplete
+                    or part.args == json.loads(part.raw_args or "{}")
+                )
             elif kind is parts.Finish:
                 self.finished = True
             elif kind is parts.Fault:
@@ -139,8 +178,8 @@ class Ledger:
 def test_a_recording_cut_anywhere_ends_well(case):
     """No exception, no open block or call, at most one fault, and one where the end is missing.
 
-    At every byte of the first and last frames and of every 40th, elsewhere and in very long frames at every 13th;
-    AGENT_NB_EVERY_BYTE=1: at every byte.
+    At every byte of the first and last frames and of every 40th, elsewhere and in very long frames
+    at every 13th; AGENT_NB_EVERY_BYTE=1: at every byte.
     """
     data = (FOLDER / case["file"]).read_bytes()
     decoder, ledger, start = DECODERS[case["api"]](), Ledger(), 0

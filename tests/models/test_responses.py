@@ -24,7 +24,11 @@ from agent_nb.models.responses_request import encode
 
 
 def event(kind, place=None, **fields):
-    return {"type": f"response.{kind}", **({} if place is None else {"output_index": place}), **fields}
+    return {
+        "type": f"response.{kind}",
+        **({} if place is None else {"output_index": place}),
+        **fields,
+    }
 
 
 CREATED = event("created", response={"id": "resp_1", "model": "gpt", "output": []})
@@ -37,7 +41,9 @@ USAGE = {
 
 
 def completed(*output, status="completed", **fields):
-    return event(status, response={"status": status, "output": list(output), "usage": USAGE, **fields})
+    return event(
+        status, response={"status": status, "output": list(output), "usage": USAGE, **fields}
+    )
 
 
 def message(place, *pieces, **fields):
@@ -52,7 +58,10 @@ def message(place, *pieces, **fields):
 
 
 def sse(*events):
-    return "".join(e if isinstance(e, str) else f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
+    return "".join(
+        e if isinstance(e, str) else f"event: {e['type']}\ndata: {json.dumps(e)}\n\n"
+        for e in events
+    )
 
 
 @pytest.fixture
@@ -76,17 +85,30 @@ def test_text_is_told_once_and_closed(decode):
         parts.Close("0.0"),
     ]
     assert (got.finish, got.faults) == ("completed", [])
-    assert (got.usage.input, got.usage.output, got.usage.cached, got.usage.reasoning, got.usage.raw) == (10, 4, 6, 3, USAGE)
+    assert (
+        got.usage.input,
+        got.usage.output,
+        got.usage.cached,
+        got.usage.reasoning,
+        got.usage.raw,
+    ) == (10, 4, 6, 3, USAGE)
     assert got.of(parts.Head) == [parts.Head(200, "gpt", "resp_1")]
 
 
 @pytest.mark.parametrize("size", [1, 3, 50])
 def test_the_parts_do_not_depend_on_the_chunking(decode, size):
-    assert decode(CREATED, *message(0, "é🙂"), completed(), size=size).parts == decode(CREATED, *message(0, "é🙂"), completed()).parts
+    assert (
+        decode(CREATED, *message(0, "é🙂"), completed(), size=size).parts
+        == decode(CREATED, *message(0, "é🙂"), completed()).parts
+    )
 
 
 @pytest.mark.parametrize(
-    ("kind", "index", "block"), [("reasoning_text", "content_index", "0.0"), ("reasoning_summary_text", "summary_index", "0.s0")]
+    ("kind", "index", "block"),
+    [
+        ("reasoning_text", "content_index", "0.0"),
+        ("reasoning_summary_text", "summary_index", "0.s0"),
+    ],
 )
 def test_reasoning_is_a_thought_and_its_item_goes_back(decode, kind, index, block):
     item = {"type": "reasoning", "id": "rs_1", "encrypted_content": "BLOB", "summary": []}
@@ -104,9 +126,16 @@ def test_reasoning_is_a_thought_and_its_item_goes_back(decode, kind, index, bloc
 
 
 def test_each_part_of_a_summary_is_a_block(decode):
-    deltas = [event("reasoning_summary_text.delta", 0, summary_index=n, delta=f"part {n}") for n in (0, 1)]
-    got = decode(CREATED, *deltas, event("output_item.done", 0, item={"type": "reasoning"}), completed())
-    assert [(p.text, p.block) for p in got.of(parts.Thought)] == [("part 0", "0.s0"), ("part 1", "0.s1")]
+    deltas = [
+        event("reasoning_summary_text.delta", 0, summary_index=n, delta=f"part {n}") for n in (0, 1)
+    ]
+    got = decode(
+        CREATED, *deltas, event("output_item.done", 0, item={"type": "reasoning"}), completed()
+    )
+    assert [(p.text, p.block) for p in got.of(parts.Thought)] == [
+        ("part 0", "0.s0"),
+        ("part 1", "0.s1"),
+    ]
     assert {p.block for p in got.of(parts.Close)} == {"0.s0", "0.s1"}
 
 
@@ -154,7 +183,9 @@ def test_items_of_server_tools_go_back_in_order(decode):
 
 
 def test_the_phase_of_a_message_goes_back(decode):
-    assert decode(CREATED, *message(0, "I look.", phase="commentary"), completed()).of(parts.Resend)[0].payload == {"phase": "commentary"}
+    assert decode(CREATED, *message(0, "I look.", phase="commentary"), completed()).of(
+        parts.Resend
+    )[0].payload == {"phase": "commentary"}
 
 
 def test_sources_and_unknown_events_are_extras(decode):
@@ -178,12 +209,24 @@ def test_what_was_never_streamed_is_read_from_the_end(decode):
     ]
     got = decode(CREATED, completed(*output))
     assert (got.reasoning, got.text, got.calls) == ("hm", "yes", [("c", "f", "{}")])
-    assert len(got.of(parts.CallDelta)) == 1 or "".join(d.text for d in got.of(parts.CallDelta)) == "{}"
+    assert (
+        len(got.of(parts.CallDelta)) == 1
+        or "".join(d.text for d in got.of(parts.CallDelta)) == "{}"
+    )
 
 
 def test_an_answer_that_is_no_stream_is_read_whole(total):
-    response = {"object": "response", "id": "r", "model": "m", "status": "completed", "output": [], "usage": USAGE}
-    response["output"] = [{"type": "message", "content": [{"type": "output_text", "text": "whole"}]}]
+    response = {
+        "object": "response",
+        "id": "r",
+        "model": "m",
+        "status": "completed",
+        "output": [],
+        "usage": USAGE,
+    }
+    response["output"] = [
+        {"type": "message", "content": [{"type": "output_text", "text": "whole"}]}
+    ]
     decoder = ResponsesDecoder()
     decoder.feed(json.dumps(response).encode())
     got = total(decoder.close())
@@ -191,7 +234,11 @@ def test_an_answer_that_is_no_stream_is_read_whole(total):
 
 
 def test_an_incomplete_response_says_why(decode):
-    got = decode(CREATED, *message(0, "x"), completed(status="incomplete", incomplete_details={"reason": "max_output_tokens"}))
+    got = decode(
+        CREATED,
+        *message(0, "x"),
+        completed(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    )
     assert got.finish == "incomplete"
     assert got.extras == {"incomplete_details": {"reason": "max_output_tokens"}}
 
@@ -210,7 +257,12 @@ def test_a_failure_is_one_fault(decode, last):
 
 
 def test_a_refusal_is_text(decode):
-    assert decode(CREATED, event("refusal.delta", 0, content_index=0, delta="I cannot."), completed()).text == "I cannot."
+    assert (
+        decode(
+            CREATED, event("refusal.delta", 0, content_index=0, delta="I cannot."), completed()
+        ).text
+        == "I cannot."
+    )
 
 
 def test_a_cut_closes_blocks_and_calls_as_incomplete(decode):
@@ -255,12 +307,20 @@ def test_a_request_keeps_nothing_at_the_server():
         "store": False,
         "include": ["reasoning.encrypted_content"],
         "instructions": "S",
-        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
+        "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+        ],
     }
 
 
 def test_a_turn_goes_back_in_order():
-    reasoning = {"type": "reasoning", "id": "rs", "encrypted_content": "B", "summary": [], "status": None}
+    reasoning = {
+        "type": "reasoning",
+        "id": "rs",
+        "encrypted_content": "B",
+        "summary": [],
+        "status": None,
+    }
     turn = Message(
         "assistant",
         (
@@ -274,7 +334,12 @@ def test_a_turn_goes_back_in_order():
     results = Message("tool", (ResultBlock("c", "f", "no", error=True),))
     assert encode(request(turn, results), "gpt")["input"] == [
         {"type": "reasoning", "id": "rs", "encrypted_content": "B", "summary": []},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}], "phase": "commentary"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "I look."}],
+            "phase": "commentary",
+        },
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"x": 1}'},
         {"type": "function_call_output", "call_id": "c", "output": "Error: no"},
     ]
@@ -284,12 +349,20 @@ def test_a_turn_goes_back_in_order():
     ("item", "sent"),
     [
         ({"type": "reasoning", "id": "rs", "summary": []}, []),
-        ({"type": "reasoning", "id": "rs", "content": [{"text": "hm"}]}, [{"type": "reasoning", "content": [{"text": "hm"}]}]),
+        (
+            {"type": "reasoning", "id": "rs", "content": [{"text": "hm"}]},
+            [{"type": "reasoning", "content": [{"text": "hm"}]}],
+        ),
         ({"type": "web_search_call", "id": "ws"}, [{"type": "web_search_call", "id": "ws"}]),
     ],
 )
 def test_only_items_that_the_server_can_understand_go_back(item, sent):
-    assert encode(request(Message("assistant", (OpaqueBlock("openai-responses", item),))), "gpt")["input"] == sent
+    assert (
+        encode(request(Message("assistant", (OpaqueBlock("openai-responses", item),))), "gpt")[
+            "input"
+        ]
+        == sent
+    )
 
 
 def test_what_belongs_to_others_is_left_out():
@@ -298,15 +371,29 @@ def test_what_belongs_to_others_is_left_out():
 
 
 def test_tools_and_images_are_sent():
-    body = encode(request(Message("user", (ImageBlock("image/png", "QUJD"),)), tools=(ToolSpec("f", "d", {}),), native_tools=True), "gpt")
-    assert body["tools"] == [{"type": "function", "name": "f", "description": "d", "parameters": {}, "strict": False}]
-    assert body["input"][0]["content"] == [{"type": "input_image", "image_url": "data:image/png;base64,QUJD"}]
+    body = encode(
+        request(
+            Message("user", (ImageBlock("image/png", "QUJD"),)),
+            tools=(ToolSpec("f", "d", {}),),
+            native_tools=True,
+        ),
+        "gpt",
+    )
+    assert body["tools"] == [
+        {"type": "function", "name": "f", "description": "d", "parameters": {}, "strict": False}
+    ]
+    assert body["input"][0]["content"] == [
+        {"type": "input_image", "image_url": "data:image/png;base64,QUJD"}
+    ]
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"temperature": 0, "top_p": 1, "max_tokens": 5}, {"temperature": 0, "top_p": 1, "max_output_tokens": 5}),
+        (
+            {"temperature": 0, "top_p": 1, "max_tokens": 5},
+            {"temperature": 0, "top_p": 1, "max_output_tokens": 5},
+        ),
         ({"reasoning": "low"}, {"reasoning": {"effort": "low", "summary": "auto"}}),
         ({"extra_body": {"store": True}}, {"store": True}),
     ],
@@ -319,7 +406,10 @@ def test_settings_in_the_words_of_the_api(settings, expected):
 @pytest.mark.parametrize("name", ["stop", "seed"])
 def test_what_the_api_cannot_do_is_a_usage_error(name):
     with pytest.raises(UsageError, match=f"no setting {name}"):
-        encode(request(text_message("user", "hi"), settings={name: 1 if name == "seed" else "x"}), "gpt")
+        encode(
+            request(text_message("user", "hi"), settings={name: 1 if name == "seed" else "x"}),
+            "gpt",
+        )
 
 
 # --- over HTTP
@@ -334,7 +424,12 @@ def test_what_was_asked_on_the_users_behalf_is_left_out_when_refused(serve, coll
         refuse("Your organization must be verified to generate reasoning summaries"),
         lambda peer: peer.stream(sse(CREATED, *message(0, "yes"), completed())),
     )
-    assert collect(provider("m", base_url=server.url), request_of("hi", settings={"reasoning": "low"})).text == "yes"
+    assert (
+        collect(
+            provider("m", base_url=server.url), request_of("hi", settings={"reasoning": "low"})
+        ).text
+        == "yes"
+    )
     last = server.asked[-1]
     assert last.path == "/v1/responses"
     assert "include" not in last.body

@@ -1,4 +1,6 @@
-"""Items of the Responses API: found whatever names a server gives them, told once, and no call is made up."""
+"""Items of the Responses API: found whatever names a server gives them, told once, and no call is
+made up.
+"""
 
 import copy
 import json
@@ -16,36 +18,100 @@ def stream(*, interleaved=False):
     """Return an answer as OpenAI sends it: reasoning, text and two calls."""
     reasoning = {"type": "reasoning", "id": "rs_0", "summary": []}
     message = {"type": "message", "id": "msg_1", "role": "assistant"}
-    calls = [{"type": "function_call", "id": f"fc_{n}", "call_id": call_id, "name": name} for n, (call_id, name, _) in enumerate(CALLS, 2)]
+    calls = [
+        {"type": "function_call", "id": f"fc_{n}", "call_id": call_id, "name": name}
+        for n, (call_id, name, _) in enumerate(CALLS, 2)
+    ]
     first = [
         {"type": "output_item.added", "output_index": 0, "item": {**reasoning}},
-        *({"type": "reasoning_text.delta", "output_index": 0, "item_id": "rs_0", "content_index": 0, "delta": d} for d in ("hm", " so")),
-        {"type": "reasoning_text.done", "output_index": 0, "item_id": "rs_0", "content_index": 0, "text": "hm so"},
-        {"type": "output_item.done", "output_index": 0, "item": {**reasoning, "content": [{"type": "reasoning_text", "text": "hm so"}]}},
+        *(
+            {
+                "type": "reasoning_text.delta",
+                "output_index": 0,
+                "item_id": "rs_0",
+                "content_index": 0,
+                "delta": d,
+            }
+            for d in ("hm", " so")
+        ),
+        {
+            "type": "reasoning_text.done",
+            "output_index": 0,
+            "item_id": "rs_0",
+            "content_index": 0,
+            "text": "hm so",
+        },
+        {
+            "type": "output_item.done",
+            "output_index": 0,
+            "item": {**reasoning, "content": [{"type": "reasoning_text", "text": "hm so"}]},
+        },
         {"type": "output_item.added", "output_index": 1, "item": {**message, "content": []}},
-        *({"type": "output_text.delta", "output_index": 1, "item_id": "msg_1", "content_index": 0, "delta": d} for d in ("I ", "look.")),
-        {"type": "output_text.done", "output_index": 1, "item_id": "msg_1", "content_index": 0, "text": "I look."},
-        {"type": "output_item.done", "output_index": 1, "item": {**message, "content": [{"type": "output_text", "text": "I look."}]}},
+        *(
+            {
+                "type": "output_text.delta",
+                "output_index": 1,
+                "item_id": "msg_1",
+                "content_index": 0,
+                "delta": d,
+            }
+            for d in ("I ", "look.")
+        ),
+        {
+            "type": "output_text.done",
+            "output_index": 1,
+            "item_id": "msg_1",
+            "content_index": 0,
+            "text": "I look.",
+        },
+        {
+            "type": "output_item.done",
+            "output_index": 1,
+            "item": {**message, "content": [{"type": "output_text", "text": "I look."}]},
+        },
     ]
     several = [
         [
             {"type": "output_item.added", "output_index": n, "item": {**item, "arguments": ""}},
-            *({"type": "function_call_arguments.delta", "output_index": n, "item_id": item["id"], "delta": d} for d in (raw[:4], raw[4:])),
-            {"type": "function_call_arguments.done", "output_index": n, "item_id": item["id"], "arguments": raw},
+            *(
+                {
+                    "type": "function_call_arguments.delta",
+                    "output_index": n,
+                    "item_id": item["id"],
+                    "delta": d,
+                }
+                for d in (raw[:4], raw[4:])
+            ),
+            {
+                "type": "function_call_arguments.done",
+                "output_index": n,
+                "item_id": item["id"],
+                "arguments": raw,
+            },
             {"type": "output_item.done", "output_index": n, "item": {**item, "arguments": raw}},
         ]
         for n, (item, (_, _, raw)) in enumerate(zip(calls, CALLS, strict=True), 2)
     ]
-    last = [e for pair in zip(*several, strict=True) for e in pair] if interleaved else several[0] + several[1]
+    last = (
+        [e for pair in zip(*several, strict=True) for e in pair]
+        if interleaved
+        else several[0] + several[1]
+    )
     output = [e["item"] for e in (*first, *last) if e["type"] == "output_item.done"]
     begin = {"type": "created", "response": {"id": "r", "model": "m", "output": []}}
-    end = {"type": "completed", "response": {"id": "r", "model": "m", "status": "completed", "output": output}}
+    end = {
+        "type": "completed",
+        "response": {"id": "r", "model": "m", "status": "completed", "output": output},
+    }
     return copy.deepcopy([begin, *first, *last, end])
 
 
 def without(*fields, only=""):
     """Return a change: fields are left out, of events whose type ends with `only`."""
-    return lambda events: [e if not e["type"].endswith(only) else {k: v for k, v in e.items() if k not in fields} for e in events]
+    return lambda events: [
+        e if not e["type"].endswith(only) else {k: v for k, v in e.items() if k not in fields}
+        for e in events
+    ]
 
 
 def unnumbered(*fields, item=True):
@@ -66,11 +132,17 @@ def silent(*types):
 
 
 def renamed(*, numbered=False, always=False):
-    """Return a change: an item has another id in its announcement, its pieces, its end and the whole response (`always`: in each event)."""
+    """Return a change: an item has another id in its announcement, its pieces, its end and the
+    whole response (`always`: in each event).
+    """
 
     def change(events):
         for number, event in enumerate(events if numbered else without("output_index")(events)):
-            stage = str(number) if always else {"added": "A", "delta": "B"}.get(event["type"].rpartition(".")[2], "C")
+            stage = (
+                str(number)
+                if always
+                else {"added": "A", "delta": "B"}.get(event["type"].rpartition(".")[2], "C")
+            )
             if "item_id" in event:
                 event["item_id"] = f"{stage}{event['item_id']}"
             if "id" in event.get("item", {}):
@@ -98,8 +170,12 @@ def same_id(events):
 
 
 def llama(events):
-    """Write as llama.cpp's server does: no numbers, calls without an id whose pieces name the `call_id`, no end of reasoning."""
-    for event in silent("reasoning_text.done", "arguments.done")(without("output_index", "content_index")(events)):
+    """Write as llama.cpp's server does: no numbers, calls without an id whose pieces name the
+    `call_id`, no end of reasoning.
+    """
+    for event in silent("reasoning_text.done", "arguments.done")(
+        without("output_index", "content_index")(events)
+    ):
         item = event.get("item", {})
         ids = {"fc_2": "call_a", "fc_3": "call_b"}
         if item.get("type") == "function_call":
@@ -115,7 +191,11 @@ def llama(events):
 def calls_at_the_end(events):
     """Tell calls nowhere but in the whole response."""
     about = {"fc_2", "fc_3"}
-    return [e for e in events if e.get("item_id") not in about and e.get("item", {}).get("id") not in about]
+    return [
+        e
+        for e in events
+        if e.get("item_id") not in about and e.get("item", {}).get("id") not in about
+    ]
 
 
 SEVERAL = {  # names enough to keep interleaved items apart
@@ -125,7 +205,10 @@ SEVERAL = {  # names enough to keep interleaved items apart
     "index only on pieces": without("output_index", only=("added", "done")),
     "index only on announcements": without("output_index", only=("delta", "done")),
     "index only at ends": without("output_index", only=("added", "delta")),
-    "no ids of items": lambda events: ({**e, "item": without("id")([{"type": "", **e["item"]}])[0]} if "item" in e else e for e in events),
+    "no ids of items": lambda events: (
+        {**e, "item": without("id")([{"type": "", **e["item"]}])[0]} if "item" in e else e
+        for e in events
+    ),
     "no ids on pieces": without("item_id"),
     "no announcements": silent("added"),
     "no announcements, no index": lambda events: without("output_index")(silent("added")(events)),
@@ -147,15 +230,31 @@ ONE_BY_ONE = {
     "no ends of items": silent("item.done"),
     "no ends of items, no names": lambda events: unnumbered("item_id")(silent("item.done")(events)),
     "no announcements, no names": lambda events: unnumbered("item_id")(silent("added")(events)),
-    "announced twice": lambda events: (e for event in events for e in ([event, event] if event["type"].endswith("added") else [event])),
-    "ended twice": lambda events: (e for event in events for e in ([event, event] if event["type"].endswith("item.done") else [event])),
+    "announced twice": lambda events: (
+        e
+        for event in events
+        for e in ([event, event] if event["type"].endswith("added") else [event])
+    ),
+    "ended twice": lambda events: (
+        e
+        for event in events
+        for e in ([event, event] if event["type"].endswith("item.done") else [event])
+    ),
 }
-CASES = [*((n, c, False) for n, c in (SEVERAL | ONE_BY_ONE).items()), *((f"{n}, interleaved", c, True) for n, c in SEVERAL.items())]
-EVERY = pytest.mark.parametrize(("change", "interleaved"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+CASES = [
+    *((n, c, False) for n, c in (SEVERAL | ONE_BY_ONE).items()),
+    *((f"{n}, interleaved", c, True) for n, c in SEVERAL.items()),
+]
+EVERY = pytest.mark.parametrize(
+    ("change", "interleaved"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
 
 
 def frames(change, interleaved):
-    return [f"data: {json.dumps({**e, 'type': 'response.' + e['type']})}\n\n".encode() for e in change(stream(interleaved=interleaved))]
+    return [
+        f"data: {json.dumps({**e, 'type': 'response.' + e['type']})}\n\n".encode()
+        for e in change(stream(interleaved=interleaved))
+    ]
 
 
 def decode(*chunks):
@@ -173,24 +272,35 @@ def test_everything_is_told_once_under_any_names(change, interleaved, total):
         (n, json.loads(raw), False, "") for n, (_, _, raw) in enumerate(CALLS)
     ]
     assert (got.finish, got.faults) == ("completed", [])
-    assert Counter(p.block for p in got.of(parts.Close)).keys() == {p.block for p in (*got.of(parts.Text), *got.of(parts.Thought))}
+    assert Counter(p.block for p in got.of(parts.Close)).keys() == {
+        p.block for p in (*got.of(parts.Text), *got.of(parts.Thought))
+    }
 
 
 @EVERY
 def test_pieces_of_arguments_stay_with_their_call(change, interleaved, total):
     got = total(decode(*frames(change, interleaved)))
     for call in got.of(parts.Call):
-        assert "".join(d.text for d in got.of(parts.CallDelta) if d.index == call.index) == call.raw_args
+        assert (
+            "".join(d.text for d in got.of(parts.CallDelta) if d.index == call.index)
+            == call.raw_args
+        )
 
 
 @EVERY
 def test_it_does_not_matter_where_the_chunks_end(change, interleaved):
     wholes = frames(change, interleaved)
     data = b"".join(wholes)
-    assert repr(decode(*(data[i : i + 1] for i in range(len(data))))) == repr(decode(data)) == repr(decode(*wholes))
+    assert (
+        repr(decode(*(data[i : i + 1] for i in range(len(data)))))
+        == repr(decode(data))
+        == repr(decode(*wholes))
+    )
 
 
-@pytest.mark.parametrize("name", ["no index", "no names at all", "llama.cpp", "another id at each stage"])
+@pytest.mark.parametrize(
+    "name", ["no index", "no names at all", "llama.cpp", "another id at each stage"]
+)
 def test_it_does_not_matter_where_a_chunk_is_cut_in_two(name):
     decoder = ResponsesDecoder()
     for frame in frames((SEVERAL | ONE_BY_ONE)[name], False):
@@ -208,17 +318,27 @@ def test_a_cut_leaves_nothing_open_and_finishes_no_call(change, interleaved, tot
         got = total(decode(*wholes[:end]))
         assert [f.code for f in got.faults] == ["cut"]
         assert len(got.of(parts.Call)) == len({d.index for d in got.of(parts.CallDelta)}) <= 2
-        assert {p.block for p in (*got.of(parts.Text), *got.of(parts.Thought))} == {p.block for p in got.of(parts.Close)}
+        assert {p.block for p in (*got.of(parts.Text), *got.of(parts.Thought))} == {
+            p.block for p in got.of(parts.Close)
+        }
 
 
 def test_a_call_that_the_limit_of_tokens_cut_off_is_incomplete(total):
-    begun = [f for f in frames(without("output_index"), False) if b"fc_" not in f or b"fc_2" in f][:-3]
-    end = {"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}}
+    begun = [f for f in frames(without("output_index"), False) if b"fc_" not in f or b"fc_2" in f][
+        :-3
+    ]
+    end = {
+        "type": "response.incomplete",
+        "response": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    }
     (call,) = total(decode(*begun, f"data: {json.dumps(end)}\n\n".encode())).of(parts.Call)
     assert (call.incomplete, call.fault) == (True, "The call was cut off at the limit of tokens.")
 
 
 def test_the_model_is_named_when_the_server_names_it(total):
-    late = [{"type": "created", "response": {"id": "r"}}, {"type": "completed", "response": {"id": "r", "model": "m"}}]
+    late = [
+        {"type": "created", "response": {"id": "r"}},
+        {"type": "completed", "response": {"id": "r", "model": "m"}},
+    ]
     got = total(decode(*frames(lambda _: late, False)))
     assert got.of(parts.Head)[-1] == parts.Head(200, "m", "r")

@@ -24,16 +24,24 @@ def test_an_error_that_is_not_retryable_is_given_up():
     assert delays(ModelError("x"), 1) is None
 
 
-@pytest.mark.parametrize("error", [fault(status=429), fault(status=503), fault(status=529), fault()])
+@pytest.mark.parametrize(
+    "error", [fault(status=429), fault(status=503), fault(status=529), fault()]
+)
 def test_a_busy_server_is_waited_for_a_minute_in_all(error):
     waits = [delays(error, attempt, spread=lambda: 1.0) for attempt in range(1, len(BUSY) + 2)]
     assert waits == [*BUSY, None]
     assert sum(BUSY) == 60
 
 
-@pytest.mark.parametrize("error", [fault(status=500), fault(status=408), fault(code="connect"), fault(code="timeout")])
+@pytest.mark.parametrize(
+    "error", [fault(status=500), fault(status=408), fault(code="connect"), fault(code="timeout")]
+)
 def test_a_broken_or_absent_server_is_given_up_after_four_attempts(error):
-    assert [delays(error, attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)] == [*BROKEN, None] == [0.5, 1.0, 2.0, None]
+    assert (
+        [delays(error, attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)]
+        == [*BROKEN, None]
+        == [0.5, 1.0, 2.0, None]
+    )
 
 
 def test_waits_are_spread_between_half_and_whole():
@@ -77,12 +85,27 @@ NOW = 1445412480.0  # Wed, 21 Oct 2015 07:28:00 GMT
         ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-remaining-requests": "0"}, "", 1.0),
         ({"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "0"}, "", 360.0),
         ({"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "90"}, "", None),
-        ({"x-ratelimit-reset-requests": "850ms", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-tokens": "9s",
-          "x-ratelimit-remaining-tokens": "0"}, "", 9.0),
+        (
+            {
+                "x-ratelimit-reset-requests": "850ms",
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-tokens": "9s",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            "",
+            9.0,
+        ),
         ({"x-ratelimit-reset": "30", "x-ratelimit-remaining": "0"}, "", 30.0),
         ({"x-ratelimit-reset": "1445412490", "x-ratelimit-remaining": "0"}, "", 10.0),
         ({"x-ratelimit-reset": "1445412490000", "x-ratelimit-remaining": "0"}, "", 10.0),
-        ({"anthropic-ratelimit-requests-reset": "2015-10-21T07:28:12Z", "anthropic-ratelimit-requests-remaining": "0"}, "", 12.0),
+        (
+            {
+                "anthropic-ratelimit-requests-reset": "2015-10-21T07:28:12Z",
+                "anthropic-ratelimit-requests-remaining": "0",
+            },
+            "",
+            12.0,
+        ),
         ({"x-ratelimit-reset": "some day", "x-ratelimit-remaining": "0"}, "", None),
         ({}, "Rate limit reached … Please try again in 7.66s. Visit …", 7.66),
         ({}, "Please try again in 20 seconds.", 20.0),
@@ -91,6 +114,6 @@ NOW = 1445412480.0  # Wed, 21 Oct 2015 07:28:00 GMT
         ({}, '{"@type": "…RetryInfo", "retryDelay": "34s"}', 34.0),
         ({}, "Please try again later.", None),
     ],
-)  # fmt: skip
+)
 def test_a_wait_is_read_in_every_form(headers, words, seconds):
     assert retry_after(headers, words, now=NOW) == seconds

@@ -98,7 +98,11 @@ def test_a_cut_before_the_first_part_may_be_retried(collect):
 def test_a_scripted_error_fails_the_request(collect, status, retryable):
     with pytest.raises(ModelError, match="too many") as caught:
         collect(Scripted([{"error": {"status": status, "message": "too many", "retry_after": 2}}]))
-    assert (caught.value.status, caught.value.retryable, caught.value.retry_after) == (status, retryable, 2)
+    assert (caught.value.status, caught.value.retryable, caught.value.retry_after) == (
+        status,
+        retryable,
+        2,
+    )
 
 
 def test_a_failed_request_uses_its_turn_up(collect):
@@ -183,7 +187,9 @@ def test_a_file_that_is_no_text_is_a_usage_error(tmp_path):
 
 def test_native_calls_in_a_dialect_of_text_are_an_error_that_names_native():
     model = Scripted(["Hm.", {"calls": [{"name": "f"}]}])
-    with pytest.raises(UsageError, match=r'Turn 2 of scripted has `calls:`, .* Scripted\(…, dialect="native"\)'):
+    with pytest.raises(
+        UsageError, match=r'Turn 2 of scripted has `calls:`, .* Scripted\(…, dialect="native"\)'
+    ):
         Agent(model, secrets={}).run_sync("go", check=False)
     assert Agent(model, dialect="native", secrets={}).run_sync("go").answer == "Hm."
     Scripted([{"text": "Hm.", "calls": []}]).check_dialect(native=False)

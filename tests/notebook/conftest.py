@@ -50,7 +50,9 @@ def loaded(shell):
 
 @pytest.fixture
 def run():
-    """Run a coroutine as a cell does: on an asyncio loop of this thread, with a bound on its time."""
+    """Run a coroutine as a cell does: on an asyncio loop of this thread, with a bound
+    on its time.
+    """
 
     def run(coroutine, seconds=30):
         async def bounded():
@@ -97,12 +99,16 @@ def answer(monkeypatch):
 
 
 ROOT = Path(__file__).parents[2]
-OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
+OTHERS = [
+    python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python
+]
 MISSING = "no other kernel: AGENT_NB_TEST_KERNELS names no Python with ipykernel 6.31"
 
 
 class Kernel:
-    """A kernel process of one Python, spoken to as a front end does; every request carries a cell id."""
+    """A kernel process of one Python, spoken to as a front end does; every request carries a cell
+    id.
+    """
 
     def __init__(self, python, folder):
         self.mark = Path(folder) / "mark"
@@ -118,7 +124,9 @@ class Kernel:
         self.manager = KernelManager()
         self.manager.kernel_spec.argv[0] = python
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        self.manager.start_kernel(env={**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(folder)}, cwd=folder)
+        self.manager.start_kernel(
+            env={**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(folder)}, cwd=folder
+        )
         self.client = self.manager.blocking_client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=60)
@@ -126,23 +134,38 @@ class Kernel:
     def send(self, code, cell="", stdin=False):
         """Send a cell and return the id of the request."""
         content = {
-            "code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": stdin, "stop_on_error": True,
-        }  # fmt: skip
-        message = self.client.session.msg("execute_request", content, metadata={"cellId": cell} if cell else {})
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": stdin,
+            "stop_on_error": True,
+        }
+        message = self.client.session.msg(
+            "execute_request", content, metadata={"cellId": cell} if cell else {}
+        )
         self.client.shell_channel.send(message)
         return message["header"]["msg_id"]
 
     def finish(self, request, seconds=60):
-        """Wait for the end of a request; return (status, the text of all outputs, the mime bundles shown last)."""
+        """Wait for the end of a request; return (status, the text of all outputs, the mime bundles
+        shown last).
+        """
         text, shown = self.output(request, seconds)
         status = ""
         while not status:
             reply = self.client.get_shell_msg(timeout=seconds)
-            status = reply["content"]["status"] if reply["parent_header"].get("msg_id") == request else ""
+            status = (
+                reply["content"]["status"]
+                if reply["parent_header"].get("msg_id") == request
+                else ""
+            )
         return status, text, shown
 
     def output(self, request, seconds=60):
-        """Wait until a request is done; return the text of all outputs and the mime bundles shown last."""
+        """Wait until a request is done; return the text of all outputs and the mime bundles shown
+        last.
+        """
         text, shown = [], {}
         for _ in iter(lambda: None, 1):
             message = self.client.get_iopub_msg(timeout=seconds)
@@ -186,9 +209,15 @@ class Kernel:
         self.manager.cleanup_resources()
 
 
-@pytest.fixture(scope="module", params=[sys.executable, *(OTHERS or ["missing"])], ids=lambda p: Path(p).parent.parent.name or p)
+@pytest.fixture(
+    scope="module",
+    params=[sys.executable, *(OTHERS or ["missing"])],
+    ids=lambda p: Path(p).parent.parent.name or p,
+)
 def kernel(request, tmp_path_factory):
-    """A kernel of this Python, and of each that AGENT_NB_TEST_KERNELS names; its absence is a failure in CI."""
+    """A kernel of this Python, and of each that AGENT_NB_TEST_KERNELS names; its absence is a
+    failure in CI.
+    """
     if request.param == "missing":
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     kernel = Kernel(request.param, tmp_path_factory.mktemp("kernel"))
@@ -213,7 +242,14 @@ class Terminal:
             path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
             env = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(folder), "TERM": "dumb"}
             os.chdir(folder)
-            arguments = ["-m", "IPython", "--simple-prompt", "--no-banner", "--colors=nocolor", "--HistoryManager.enabled=False"]
+            arguments = [
+                "-m",
+                "IPython",
+                "--simple-prompt",
+                "--no-banner",
+                "--colors=nocolor",
+                "--HistoryManager.enabled=False",
+            ]
             os.execve(sys.executable, [sys.executable, *arguments], env)
 
     def expect(self, pattern, seconds=30):

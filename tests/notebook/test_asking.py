@@ -14,7 +14,13 @@ QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
 
 @pytest.mark.parametrize(
     ("said", "allow", "scope"),
-    [("y", True, "once"), ("  YES ", True, "once"), ("a", True, "tool"), ("n", False, "once"), ("No", False, "once")],
+    [
+        ("y", True, "once"),
+        ("  YES ", True, "once"),
+        ("a", True, "tool"),
+        ("n", False, "once"),
+        ("No", False, "once"),
+    ],
 )
 def test_an_answer_is_a_decision(answer, said, allow, scope):
     answer(said)
@@ -34,7 +40,11 @@ def test_the_end_of_input_is_a_no(answer):
 
 
 def test_no_input_after_all_is_nobody(answer):
-    answer(StdinNotImplementedError("raw_input was called, but this frontend does not support input requests"))
+    answer(
+        StdinNotImplementedError(
+            "raw_input was called, but this frontend does not support input requests"
+        )
+    )
     assert put(QUESTION) is None
 
 
@@ -46,7 +56,9 @@ def test_the_question_shows_tool_and_arguments():
 
 
 def test_control_and_direction_characters_are_shown_as_escapes():
-    hostile = Question("c1", "li\x1b[2Jst\u202e", {"path\r": "a\x1b]0;x\x07\u2066b"}, preview="\x1b[31mred")
+    hostile = Question(
+        "c1", "li\x1b[2Jst\u202e", {"path\r": "a\x1b]0;x\x07\u2066b"}, preview="\x1b[31mred"
+    )
     text = wording(hostile)
     assert all(c.isprintable() or c in "\n\t" for c in text)
     assert r"\x1b[2J" in text
@@ -87,7 +99,12 @@ def test_a_click_on_another_thread_answers_its_own_question(button, payload, all
         return await question
 
     decision = asyncio.run(main())
-    assert (decision.allow, decision.scope, decision.args, decision.by) == (allow, scope, args, "click")
+    assert (decision.allow, decision.scope, decision.args, decision.by) == (
+        allow,
+        scope,
+        args,
+        "click",
+    )
 
 
 def test_a_question_with_a_mark_is_answered_by_a_click_that_bears_it():
@@ -102,7 +119,9 @@ def test_a_question_with_a_mark_is_answered_by_a_click_that_bears_it():
         clicks.deny({"call_id": "c1", "question": "mark"})
         return (await question).allow
 
-    assert asyncio.run(main({}, {"question": ""}, {"question": "forged"}, {"question": None})) is False
+    assert (
+        asyncio.run(main({}, {"question": ""}, {"question": "forged"}, {"question": None})) is False
+    )
     assert asyncio.run(main({"question": "mark"})) is True
 
 
@@ -131,7 +150,9 @@ def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by
         return Decision(True, by="stdin")
 
     async def ask():
-        asked = asyncio.create_task(either_asker(clicks, typed, lambda: bool(left) and left.pop(0))(QUESTION))
+        asked = asyncio.create_task(
+            either_asker(clicks, typed, lambda: bool(left) and left.pop(0))(QUESTION)
+        )
         while not asked.done():
             clicks.approve({"call_id": QUESTION.call_id})
             await asyncio.sleep(0.01)

@@ -1,4 +1,6 @@
-"""Runs of another process in a cell: `%agent attach`, `await agent_nb.attach(…)`, their records, detaching."""
+"""Runs of another process in a cell: `%agent attach`, `await agent_nb.attach(…)`, their records,
+detaching.
+"""
 
 import json
 import os
@@ -46,7 +48,12 @@ class Remote:
         return self
 
     def whole(self):
-        return self.feed(ev.RunStart(agent="far"), ev.User(content="Where?"), ev.Respond(content="Far away.", turn=1), ev.End())
+        return self.feed(
+            ev.RunStart(agent="far"),
+            ev.User(content="Where?"),
+            ev.Respond(content="Far away.", turn=1),
+            ev.End(),
+        )
 
 
 @pytest.fixture
@@ -156,11 +163,16 @@ def test_several_servers_of_one_user_are_named(monkeypatch):
 @pytest.fixture
 def notebook(tmp_path, monkeypatch):
     """Write a notebook of code cells and return its path."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    )
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
     def notebook(*sources):
-        cells = [new_code_cell("%load_ext agent_nb", id="load"), *(new_code_cell(s, id=f"cell{i}") for i, s in enumerate(sources))]
+        cells = [
+            new_code_cell("%load_ext agent_nb", id="load"),
+            *(new_code_cell(s, id=f"cell{i}") for i, s in enumerate(sources)),
+        ]
         path = tmp_path / "n.ipynb"
         nbformat.write(new_notebook(cells=cells), path)
         return path
@@ -171,7 +183,10 @@ def notebook(tmp_path, monkeypatch):
 @pytest.mark.kernel
 def test_both_ways_are_recorded_shown_and_played_when_the_server_is_gone(notebook, remote, capsys):
     remote.whole()
-    path = notebook(f"%agent attach {remote.url}", f"import agent_nb\nrun = await agent_nb.attach({remote.url!r})")
+    path = notebook(
+        f"%agent attach {remote.url}",
+        f"import agent_nb\nrun = await agent_nb.attach({remote.url!r})",
+    )
     assert main(["run", "--inplace", str(path)]) == 0
     nb = json.loads(path.read_text(encoding="utf-8"))
     kept = records(nb)
@@ -203,8 +218,16 @@ script = Scripted(["Hello."])
 
 
 @pytest.mark.kernel
-def test_a_run_of_the_same_notebook_has_its_record_in_both_cells_and_is_its_own_test(notebook, capsys):
-    path = notebook(OWN, "%%agent -m script\nhi", "%agent attach server", "run = await agent_nb.attach(server.url)", "server.stop()")
+def test_a_run_of_the_same_notebook_has_its_record_in_both_cells_and_is_its_own_test(
+    notebook, capsys
+):
+    path = notebook(
+        OWN,
+        "%%agent -m script\nhi",
+        "%agent attach server",
+        "run = await agent_nb.attach(server.url)",
+        "server.stop()",
+    )
     assert main(["run", "--inplace", str(path)]) == 0
     kept = records(json.loads(path.read_text(encoding="utf-8")))
     assert events_of(kept["cell1"][0]) == events_of(kept["cell2"][0]) == events_of(kept["cell3"][0])
@@ -224,7 +247,10 @@ def test_without_a_record_nothing_is_played(notebook, remote, capsys):
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("code", ["%agent attach {url}", "import agent_nb\nrun = await agent_nb.attach({url!r}, {token!r})"])
+@pytest.mark.parametrize(
+    "code",
+    ["%agent attach {url}", "import agent_nb\nrun = await agent_nb.attach({url!r}, {token!r})"],
+)
 def test_an_interrupt_detaches_and_leaves_the_remote_run_alone(code, kernel, remote):
     remote.feed(ev.User(content="I wait for you."))
     kernel.run("%load_ext agent_nb")
@@ -235,7 +261,10 @@ def test_an_interrupt_detaches_and_leaves_the_remote_run_alone(code, kernel, rem
     kernel.interrupt()
     status, said, shown = kernel.finish(request)
     assert status == "error"
-    assert said.splitlines()[-1] == "agent: stopped (kernel interrupt); what is queued behind this cell does not run"
+    assert (
+        said.splitlines()[-1]
+        == "agent: stopped (kernel interrupt); what is queued behind this cell does not run"
+    )
     assert "Traceback" not in said
     data = str(list(shown.values())[-1]["data"])
     assert "I wait for you." in data
@@ -243,6 +272,9 @@ def test_an_interrupt_detaches_and_leaves_the_remote_run_alone(code, kernel, rem
     assert not remote.log.ended
     if code.startswith("%"):
         assert f'await agent_nb.attach("{remote.url}").cancel()' in said
-        assert kernel.run("print(_agent.status, [e.type for e in _agent.log])")[1].strip() == "interrupted ['user', 'interrupt', 'end']"
+        assert (
+            kernel.run("print(_agent.status, [e.type for e in _agent.log])")[1].strip()
+            == "interrupted ['user', 'interrupt', 'end']"
+        )
         assert "The viewer detached" in data
     assert kernel.run("print(6 * 7)")[1].strip() == "42"

@@ -52,8 +52,14 @@ def server(monkeypatch):
 
 
 ANSWERS = {
-    "401": ((401, "application/json", b'{"error": {"message": "Incorrect API key provided"}}'), "(?i)key"),
-    "404": ((404, "application/json", b'{"error": {"message": "The model gone does not exist"}}'), "does not exist"),
+    "401": (
+        (401, "application/json", b'{"error": {"message": "Incorrect API key provided"}}'),
+        "(?i)key",
+    ),
+    "404": (
+        (404, "application/json", b'{"error": {"message": "The model gone does not exist"}}'),
+        "does not exist",
+    ),
     "500": ((500, "application/json", b"{}"), "500"),
     "a web page": ((200, "text/html", HTML), "(?i)html|web page"),
     "garbage": ((200, "text/event-stream", b"data: {]\n\n"), "(?i)json|understood|read"),

@@ -1,4 +1,6 @@
-"""Which notebook of the kernel's folder holds the running cell, where nobody has said which one runs."""
+"""Which notebook of the kernel's folder holds the running cell, where nobody has said which one
+runs.
+"""
 
 import json
 import os
@@ -25,10 +27,17 @@ def nameless(monkeypatch):
 @pytest.fixture
 def write(tmp_path):
     def write(name, *sources, shown=None, **metadata):
-        outputs = [{"output_type": "display_data", "data": {}, "metadata": {KEY: shown}}] if shown else []
-        cells = [{"cell_type": "code", "id": f"c{n}", "source": s, "outputs": outputs} for n, s in enumerate(sources)]
+        outputs = (
+            [{"output_type": "display_data", "data": {}, "metadata": {KEY: shown}}] if shown else []
+        )
+        cells = [
+            {"cell_type": "code", "id": f"c{n}", "source": s, "outputs": outputs}
+            for n, s in enumerate(sources)
+        ]
         path = tmp_path / name
-        path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+        )
         return path
 
     return write
@@ -40,7 +49,13 @@ def library(tmp_path):
 
 
 def recorded(name):
-    record = {"id": name, "cell": "c0", "source": TEXT, "events": [{"type": "run_start"}], "started": 1.0}
+    record = {
+        "id": name,
+        "cell": "c0",
+        "source": TEXT,
+        "events": [{"type": "run_start"}],
+        "started": 1.0,
+    }
     return {KEY: {"version": 1, "runs": {"c0": [record]}}}
 
 
@@ -58,7 +73,10 @@ def test_of_several_none_is_taken_and_they_are_named(write, library):
         write(name, AGENT, **recorded(name))
     assert library.of(RUN) == []
     assert library.path() is None
-    assert "this cell stands in a.ipynb, b.ipynb and c.ipynb: name the file in AGENT_NB_NOTEBOOK" in library.unplaced(RUN)
+    assert (
+        "this cell stands in a.ipynb, b.ipynb and c.ipynb: name the file in AGENT_NB_NOTEBOOK"
+        in library.unplaced(RUN)
+    )
 
 
 def test_where_there_is_none_the_variable_is_named(write, library):
@@ -84,7 +102,10 @@ def test_a_notebook_that_does_not_hold_a_later_cell_was_the_wrong_one(write, lib
 
 COPIES = {
     "our own": ("n.run.ipynb", {}),
-    "one that papermill is writing": ("out.ipynb", {"papermill": {"start_time": "2026-01-01", "end_time": None}}),
+    "one that papermill is writing": (
+        "out.ipynb",
+        {"papermill": {"start_time": "2026-01-01", "end_time": None}},
+    ),
     "one that shows replays only": ("out.ipynb", {"shown": {"run": "r1", "replayed": True}}),
 }
 
@@ -102,7 +123,9 @@ def test_a_copy_that_a_runner_writes_does_not_count_beside_the_notebook(write, l
 def test_what_somebody_says_stands_above_the_folder(write, library, monkeypatch, tmp_path):
     write("n.ipynb", AGENT, **recorded("r1"))
     (tmp_path / "below").mkdir()
-    monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(write("below/said.ipynb", AGENT, **recorded("said"))))
+    monkeypatch.setenv(
+        "AGENT_NB_NOTEBOOK", str(write("below/said.ipynb", AGENT, **recorded("said")))
+    )
     assert [r["id"] for r in library.of(RUN)] == ["said"]
 
 
@@ -112,8 +135,14 @@ def test_a_terminal_looks_into_no_folder(write, library):
 
 
 NO_NOTEBOOKS = [
-    "", "[]", "{", '{"cells": 1}', '{"cells": [1], "metadata": []}', '{"cells": [{"cell_type": "code", "source": 1}]}', "[" * 9999,
-]  # fmt: skip
+    "",
+    "[]",
+    "{",
+    '{"cells": 1}',
+    '{"cells": [1], "metadata": []}',
+    '{"cells": [{"cell_type": "code", "source": 1}]}',
+    "[" * 9999,
+]
 
 
 @pytest.mark.parametrize("text", NO_NOTEBOOKS)

@@ -1,9 +1,11 @@
-"""A canary key in every place it may come from, and in none where a run can be seen: not in a request to a provider, not in an event,
-a record, a journal, an output, a warning or an export.
+"""A canary key in every place it may come from, and in none where a run can be seen: not in a
+request to a provider, not in an event, a record, a journal, an output, a warning or an export.
 
-`PLACES` is the list: each function puts the key of the stage into one place and lets a cell (or a command) run. The key comes in two
-forms: the value of an environment variable, of characters that JSON and HTML write otherwise, and a provider's key that no variable
-names. What may hold no key is gathered by `Stage.seen`: whole, as it looks inside JSON (twice) and HTML, and any 12 characters of it.
+`PLACES` is the list: each function puts the key of the stage into one place and lets a cell (or a
+command) run. The key comes in two forms: the value of an environment variable, of characters that
+JSON and HTML write otherwise, and a provider's key that no variable names. What may hold no key is
+gathered by `Stage.seen`: whole, as it looks inside JSON (twice) and HTML, and any 12 characters of
+it.
 """
 
 from __future__ import annotations
@@ -54,15 +56,27 @@ def place(function):
 
 
 class Provider(BaseHTTPRequestHandler):
-    """A loopback provider: keeps what it is sent, answers with the next of the server's replies: (status, headers, body)."""
+    """A loopback provider: keeps what it is sent, answers with the next of the server's replies:
+    (status, headers, body).
+    """
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"])).decode()
-        sent = [f"{name}: {value}" for name, value in self.headers.items() if name.lower() not in HEADERS]
+        sent = [
+            f"{name}: {value}"
+            for name, value in self.headers.items()
+            if name.lower() not in HEADERS
+        ]
         self.server.asked.append("\n".join([self.path, *sent, "", body]))
-        status, headers, reply = self.server.replies.pop(0) if self.server.replies else (200, {}, chat("done"))
+        status, headers, reply = (
+            self.server.replies.pop(0) if self.server.replies else (200, {}, chat("done"))
+        )
         self.send_response(status)
-        for name, value in {"content-type": "text/event-stream", "content-length": str(len(reply)), **headers}.items():
+        for name, value in {
+            "content-type": "text/event-stream",
+            "content-length": str(len(reply)),
+            **headers,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(reply)
@@ -87,16 +101,27 @@ def call(name, **args):
     """A chat completion that calls one tool, its arguments in pieces."""
     raw = json.dumps(args)
     whole = {"index": 0, "id": "c1", "function": {"name": name, "arguments": ""}}
-    pieces = [{"tool_calls": [{"index": 0, "function": {"arguments": raw[n : n + 7]}}]} for n in range(0, len(raw), 7)]
+    pieces = [
+        {"tool_calls": [{"index": 0, "function": {"arguments": raw[n : n + 7]}}]}
+        for n in range(0, len(raw), 7)
+    ]
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
-    return sse(*({"choices": [{"index": 0, "delta": d}]} for d in [{"tool_calls": [whole]}, *pieces]), end)
+    return sse(
+        *({"choices": [{"index": 0, "delta": d}]} for d in [{"tool_calls": [whole]}, *pieces]), end
+    )
 
 
 class Stage:
     """A shell, a provider and a key, and everything that came of a run."""
 
     def __init__(self, key, server, shell, cell, capsys, folder, patch):
-        self.key, self.server, self.shell, self.folder, self.patch = key, server, shell, folder, patch
+        self.key, self.server, self.shell, self.folder, self.patch = (
+            key,
+            server,
+            shell,
+            folder,
+            patch,
+        )
         self._cell, self._capsys = cell, capsys
         self.said = []  # whatever else a place has to show
 
@@ -106,11 +131,15 @@ class Stage:
         return f"'{self.key}'"
 
     def reached(self):
-        """Say that the key came where it should, in a place that leaves it out instead of marking it."""
+        """Say that the key came where it should, in a place that leaves it out instead of marking
+        it.
+        """
         self.said.append(f"{MARK}, by leaving it out]")
 
     def replies(self, *replies):
-        self.server.replies[:] = [reply if isinstance(reply, tuple) else (200, {}, reply) for reply in replies]
+        self.server.replies[:] = [
+            reply if isinstance(reply, tuple) else (200, {}, reply) for reply in replies
+        ]
 
     def cell(self, line="", body="hello", fails=False, **names):
         """Run a cell with the loopback provider; return its Run."""
@@ -125,19 +154,28 @@ class Stage:
     def tool(self, function, line="", **args):
         """Let the model call `function`, then answer."""
         self.replies(call(function.__name__, **args), chat("done"))
-        return self.cell(f"-t {function.__name__} --approve auto {line}", **{function.__name__: function})
+        return self.cell(
+            f"-t {function.__name__} --approve auto {line}", **{function.__name__: function}
+        )
 
     def seen(self):
-        """Yield (surface, text) for everything that a run leaves or sends; the folder is the user's own but for exports."""
+        """Yield (surface, text) for everything that a run leaves or sends; the folder is the user's
+        own but for exports.
+        """
         yield from (("request", text) for text in self.server.asked)
         out, err = self._capsys.readouterr()
         yield from (("stdout", out), ("stderr", err))
         yield from (("said", str(text)) for text in self.said)
         shown = self.shell.display_pub.outputs
-        yield from (("output", json.dumps(output, default=str, ensure_ascii=False)) for output in shown)
+        yield from (
+            ("output", json.dumps(output, default=str, ensure_ascii=False)) for output in shown
+        )
         for path in self.folder.parent.rglob("*"):
             if path.is_file() and (self.folder not in path.parents or path.name.startswith("out.")):
-                yield f"file {path.name}", f"{path.name}\n{path.read_bytes().decode(errors='replace')}"
+                yield (
+                    f"file {path.name}",
+                    f"{path.name}\n{path.read_bytes().decode(errors='replace')}",
+                )
         run = self.shell.user_ns.get("_agent")
         if isinstance(run, Run):
             yield from seen_of(run)
@@ -147,13 +185,27 @@ def seen_of(run):
     yield "log", run.log.to_ndjson()
     yield "deltas", "".join(d.text for d in run.log.deltas())
     yield "record", json.dumps(run_record(run.log), ensure_ascii=False)
-    yield "run", "\n".join([repr(run), repr(run.log), str(run.messages()), str(run.timeline()), run.to_frame().to_csv()])
+    yield (
+        "run",
+        "\n".join(
+            [
+                repr(run),
+                repr(run.log),
+                str(run.messages()),
+                str(run.timeline()),
+                run.to_frame().to_csv(),
+            ]
+        ),
+    )
     for form in (*PAGES, *plugins.names("codecs")):
         yield f"export {form}", export([run], form, Losses())
     hub = Hub()
     hub.attach(run.log)
     (channel,) = hub.channels()
-    yield "hub", repr(channel.info()) + "".join(str(entry) for entry in hub.subscribe(run.id).take())
+    yield (
+        "hub",
+        repr(channel.info()) + "".join(str(entry) for entry in hub.subscribe(run.id).take()),
+    )
 
 
 def pieces(key):
@@ -178,7 +230,9 @@ def an_expression_in_the_prompt(stage):
 def a_table_in_the_prompt(stage):
     import pandas
 
-    stage.cell(body="look at {{ frame }}", frame=pandas.DataFrame({"name": ["a"], "key": [stage.key]}))
+    stage.cell(
+        body="look at {{ frame }}", frame=pandas.DataFrame({"name": ["a"], "key": [stage.key]})
+    )
 
 
 @place
@@ -204,7 +258,9 @@ def a_stop_text(stage):
 
 @place
 def extra_body(stage):
-    run = stage.cell("--extra " + "'" + json.dumps({"metadata": [{"user": stage.key}]}) + "'", fails=True)
+    run = stage.cell(
+        "--extra " + "'" + json.dumps({"metadata": [{"user": stage.key}]}) + "'", fails=True
+    )
     assert "There is a key in extra_body.metadata[0].user" in run.error
     assert not stage.server.asked
     stage.reached()
@@ -242,7 +298,9 @@ def an_unknown_option(stage):
 
 @place
 def the_name_of_an_agent_and_of_its_tool(stage):
-    child = Agent(Scripted(["I am well."]), system=f"You are {stage.key}", name=f"helper {stage.key}")
+    child = Agent(
+        Scripted(["I am well."]), system=f"You are {stage.key}", name=f"helper {stage.key}"
+    )
     stage.replies(call("helper", prompt=f"ask {stage.key}"), chat("done"))
     stage.cell("-t helper", helper=child.as_tool("helper", f"Knows {stage.key}"))
     stage.said.append(child.run_sync("hi").log.to_ndjson())
@@ -275,7 +333,9 @@ def the_default_of_a_parameter(stage):
         return at
 
     stage.tool(look, at=2)
-    schema = json.loads(stage.server.asked[0].split("\n\n", 1)[1])["tools"][0]["function"]["parameters"]
+    schema = json.loads(stage.server.asked[0].split("\n\n", 1)[1])["tools"][0]["function"][
+        "parameters"
+    ]
     assert "default" not in schema["properties"]["key"]
     assert schema["properties"]["at"]["default"] == 1
     stage.reached()
@@ -296,12 +356,18 @@ def the_default_of_a_parameter_in_a_text_dialect(stage):
 def the_values_of_a_parameter(stage):
     Kind = StrEnum("Kind", {"a": "plain", "b": stage.key})
 
-    def look(one: Literal[stage.key, "x"] = "x", kind: Kind = Kind.a, some: Annotated[str, Field(examples=[stage.key])] = ""):
+    def look(
+        one: Literal[stage.key, "x"] = "x",
+        kind: Kind = Kind.a,
+        some: Annotated[str, Field(examples=[stage.key])] = "",
+    ):
         return 1
 
     look.__annotations__ |= {
-        "one": Literal[stage.key, "x"], "kind": Kind, "some": Annotated[str, Field(examples=[stage.key], pattern="^a")]
-    }  # fmt: skip
+        "one": Literal[stage.key, "x"],
+        "kind": Kind,
+        "some": Annotated[str, Field(examples=[stage.key], pattern="^a")],
+    }
     stage.tool(look, one="x")
     stage.reached()
 
@@ -320,7 +386,11 @@ def the_result_of_a_tool(stage):
 @place
 def a_structured_result(stage):
     def look():
-        return {"signature": stage.key, "data": [stage.key], stage.key: json.dumps({"inner": json.dumps({"key": stage.key})})}
+        return {
+            "signature": stage.key,
+            "data": [stage.key],
+            stage.key: json.dumps({"inner": json.dumps({"key": stage.key})}),
+        }
 
     stage.tool(look)
 
@@ -350,10 +420,16 @@ def the_progress_of_a_tool(stage):
 
 @place
 def what_a_tool_shows(stage):
-    @tool(render=lambda _: {
-        "text/html": f"<b>{stage.key}</b>", "text/markdown": stage.key, "text/latex": stage.key, "text/plain": stage.key,
-        "image/svg+xml": f"<svg><text>{stage.key}</text></svg>", "application/json": {"key": [stage.key]},
-    })  # fmt: skip
+    @tool(
+        render=lambda _: {
+            "text/html": f"<b>{stage.key}</b>",
+            "text/markdown": stage.key,
+            "text/latex": stage.key,
+            "text/plain": stage.key,
+            "image/svg+xml": f"<svg><text>{stage.key}</text></svg>",
+            "application/json": {"key": [stage.key]},
+        }
+    )
     def look():
         return "seen"
 
@@ -367,7 +443,13 @@ def html_with_comments_inside_a_key(stage):
     middle = len(stage.key) // 2
     halves = [escape(stage.key[:middle]), escape(stage.key[middle:])]
 
-    @tool(render=lambda _: {"text/html": " ".join(comment.join(halves) for comment in ("<!-- -->", "<!x>", "</>", "<!-->"))})
+    @tool(
+        render=lambda _: {
+            "text/html": " ".join(
+                comment.join(halves) for comment in ("<!-- -->", "<!x>", "</>", "<!-->")
+            )
+        }
+    )
     def look():
         return "seen"
 
@@ -388,7 +470,9 @@ def the_texts_of_a_picture(stage):
 @place
 def the_texts_of_an_attached_picture(stage):
     run = stage.cell("--attach shot", shot=picture(stage.key))
-    sent = json.loads(stage.server.asked[0].split("\n\n", 1)[1])["messages"][-1]["content"][0]["image_url"]["url"]
+    sent = json.loads(stage.server.asked[0].split("\n\n", 1)[1])["messages"][-1]["content"][0][
+        "image_url"
+    ]["url"]
     for data in (sent.partition(",")[2], run.log.of("user")[0].attachments[0]["data"]):
         stage.said.append(base64.b64decode(data).decode("latin-1"))
     stage.reached()
@@ -409,16 +493,24 @@ def what_code_prints_and_shows(stage):
     code = "print(key)\nfrom IPython.display import HTML, display\ndisplay(HTML(key))\ndisplay({'image/png': shot}, raw=True)\nkey"
     stage.replies(call("python", code=code), chat("done"))
     stage.patch(stage.shell, "kernel", object(), raising=False)  # a terminal shows nothing but text
-    run = stage.cell("-t python --approve auto", key=stage.key, shot=base64.b64encode(picture(stage.key)).decode())
+    run = stage.cell(
+        "-t python --approve auto",
+        key=stage.key,
+        shot=base64.b64encode(picture(stage.key)).decode(),
+    )
     assert run.log.of("result")[0].status == "ok"
-    shown = [o["data"]["image/png"] for o in stage.shell.display_pub.outputs if "image/png" in o["data"]]
+    shown = [
+        o["data"]["image/png"] for o in stage.shell.display_pub.outputs if "image/png" in o["data"]
+    ]
     stage.said += [base64.b64decode(data).decode("latin-1") for data in shown]
     assert shown
 
 
 @place
 def the_traceback_of_code(stage):
-    stage.replies(call("python", code="def f(key):\n    raise ValueError(key)\nf(key)"), chat("done"))
+    stage.replies(
+        call("python", code="def f(key):\n    raise ValueError(key)\nf(key)"), chat("done")
+    )
     stage.cell("-t python --approve auto", key=stage.key)
 
 
@@ -495,7 +587,13 @@ def calls_in_a_text_dialect(stage):
 
 @place
 def the_body_of_a_refusal(stage):
-    stage.replies((400, {"content-type": "application/json"}, json.dumps({"error": {"message": f"bad key {stage.key}"}}).encode()))
+    stage.replies(
+        (
+            400,
+            {"content-type": "application/json"},
+            json.dumps({"error": {"message": f"bad key {stage.key}"}}).encode(),
+        )
+    )
     stage.cell(fails=True)
 
 
@@ -514,21 +612,34 @@ def the_headers_of_a_refusal(stage):
 
 @place
 def an_error_in_the_stream(stage):
-    stage.replies(chat("so far") + sse({"error": {"message": f"no quota for {stage.key}", "code": stage.key}}))
+    stage.replies(
+        chat("so far") + sse({"error": {"message": f"no quota for {stage.key}", "code": stage.key}})
+    )
     stage.cell(fails=True)
 
 
 @place
 def what_else_an_answer_says(stage):
-    more = {"model": f"gpt {stage.key}", "system_fingerprint": stage.key, "provider_specific_fields": {"note": [stage.key], stage.key: 1}}
-    end = sse({"choices": [{"index": 0, "delta": {}, "finish_reason": stage.key}], "usage": {"prompt_tokens": 1, "note": stage.key}})
+    more = {
+        "model": f"gpt {stage.key}",
+        "system_fingerprint": stage.key,
+        "provider_specific_fields": {"note": [stage.key], stage.key: 1},
+    }
+    end = sse(
+        {
+            "choices": [{"index": 0, "delta": {}, "finish_reason": stage.key}],
+            "usage": {"prompt_tokens": 1, "note": stage.key},
+        }
+    )
     stage.replies(chat("done", **more).rpartition(b"data:")[0] + end)
     stage.cell()
 
 
 @place
 def what_goes_back_to_the_provider(stage):
-    details = [{"type": "reasoning.text", "text": f"about {stage.key}", "signature": "s" * 40, "index": 0}]
+    details = [
+        {"type": "reasoning.text", "text": f"about {stage.key}", "signature": "s" * 40, "index": 0}
+    ]
     begun = chat({"reasoning_details": details}).rpartition(b"data:")[0]
     stage.replies(begun + call("list"), chat("done"))
     stage.cell("-t list")
@@ -537,11 +648,34 @@ def what_goes_back_to_the_provider(stage):
 
 @place
 def the_responses_api(stage):
-    item = {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": stage.key}], "encrypted_content": "gAAA" * 20}
-    did = {"type": "function_call", "id": "f1", "call_id": "c1", "name": "list", "arguments": json.dumps({"path": stage.key})}
-    done = [{"type": "response.output_item.done", "output_index": n, "item": i} for n, i in enumerate((item, did))]
-    end = {"type": "response.completed", "response": {"status": "completed", "model": stage.key, "output": [item, did]}}
-    stage.replies(sse(*done, end), sse({"type": "response.output_text.delta", "output_index": 0, "delta": "done"}, end | {"response": {}}))
+    item = {
+        "type": "reasoning",
+        "id": "r1",
+        "summary": [{"type": "summary_text", "text": stage.key}],
+        "encrypted_content": "gAAA" * 20,
+    }
+    did = {
+        "type": "function_call",
+        "id": "f1",
+        "call_id": "c1",
+        "name": "list",
+        "arguments": json.dumps({"path": stage.key}),
+    }
+    done = [
+        {"type": "response.output_item.done", "output_index": n, "item": i}
+        for n, i in enumerate((item, did))
+    ]
+    end = {
+        "type": "response.completed",
+        "response": {"status": "completed", "model": stage.key, "output": [item, did]},
+    }
+    stage.replies(
+        sse(*done, end),
+        sse(
+            {"type": "response.output_text.delta", "output_index": 0, "delta": "done"},
+            end | {"response": {}},
+        ),
+    )
     stage.cell("-m openai-responses/canary -t list", body=f"use {stage.key}")
     assert "gAAA" * 20 in stage.server.asked[1]
 
@@ -549,22 +683,57 @@ def the_responses_api(stage):
 @place
 def the_messages_api(stage):
     blocks = [
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": f"of {stage.key}"}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "EqQB" * 20}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "thinking_delta", "thinking": f"of {stage.key}"},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "signature_delta", "signature": "EqQB" * 20},
+        },
         {"type": "content_block_stop", "index": 0},
-        {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t1", "name": "list", "input": {}}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": json.dumps({"path": stage.key})}},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "t1", "name": "list", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": json.dumps({"path": stage.key})},
+        },
         {"type": "content_block_stop", "index": 1},
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use"},
+            "usage": {"output_tokens": 1},
+        },
         {"type": "message_stop"},
     ]
-    start = {"type": "message_start", "message": {"id": "m", "model": stage.key, "usage": {"input_tokens": 1}}}
+    start = {
+        "type": "message_start",
+        "message": {"id": "m", "model": stage.key, "usage": {"input_tokens": 1}},
+    }
     text = [
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "done"}},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": "done"},
+        },
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 1},
+        },
         {"type": "message_stop"},
     ]
     stage.replies(sse(start, *blocks), sse(start, *text))
@@ -579,11 +748,21 @@ def the_messages_api(stage):
 def the_conversation_before(stage):
     old = EventLog()
     for event in (
-        events.RunStart(), events.User(content=f"I am {stage.key}"), events.Think(content=stage.key, block="1"),
-        events.Call(call_id=f"c {stage.key}", name="list", args={"path": stage.key}, raw_args=json.dumps({"path": stage.key})),
-        events.Result(call_id=f"c {stage.key}", name="list", status="ok", content={"key": stage.key}),
-        events.Respond(content=f"Hello {stage.key}", block="2"), events.End(status="ok"),
-    ):  # fmt: skip
+        events.RunStart(),
+        events.User(content=f"I am {stage.key}"),
+        events.Think(content=stage.key, block="1"),
+        events.Call(
+            call_id=f"c {stage.key}",
+            name="list",
+            args={"path": stage.key},
+            raw_args=json.dumps({"path": stage.key}),
+        ),
+        events.Result(
+            call_id=f"c {stage.key}", name="list", status="ok", content={"key": stage.key}
+        ),
+        events.Respond(content=f"Hello {stage.key}", block="2"),
+        events.End(status="ok"),
+    ):
         old.append(event)  # a log made before the key was known
     agent = Agent("openai/canary", ["list"])
     stage.shell.user_ns["_agent"] = agent.run_sync("and now?", history=[list(old)])
@@ -593,7 +772,12 @@ def the_conversation_before(stage):
 def a_summary_of_the_conversation(stage):
     old = EventLog()
     said = events.User(content=f"I am {stage.key} " * 400)
-    for event in (events.RunStart(), said, events.Respond(content="x", block="1"), events.End(status="ok")):
+    for event in (
+        events.RunStart(),
+        said,
+        events.Respond(content="x", block="1"),
+        events.End(status="ok"),
+    ):
         old.append(event)
     agent = Agent("openai/canary", memory="summary")
     agent.model.context = 1500
@@ -647,7 +831,18 @@ def a_python_agent(stage):
 @place
 def the_commands_of_the_notebook(stage):
     stage.cell(f"-c {stage.quoted}", body=f"use {stage.key}")
-    for line in ("show", "status", "events", "export out.md", "export out.html", "config", "tools", "recover", "doctor", "help"):
+    for line in (
+        "show",
+        "status",
+        "events",
+        "export out.md",
+        "export out.html",
+        "config",
+        "tools",
+        "recover",
+        "doctor",
+        "help",
+    ):
         stage.shell.run_line_magic("agent", line)
     with pytest.raises(AgentCellError) as failure:
         stage.shell.run_line_magic("agent", f"'{stage.key}'")
@@ -678,14 +873,18 @@ def a_run_over_http(stage):
     server = Server(Hub(), agents, settings=Settings(keepalive=0), closing=agents.stop).start()
     headers = {"Authorization": f"Bearer {server.token}"}
     try:
-        with httpx.Client(base_url=server.url, headers=headers, trust_env=False, timeout=30) as client:
+        with httpx.Client(
+            base_url=server.url, headers=headers, trust_env=False, timeout=30
+        ) as client:
             body = {"message": f"use {stage.key}", "conversation": stage.key, "stream": True}
             stage.said.append(client.post("/runs", json=body).text)
             listed = client.get("/runs")
             stage.said.append(listed.text)
             (info,) = listed.json()["runs"]
             for form in plugins.names("codecs"):
-                stage.said.append(client.get(f"/runs/{info['run']}/events", params={"format": form}).text)
+                stage.said.append(
+                    client.get(f"/runs/{info['run']}/events", params={"format": form}).text
+                )
     finally:
         server.stop()
 
@@ -694,10 +893,17 @@ def picture(key):
     """A PNG that holds the key in every kind of text, and after its end."""
 
     def chunk(name, data=b""):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
 
     secret = key.encode()
-    texts = [(b"tEXt", b"Comment\0" + secret), (b"iTXt", b"Comment\0\0\0\0\0" + secret), (b"eXIf", secret), (b"prVt", secret)]
+    texts = [
+        (b"tEXt", b"Comment\0" + secret),
+        (b"iTXt", b"Comment\0\0\0\0\0" + secret),
+        (b"eXIf", secret),
+        (b"prVt", secret),
+    ]
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
     pixels = chunk(b"IDAT", zlib.compress(b"\0\x10\x20\x30")) + chunk(b"IEND")
     return PNG + head + b"".join(chunk(*text) for text in texts) + pixels + secret
@@ -708,7 +914,9 @@ def provider():
     """A loopback provider."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     server.asked, server.replies = [], []
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     yield server
     server.shutdown()
@@ -723,7 +931,11 @@ def stage(request, provider, agent, loaded, capsys, tmp_path, monkeypatch, clean
     if request.param == "variable":
         monkeypatch.setenv(VARIABLE, key)
     address = f"http://127.0.0.1:{provider.server_address[1]}"
-    variables = {"OPENAI_BASE_URL": f"{address}/v1", "ANTHROPIC_BASE_URL": address, "OPENAI_API_KEY": "the-key-of-openai-0123"}
+    variables = {
+        "OPENAI_BASE_URL": f"{address}/v1",
+        "ANTHROPIC_BASE_URL": address,
+        "OPENAI_API_KEY": "the-key-of-openai-0123",
+    }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "IPYTHONDIR"):
@@ -740,9 +952,16 @@ def stage(request, provider, agent, loaded, capsys, tmp_path, monkeypatch, clean
 def test_a_canary_is_nowhere_to_be_seen(stage, name):
     PLACES[name](stage)
     seen = list(stage.seen())
-    found = {where: text[max(0, text.index(p) - 80) :][:200] for where, text in seen for p in pieces(stage.key) if p in text}
+    found = {
+        where: text[max(0, text.index(p) - 80) :][:200]
+        for where, text in seen
+        for p in pieces(stage.key)
+        if p in text
+    }
     assert not found
-    assert any(MARK in text or BLOT in text for _, text in seen), "the key never came to the place that this is about"
+    assert any(MARK in text or BLOT in text for _, text in seen), (
+        "the key never came to the place that this is about"
+    )
 
 
 def test_there_are_forty_places_and_more():

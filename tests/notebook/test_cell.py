@@ -31,18 +31,28 @@ def test_the_front_ends_id_is_the_key():
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Return what counts of what a request asks for, in a kernel that was started with a secret ("": without): `asked(told, secret)`."""
+    """Return what counts of what a request asks for, in a kernel that was started with a secret
+    ("": without): `asked(told, secret)`.
+    """
 
     def ask(told, secret=SECRET):
         monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.PROOF: secret}))
-        return Cells().current(Shell({"metadata": {"cellId": "7a83", "agent_nb": told}}), "", "x").sent
+        return (
+            Cells().current(Shell({"metadata": {"cellId": "7a83", "agent_nb": told}}), "", "x").sent
+        )
 
     return ask
 
 
 EVERYTHING = {
-    "trust": True, "runs": [{"id": "r"}], "stream": "/tmp/x", "model": "openai/x", "notebook": "x.ipynb", "headless": True, "later": 1,
-}  # fmt: skip
+    "trust": True,
+    "runs": [{"id": "r"}],
+    "stream": "/tmp/x",
+    "model": "openai/x",
+    "notebook": "x.ipynb",
+    "headless": True,
+    "later": 1,
+}
 
 
 @pytest.mark.parametrize("rerun", ["live", "auto", "replay", ""])
@@ -52,7 +62,19 @@ def test_a_request_with_the_kernels_secret_asks_for_anything(asked, rerun):
 
 @pytest.mark.parametrize("rerun", ["live", "auto", "replay", ["replay"], True, None])
 @pytest.mark.parametrize(
-    "proof", [None, "", SECRET[:-1], SECRET.upper(), SECRET + "0", SECRET.encode(), True, [SECRET], "ü" * 64, "\ud800"]
+    "proof",
+    [
+        None,
+        "",
+        SECRET[:-1],
+        SECRET.upper(),
+        SECRET + "0",
+        SECRET.encode(),
+        True,
+        [SECRET],
+        "ü" * 64,
+        "\ud800",
+    ],
 )
 def test_without_it_only_what_restricts_counts(asked, proof, rerun):
     kept = {"headless": True, **({"rerun": "replay"} if rerun == "replay" else {})}
@@ -93,7 +115,10 @@ def test_without_an_id_equal_cells_are_told_apart_by_their_occurrence():
     assert Cells().current(shell, "", "x").key == first.key
 
 
-@pytest.mark.parametrize("request_", [{}, None, {"metadata": None}, {"metadata": {"cellId": 7}}, RuntimeError("no parent")])
+@pytest.mark.parametrize(
+    "request_",
+    [{}, None, {"metadata": None}, {"metadata": {"cellId": 7}}, RuntimeError("no parent")],
+)
 def test_whatever_a_kernel_sends_a_cell_has_a_key(request_):
     cell = Cells().current(Shell(request_), "", "x")
     assert cell.id == ""

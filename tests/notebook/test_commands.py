@@ -44,7 +44,10 @@ def test_help_names_every_command_and_is_the_default(ask):
     assert ask("") == text
 
 
-@pytest.mark.parametrize(("line", "named"), [("hlep", "Did you mean %agent help"), ("frobnicate", "%agent help lists"), ("'", "quotation")])
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("hlep", "Did you mean %agent help"), ("frobnicate", "%agent help lists"), ("'", "quotation")],
+)
 def test_a_wrong_command_is_one_line(loaded, line, named):
     with pytest.raises(AgentCellError, match=named):
         loaded.run_line_magic("agent", line)
@@ -67,18 +70,36 @@ def test_config_shows_the_defaults(ask, loaded):
 
 def test_config_shows_what_counts_where_nothing_is_set(ask, monkeypatch):
     monkeypatch.setenv("AGENT_NB_MODEL", "lab/qwen")
-    shown = dict(line.split(None, 1) for line in ask("config").splitlines() if line.startswith("AgentMagics."))
+    shown = dict(
+        line.split(None, 1)
+        for line in ask("config").splitlines()
+        if line.startswith("AgentMagics.")
+    )
     assert not {"None", "''", "[]"} & set(shown.values())
     expected = {
-        "max_turns": "30", "max_calls": "50", "max_failures": "3", "max_tokens": "200000", "time": "600", "cost": "no limit",
-        "approve": "'ask'", "rerun": "'auto'", "view": "'auto'", "tools": "none", "model": "'lab/qwen' (from AGENT_NB_MODEL)",
-    }  # fmt: skip
+        "max_turns": "30",
+        "max_calls": "50",
+        "max_failures": "3",
+        "max_tokens": "200000",
+        "time": "600",
+        "cost": "no limit",
+        "approve": "'ask'",
+        "rerun": "'auto'",
+        "view": "'auto'",
+        "tools": "none",
+        "model": "'lab/qwen' (from AGENT_NB_MODEL)",
+    }
     assert {name: shown[f"AgentMagics.{name}"] for name in expected} == expected
 
 
 def test_the_help_of_a_cell_names_the_limits_that_hold_by_default():
     told = " ".join(AgentMagics.agent_cell.parser.format_help().split())
-    for words in ("model turns (default: 30)", "tool calls (default: 50)", "run (default: 200,000)", "seconds (default: 600)"):
+    for words in (
+        "model turns (default: 30)",
+        "tool calls (default: 50)",
+        "run (default: 200,000)",
+        "seconds (default: 600)",
+    ):
         assert words in told
 
 
@@ -91,7 +112,9 @@ def test_status_names_the_limit_that_ended_a_turn(ask, loaded):
 def test_what_is_allowed_until_the_kernel_restarts_is_listed_and_revoked(ask, loaded):
     STANDING.allow(resolve(["write"])["write"])
     try:
-        assert "Allowed until the kernel restarts: write (%agent revoke TOOL takes it back)" in ask("status")
+        assert "Allowed until the kernel restarts: write (%agent revoke TOOL takes it back)" in ask(
+            "status"
+        )
         with pytest.raises(AgentCellError, match="Did you mean write"):
             ask("revoke wriet")
         assert ask("revoke write") == "write: asked about again.\n"
@@ -114,7 +137,10 @@ def test_a_key_is_asked_for_kept_and_never_shown(ask, monkeypatch, capsys):
 
 def test_a_key_of_a_provider_that_is_not_known_is_not_asked_for(loaded, monkeypatch):
     monkeypatch.setattr(getpass, "getpass", lambda prompt: pytest.fail("it asks"))
-    with pytest.raises(AgentCellError, match=r"There is no provider 'opnai'. Did you mean openai( or openai-responses)?\?"):
+    with pytest.raises(
+        AgentCellError,
+        match=r"There is no provider 'opnai'. Did you mean openai( or openai-responses)?\?",
+    ):
         loaded.run_line_magic("agent", "key opnai")
     assert keys.find("opnai") is None
 
@@ -145,7 +171,9 @@ def test_status_says_that_clearing_outputs_keeps_records(ask, tmp_path, monkeypa
     record = {"format": 1, "id": "r1", "started": 1.0, "events": [{"type": "end", "status": "ok"}]}
     metadata = {"agent_nb": {"version": 1, "runs": {"a": [record]}}}
     path = tmp_path / "n.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+    )
     monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
     assert "1 cell has a record and no output" in ask("status")
 
@@ -181,7 +209,9 @@ def test_export_writes_the_form_that_the_ending_says(ask, ran, tmp_path, ending)
     assert text.startswith("<!doctype html>") == (ending == "html")
 
 
-@pytest.mark.parametrize(("name", "named"), [("run.docx", "Known: .ndjson"), ("no/where/run.md", "cannot be written")])
+@pytest.mark.parametrize(
+    ("name", "named"), [("run.docx", "Known: .ndjson"), ("no/where/run.md", "cannot be written")]
+)
 def test_export_to_what_cannot_be_is_refused(loaded, ran, name, named):
     with pytest.raises(AgentCellError, match=named):
         loaded.run_line_magic("agent", f"export {name}")

@@ -1,4 +1,6 @@
-"""A conversation is a list of turns owned by cells; a cell sees what came before it and never itself."""
+"""A conversation is a list of turns owned by cells; a cell sees what came before it and never
+itself.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""A person signs the records of a notebook; where that person is a signer, `test` trusts them, and nothing else does."""
+"""A person signs the records of a notebook; where that person is a signer, `test` trusts them, and
+nothing else does.
+"""
 
 import base64
 import io
@@ -53,7 +55,11 @@ def private(folder, seed=1, passphrase=None, kind=None):
     from cryptography.hazmat.primitives import serialization as s
     from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
-    made = rsa.generate_private_key(65537, 2048) if kind == "rsa" else ed25519.Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)
+    made = (
+        rsa.generate_private_key(65537, 2048)
+        if kind == "rsa"
+        else ed25519.Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)
+    )
     how = s.BestAvailableEncryption(passphrase) if passphrase else s.NoEncryption()
     file = folder / f"id_{seed}_{kind}"
     file.write_bytes(made.private_bytes(s.Encoding.PEM, s.PrivateFormat.OpenSSH, how))
@@ -61,7 +67,14 @@ def private(folder, seed=1, passphrase=None, kind=None):
 
 
 def code(number, source):
-    return {"cell_type": "code", "id": f"cell{number}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": f"cell{number}",
+        "source": source,
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +83,9 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     file = folder / "n.ipynb"
     cells = [code(n, source) for n, source in enumerate((SETUP, MODELS, FIRST, API), 1)]
-    file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    file.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
         assert main(["run", "--live", "--inplace", str(file)]) == 0
@@ -98,7 +113,9 @@ def ours(file):
 
 
 def change(file, work):
-    """Change a notebook's JSON; `work` gets the notebook, our metadata, the first agent cell and its record."""
+    """Change a notebook's JSON; `work` gets the notebook, our metadata, the first agent cell and
+    its record.
+    """
     nb = load(file)
     metadata = nb["metadata"][OURS]
     work(nb, metadata, nb["cells"][2], metadata["runs"]["cell3"][0])
@@ -113,7 +130,9 @@ class TestTesting:
         assert "signed with SHA256:" in said
         assert "which is not the key of a signer" in said
 
-    def test_it_passes_where_the_signer_is_in_the_users_list_and_removal_revokes_at_once(self, notebook, capsys):
+    def test_it_passes_where_the_signer_is_in_the_users_list_and_removal_revokes_at_once(
+        self, notebook, capsys
+    ):
         assert main(["trust", "add", "ann", public(ANN)]) == 0
         assert main(["test", str(notebook)]) == 0
         assert "ok, 2 runs replayed" in capsys.readouterr().out
@@ -128,11 +147,19 @@ class TestTesting:
     def test_files_in_the_repository_have_no_effect(self, notebook, monkeypatch, capsys):
         folder = notebook.parent
         monkeypatch.chdir(folder)
-        for name in ("allowed_signers", ".agent_nb/allowed_signers", "agent_nb/allowed_signers", ".config/agent_nb/allowed_signers",
-                     ".ssh/allowed_signers", "signers"):  # fmt: skip
+        for name in (
+            "allowed_signers",
+            ".agent_nb/allowed_signers",
+            "agent_nb/allowed_signers",
+            ".config/agent_nb/allowed_signers",
+            ".ssh/allowed_signers",
+            "signers",
+        ):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(f"ann {public(ANN)}\n")
-        (folder / "pyproject.toml").write_text(f"[tool.agent_nb]\nsigners = ['ann {public(ANN)}']\n")
+        (folder / "pyproject.toml").write_text(
+            f"[tool.agent_nb]\nsigners = ['ann {public(ANN)}']\n"
+        )
         (folder / ".env").write_text("XDG_CONFIG_HOME=.config\nAGENT_NB_SIGNERS=signers\n")
         change(notebook, lambda nb, mine, cell, record: mine.update(signers={"ann": public(ANN)}))
         assert main(["test", "n.ipynb"]) == 1
@@ -163,10 +190,15 @@ class TestTesting:
         main(["trust", "add", "ann", public(ANN)])
 
         def forged(nb, mine, cell, record):
-            other = json.loads(json.dumps({**record, "id": "forged", "started": record["started"] + 60}).replace("It is 42.", "It is 666."))
+            other = json.loads(
+                json.dumps({**record, "id": "forged", "started": record["started"] + 60}).replace(
+                    "It is 42.", "It is 666."
+                )
+            )
             del other["signature"]
             other["hash"] = record_hash(other)
-            copied = {**other, "id": "copied", "hash": record["hash"]}  # names the hash that is signed
+            # names the hash that is signed
+            copied = {**other, "id": "copied", "hash": record["hash"]}
             mine["runs"]["cell3"][:0] = [copied, other]
 
         change(notebook, forged)
@@ -181,7 +213,9 @@ def another_record(nb, mine, cell, record):
 
 
 def another_source(nb, mine, cell, record):
-    cell["source"] = "".join(cell["source"]).replace("--approve auto", "--approve auto --max-turns 9")
+    cell["source"] = "".join(cell["source"]).replace(
+        "--approve auto", "--approve auto --max-turns 9"
+    )
 
 
 def another_namespace(nb, mine, cell, record):
@@ -191,7 +225,9 @@ def another_namespace(nb, mine, cell, record):
 
 def a_namespace_written_over(nb, mine, cell, record):
     made = ANN.sign(message(record["hash"], source_hash(cell)), "git")
-    mine[SIGNATURES][record["hash"]] = armored(Signature(made.key, NAMESPACE, made.algorithm, made.value))
+    mine[SIGNATURES][record["hash"]] = armored(
+        Signature(made.key, NAMESPACE, made.algorithm, made.value)
+    )
 
 
 def cut_off(nb, mine, cell, record):
@@ -201,7 +237,9 @@ def cut_off(nb, mine, cell, record):
 
 def somebody_elses_in_her_name(nb, mine, cell, record):
     made = BOB.sign(message(record["hash"], source_hash(cell)), NAMESPACE)
-    mine[SIGNATURES][record["hash"]] = armored(Signature(ANN.public, NAMESPACE, made.algorithm, made.value))
+    mine[SIGNATURES][record["hash"]] = armored(
+        Signature(ANN.public, NAMESPACE, made.algorithm, made.value)
+    )
 
 
 def another_content(nb, mine, cell, record):
@@ -224,9 +262,17 @@ def no_object(nb, mine, cell, record):
 
 
 HOSTILE = [
-    another_record, another_source, another_namespace, a_namespace_written_over, cut_off, somebody_elses_in_her_name, another_content,
-    another_content_and_hash, no_text, no_object,
-]  # fmt: skip
+    another_record,
+    another_source,
+    another_namespace,
+    a_namespace_written_over,
+    cut_off,
+    somebody_elses_in_her_name,
+    another_content,
+    another_content_and_hash,
+    no_text,
+    no_object,
+]
 
 
 @pytest.mark.parametrize("forged", HOSTILE, ids=lambda f: f.__name__)
@@ -249,7 +295,9 @@ class TestSigning:
 
         def terminal(*answers):
             asked, left = [], list(answers)
-            monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})())
+            monkeypatch.setattr(
+                "sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})()
+            )
             monkeypatch.setattr("builtins.input", lambda text: (asked.append(text), left.pop(0))[1])
             return asked
 
@@ -275,7 +323,9 @@ class TestSigning:
         assert main(["sign", "--key", private(tmp_path), str(unsigned)]) == 1
         assert unsigned.read_bytes() == before
 
-    def test_without_a_terminal_it_is_refused_in_words(self, unsigned, tmp_path, monkeypatch, capsys):
+    def test_without_a_terminal_it_is_refused_in_words(
+        self, unsigned, tmp_path, monkeypatch, capsys
+    ):
         monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
         before = unsigned.read_bytes()
         assert main(["sign", "--key", private(tmp_path), str(unsigned)]) == 2
@@ -300,10 +350,14 @@ class TestSigning:
         assert "it was changed after it was made and is not signed" in capsys.readouterr().out
         assert list(ours(unsigned)[SIGNATURES]) == [ours(unsigned)["runs"]["cell4"][0]["hash"]]
 
-    def test_hostile_arguments_are_shown_as_plain_bounded_text(self, unsigned, tmp_path, terminal, capsys):
+    def test_hostile_arguments_are_shown_as_plain_bounded_text(
+        self, unsigned, tmp_path, terminal, capsys
+    ):
         def forged(nb, mine, cell, record):
             evil = "\x1b[2Jx\u202ey\ncell 9 (safe)\n" + "#" * 9000
-            text = json.dumps(record["events"]).replace(json.dumps("base + 2")[1:-1], json.dumps(evil)[1:-1])
+            text = json.dumps(record["events"]).replace(
+                json.dumps("base + 2")[1:-1], json.dumps(evil)[1:-1]
+            )
             record["events"] = json.loads(text)
             record["id"] = "x\ncell 8 (safe)"
             record["hash"] = record_hash(record)
@@ -320,7 +374,9 @@ class TestSigning:
         assert len(said) < 6000
         assert "1 argument is not shown in full." in asked[0]
 
-    def test_calls_of_built_in_tools_that_only_look_are_left_out_unless_the_notebook_has_one_of_that_name(self):
+    def test_calls_of_built_in_tools_that_only_look_are_left_out_unless_the_notebook_has_one_of_that_name(
+        self,
+    ):
         from agent_nb.notebook.review import harmless
 
         assert harmless(iter(["x = 1"])) >= {"read", "list"}
@@ -332,7 +388,10 @@ class TestSigning:
     def test_they_are_counted(self):
         from agent_nb.notebook.review import Item
 
-        assert str(Item(1, "cell 1", "run x", "h", "s", ["    python"], 0, 2)) == "  run x: 1 call (and 2 that only look)\n    python"
+        assert (
+            str(Item(1, "cell 1", "run x", "h", "s", ["    python"], 0, 2))
+            == "  run x: 1 call (and 2 that only look)\n    python"
+        )
 
     def test_an_rsa_key_is_refused_in_words(self, unsigned, tmp_path, capsys):
         assert main(["sign", "--yes", "--key", private(tmp_path, kind="rsa"), str(unsigned)]) == 2
@@ -342,7 +401,9 @@ class TestSigning:
         assert main(["sign", "--yes", "--key", str(tmp_path / "none"), str(unsigned)]) == 2
         assert "ssh-keygen -t ed25519" in capsys.readouterr().err
 
-    def test_an_encrypted_key_asks_for_its_passphrase(self, unsigned, tmp_path, terminal, monkeypatch, capsys):
+    def test_an_encrypted_key_asks_for_its_passphrase(
+        self, unsigned, tmp_path, terminal, monkeypatch, capsys
+    ):
         pytest.importorskip("bcrypt")
         file = private(tmp_path, passphrase=b"open")
         monkeypatch.setattr("sys.stdin", io.StringIO())
@@ -358,11 +419,25 @@ class TestSigning:
         metadata, cell = ours(notebook), load(notebook)["cells"][2]
         named = metadata["runs"]["cell3"][0]["hash"]
         (tmp_path / "signature").write_text(metadata[SIGNATURES][named])
-        command = ["ssh-keygen", "-Y", "verify", "-f", str(path()), "-I", "ann", "-n", NAMESPACE, "-s", str(tmp_path / "signature")]
+        command = [
+            "ssh-keygen",
+            "-Y",
+            "verify",
+            "-f",
+            str(path()),
+            "-I",
+            "ann",
+            "-n",
+            NAMESPACE,
+            "-s",
+            str(tmp_path / "signature"),
+        ]
         said = f"agent_nb signed record 1\n{named}\n{source_hash(cell)}\n".encode()
         done = subprocess.run(command, input=said, capture_output=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
-        assert subprocess.run(command, input=said[:-2], capture_output=True, timeout=60, check=False).returncode
+        assert subprocess.run(
+            command, input=said[:-2], capture_output=True, timeout=60, check=False
+        ).returncode
 
     def test_verify_names_who_has_signed(self, notebook, capsys):
         main(["trust", "add", "ann", public(ANN)])
@@ -389,7 +464,10 @@ class TestKeeping:
         mine = nb["metadata"][OURS]
         kept, gone = (mine["runs"][cell][0]["hash"] for cell in ("cell3", "cell4"))
         del mine["runs"]["cell4"]
-        mine[SIGNATURES] |= {"sha256:2:unknown": mine[SIGNATURES][gone], kept: "junk" + mine[SIGNATURES][kept] + "junk"}
+        mine[SIGNATURES] |= {
+            "sha256:2:unknown": mine[SIGNATURES][gone],
+            kept: "junk" + mine[SIGNATURES][kept] + "junk",
+        }
         before = load(made)["metadata"][OURS][SIGNATURES][kept]
         lift(nb, None)
         assert nb["metadata"][OURS][SIGNATURES] == {kept: before}
@@ -413,7 +491,18 @@ class TestKeeping:
         for name in ("base", "ours", "theirs"):
             shutil.copy(made.with_name("unsigned.ipynb"), tmp_path / f"{name}.ipynb")
         for seed, name in ((1, "ours"), (2, "theirs")):
-            assert main(["sign", "--yes", "--key", private(tmp_path, seed), str(tmp_path / f"{name}.ipynb")]) == 0
+            assert (
+                main(
+                    [
+                        "sign",
+                        "--yes",
+                        "--key",
+                        private(tmp_path, seed),
+                        str(tmp_path / f"{name}.ipynb"),
+                    ]
+                )
+                == 0
+            )
         assert git.merge(*(tmp_path / f"{name}.ipynb" for name in ("base", "ours", "theirs")))
         texts = ours(tmp_path / "ours.ipynb")[SIGNATURES].values()
         assert [text.count("BEGIN") for text in texts] == [2, 2]
@@ -425,7 +514,9 @@ class TestKeeping:
         assert ours(notebook)[SIGNATURES] == before
 
     def test_a_flood_of_signatures_is_bounded(self):
-        many = "".join(armored(Signature(ANN.public, NAMESPACE, "sha512", bytes([n]) * 64)) for n in range(99))
+        many = "".join(
+            armored(Signature(ANN.public, NAMESPACE, "sha512", bytes([n]) * 64)) for n in range(99)
+        )
         found = merged({SIGNATURES: {"sha256:2:x": many}})["sha256:2:x"]
         assert found.count("BEGIN") == 16
 

@@ -34,7 +34,9 @@ def enable(folder, on=True):
 def kernel(folder, name, *argv, language="python"):
     place = folder / "path" / "kernels" / name
     place.mkdir(parents=True)
-    (place / "kernel.json").write_text(json.dumps({"argv": [*argv, "-m", "x"], "display_name": name, "language": language}))
+    (place / "kernel.json").write_text(
+        json.dumps({"argv": [*argv, "-m", "x"], "display_name": name, "language": language})
+    )
 
 
 def found(topic, **options):
@@ -71,7 +73,11 @@ def test_the_value_of_a_key_is_never_said(monkeypatch, capsys):
         ({"AGENT_NB_MODEL": "anthropic/claude-x"}, "broken", "it has no key"),
         ({"AGENT_NB_MODEL": "nowhere/x"}, "broken", "no provider 'nowhere'"),
         ({"AGENT_NB_MODEL": "anthropic/x", "ANTHROPIC_API_KEY": "a b"}, "broken", "cannot be one"),
-        ({"AGENT_NB_MODEL": "anthropic/x", "ANTHROPIC_API_KEY": "sk-ant-12345678"}, "ok", "from AGENT_NB_MODEL"),
+        (
+            {"AGENT_NB_MODEL": "anthropic/x", "ANTHROPIC_API_KEY": "sk-ant-12345678"},
+            "ok",
+            "from AGENT_NB_MODEL",
+        ),
     ],
 )
 def test_the_model_that_would_be_chosen(monkeypatch, variables, state, words):
@@ -82,10 +88,15 @@ def test_the_model_that_would_be_chosen(monkeypatch, variables, state, words):
     assert words in finding.said
 
 
-def test_a_key_that_only_the_folder_has_is_said_to_be_unused_and_how_to_allow_it(surroundings, capsys):
+def test_a_key_that_only_the_folder_has_is_said_to_be_unused_and_how_to_allow_it(
+    surroundings, capsys
+):
     (surroundings / ".env").write_text("OPENAI_API_KEY=sk-0123456789abcdef")
     finding = found("keys of the folder")
-    assert (finding.state, finding.said) == ("missing", f".env in {surroundings} has OPENAI_API_KEY; not used")
+    assert (finding.state, finding.said) == (
+        "missing",
+        f".env in {surroundings} has OPENAI_API_KEY; not used",
+    )
     assert "jupyter agent-nb trust-folder" in finding.todo
 
 
@@ -100,9 +111,13 @@ def test_what_the_notebook_configures_counts():
     assert "from %config" in found("model", model="ollama/qwen3").said
 
 
-def test_a_hook_that_is_off_is_a_fault_that_says_how_to_enable_it(surroundings, monkeypatch, capsys):
+def test_a_hook_that_is_off_is_a_fault_that_says_how_to_enable_it(
+    surroundings, monkeypatch, capsys
+):
     real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: "2.0" if name == "jupyter_server" else real(name))
+    monkeypatch.setattr(
+        doctor, "_version", lambda name: "2.0" if name == "jupyter_server" else real(name)
+    )
     enable(surroundings, on=False)
     assert main(["doctor"]) == 1
     told = capsys.readouterr().out
@@ -112,7 +127,9 @@ def test_a_hook_that_is_off_is_a_fault_that_says_how_to_enable_it(surroundings, 
 
 def test_without_a_server_the_hook_is_not_missed(surroundings, monkeypatch):
     real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: "" if name == "jupyter_server" else real(name))
+    monkeypatch.setattr(
+        doctor, "_version", lambda name: "" if name == "jupyter_server" else real(name)
+    )
     enable(surroundings, on=False)
     assert found("server hook").state == "missing"
 
@@ -139,7 +156,8 @@ def test_a_kernel_without_the_package_says_where_to_install_it(surroundings, mon
 @pytest.mark.parametrize("line", ["no-such-package-at-all>=1.0", "msgspec>=9999"])
 def test_a_requirement_that_is_not_met_is_a_fault(monkeypatch, line):
     monkeypatch.setattr(doctor, "requires", lambda _: [line])
-    monkeypatch.setattr(doctor, "_version", lambda name: "" if name.startswith("no-") else "1.0")  # our own is there
+    # our own is there
+    monkeypatch.setattr(doctor, "_version", lambda name: "" if name.startswith("no-") else "1.0")
     assert found("requirements").state == "broken"
 
 

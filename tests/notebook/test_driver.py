@@ -14,7 +14,9 @@ from agent_nb.notebook.interrupts import DOUBLE, Interrupts
 
 
 class Script:
-    """Work for the driver: an async function of the driver's host; cancelling it cancels that function's task."""
+    """Work for the driver: an async function of the driver's host; cancelling it cancels that
+    function's task.
+    """
 
     def __init__(self, driver, function):
         self.driver, self.function, self.task = driver, function, None
@@ -34,7 +36,9 @@ class Script:
 
 @pytest.fixture
 def drive(shell, run):
-    """Run an async function of a host as a cell does; return the driver and what the function returned."""
+    """Run an async function of a host as a cell does; return the driver and what the function
+    returned.
+    """
 
     def drive(function, beside=None):
         async def cell():
@@ -124,7 +128,10 @@ def test_what_was_printed_comes_before_the_value_in_what_the_model_reads(drive):
 
 def test_output_of_other_code_still_goes_to_the_cell(drive, capsys):
     seen = []
-    drive(cell("import asyncio\nawait asyncio.sleep(.2)", seen), beside=lambda: print("from a callback"))
+    drive(
+        cell("import asyncio\nawait asyncio.sleep(.2)", seen),
+        beside=lambda: print("from a callback"),
+    )
     assert seen == []
     assert capsys.readouterr().out == "from a callback\n"
 
@@ -185,7 +192,9 @@ def test_an_interrupt_cancels_the_work(drive):
 
 
 def test_an_interrupt_ends_blocking_code_with_keyboardinterrupt_inside_it(drive, shell):
-    shell.user_ns["press"] = threading.Timer(0.1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+    shell.user_ns["press"] = threading.Timer(
+        0.1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    )
     code = "import time\npress.start()\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    seen = True\n    raise"
     drive(cell(code))
     assert shell.user_ns["seen"] is True
@@ -287,7 +296,9 @@ def test_what_is_interrupted_while_it_is_made_is_not_started(shell, run):
     assert run(main()).thread is None
 
 
-def test_a_cancellation_while_the_thread_closes_its_connections_is_a_press_too(shell, run, monkeypatch):
+def test_a_cancellation_while_the_thread_closes_its_connections_is_a_press_too(
+    shell, run, monkeypatch
+):
     monkeypatch.setattr("agent_nb.notebook.driver.LINGER", 60)
     released = threading.Event()
 

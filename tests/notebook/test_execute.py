@@ -1,4 +1,6 @@
-"""Notebooks executed from the command line: what is in the file afterwards, and what the command says."""
+"""Notebooks executed from the command line: what is in the file afterwards, and what the command
+says.
+"""
 
 import base64
 import json
@@ -31,7 +33,9 @@ SECRET = "abcdefghijklmnopqrstuvwxyz0123"
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
     """Kernels find this checkout, whether it is installed or not."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    )
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
 
@@ -68,7 +72,17 @@ def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
     nb = read(path.with_name("n.run.ipynb"))
     [record] = nb["metadata"]["agent_nb"]["runs"]["cell0"]
     types = [e.type for e in log_of(record)]
-    assert {"run_start", "user", "think", "call", "started", "result", "respond", "metric", "end"} <= set(types)
+    assert {
+        "run_start",
+        "user",
+        "think",
+        "call",
+        "started",
+        "result",
+        "respond",
+        "metric",
+        "end",
+    } <= set(types)
     [output] = nb["cells"][2]["outputs"]
     assert "text/html" in output["data"]
     assert "42" in "".join(output["data"]["text/html"])
@@ -80,7 +94,14 @@ def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
 
 def test_what_a_tool_displays_is_on_the_exported_page(notebook, tmp_path):
     shows = "class Plot:\n    def _repr_png_(self): return b'\\x89PNG a plot'\nfrom IPython.display import display"
-    path = notebook(shows, AGENT, script=['<execute>[{"name": "python", "args": {"code": "display(Plot())"}}]</execute>', "See $x^2$."])
+    path = notebook(
+        shows,
+        AGENT,
+        script=[
+            '<execute>[{"name": "python", "args": {"code": "display(Plot())"}}]</execute>',
+            "See $x^2$.",
+        ],
+    )
     assert main(["run", "--live", "--inplace", str(path)]) == 0
     assert main(["export", str(path), "-o", str(tmp_path / "page.html")]) == 0
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -146,7 +167,9 @@ def test_json_for_programs(notebook, capsys):
     [report] = json.loads(capsys.readouterr().out)
     assert report["ok"]
     assert report["output"].endswith("n.run.ipynb")
-    assert [(r["cell"], r["status"], r["turns"], r["calls"]) for r in report["runs"]] == [(3, "ok", 2, 1)]
+    assert [(r["cell"], r["status"], r["turns"], r["calls"]) for r in report["runs"]] == [
+        (3, "ok", 2, 1)
+    ]
 
 
 def test_progress_goes_to_stderr(notebook, capsys):
@@ -163,7 +186,10 @@ def test_the_model_of_the_command_line_is_used_in_every_cell(notebook, capsys):
 def test_a_cell_that_takes_too_long_fails(notebook, capsys):
     path = notebook(AGENT, script=[{"text": "x", "delay": 60}])
     assert main(["run", "--timeout", "1", str(path)]) == 1
-    assert 'cell 3 (cell0) "How many?": it took longer than 1 s and was stopped. Give it more time' in capsys.readouterr().err
+    assert (
+        'cell 3 (cell0) "How many?": it took longer than 1 s and was stopped. Give it more time'
+        in capsys.readouterr().err
+    )
     assert path.with_name("n.run.ipynb").exists()
 
 
@@ -178,7 +204,9 @@ def test_a_streamed_text_view_keeps_its_record_too(notebook):
     assert main(["run", str(path)]) == 0
     nb = read(path.with_name("n.run.ipynb"))
     assert list(nb["metadata"]["agent_nb"]["runs"]) == ["cell0"]
-    assert "42" in json.dumps([o["text"] for o in nb["cells"][2]["outputs"] if o["output_type"] == "stream"])
+    assert "42" in json.dumps(
+        [o["text"] for o in nb["cells"][2]["outputs"] if o["output_type"] == "stream"]
+    )
 
 
 def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
@@ -191,7 +219,9 @@ def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
 
 
 def test_a_notebook_whose_kernel_is_not_here_runs_on_the_default_one(notebook):
-    path = notebook(AGENT, kernelspec={"name": "of-somebody-else", "display_name": "x", "language": "python"})
+    path = notebook(
+        AGENT, kernelspec={"name": "of-somebody-else", "display_name": "x", "language": "python"}
+    )
     assert main(["run", str(path)]) == 0
 
 
@@ -227,7 +257,9 @@ def main():
 """
     batch = [{"name": "look", "args": {}}, {"name": "main", "args": {}}]
     script = [f"<execute>{json.dumps(batch)}</execute>", "Done."]
-    path = notebook(tool, "%%agent -m scripted/script.json -t look,main --approve auto\ngo", script=script)
+    path = notebook(
+        tool, "%%agent -m scripted/script.json -t look,main --approve auto\ngo", script=script
+    )
     assert main(["run", str(path)]) == 0
     text = path.with_name("n.run.ipynb").read_text(encoding="utf-8")
     assert SECRET not in text
@@ -272,8 +304,12 @@ def looking(folder, *names):
     return paths
 
 
-def test_each_kernel_has_a_secret_of_its_own_which_the_import_takes_out_of_its_environment(tmp_path, monkeypatch):
-    monkeypatch.setattr(launch, "secret", lambda made=launch.secret: kept.append(made()) or kept[-1])
+def test_each_kernel_has_a_secret_of_its_own_which_the_import_takes_out_of_its_environment(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(
+        launch, "secret", lambda made=launch.secret: kept.append(made()) or kept[-1]
+    )
     kept, paths = [], looking(tmp_path, "a", "b", "c")
     assert main(["run", "-j", "3", *map(str, paths)]) == 0
     told = [json.loads(path.with_suffix(".json").read_text()) for path in paths]
@@ -284,7 +320,9 @@ def test_each_kernel_has_a_secret_of_its_own_which_the_import_takes_out_of_its_e
 
 
 def test_a_runner_passes_no_secret_of_its_own_on(tmp_path, monkeypatch):
-    """A runner that a kernel has started may have one in its environment, if nothing of ours was imported before."""
+    """A runner that a kernel has started may have one in its environment, if nothing of ours was
+    imported before.
+    """
     monkeypatch.setenv(launch.PROOF, "0" * 64)
     (path,) = looking(tmp_path, "a")
     assert main(["run", str(path)]) == 0
@@ -304,18 +342,30 @@ def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
             return await super().async_execute_cell(cell, cell_index, **options)
 
     nb = new_notebook(cells=[new_code_cell(cell, id="a"), new_code_cell(cell, id="b")])
-    Restarting(nb, {}, lambda *_: None, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    Restarting(
+        nb,
+        {},
+        lambda *_: None,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+    ).execute()
 
 
 @pytest.mark.parametrize(("deaths", "failed"), [(2, False), (9, True)])
-def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(notebook, monkeypatch, capsys, deaths, failed):
+def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(
+    notebook, monkeypatch, capsys, deaths, failed
+):
     started, plain = [], kernels.launched_by_us
 
     def launched(manager):
         plain(manager)
         started.append(manager)
         if len(started) <= deaths:
-            manager.kernel_spec.argv = [sys.executable, "-c", "raise SystemExit('the port is taken')"]
+            manager.kernel_spec.argv = [
+                sys.executable,
+                "-c",
+                "raise SystemExit('the port is taken')",
+            ]
 
     for module in (execute, kernels):
         monkeypatch.setattr(module, "launched_by_us", launched)
@@ -325,7 +375,9 @@ def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(note
     assert ("The kernel did not start" in told, "the port is taken" in told) == (failed, failed)
 
 
-@pytest.mark.parametrize("lost", ["import os; os.environ.pop('AGENT_NB_PROOF')", "import os; os.environ.clear()"])
+@pytest.mark.parametrize(
+    "lost", ["import os; os.environ.pop('AGENT_NB_PROOF')", "import os; os.environ.clear()"]
+)
 def test_a_test_whose_secret_was_lost_goes_live_no_more_than_any(notebook, capsys, lost):
     """Without the secret the records come from the file, where the environment names it."""
     path = notebook(AGENT)

@@ -1,4 +1,6 @@
-"""Runs of other systems in a cell: `%%agent --from`, the cards of `await watch(…)`, records, replay, interrupts."""
+"""Runs of other systems in a cell: `%%agent --from`, the cards of `await watch(…)`, records,
+replay, interrupts.
+"""
 
 import json
 import os
@@ -102,7 +104,9 @@ def test_what_was_not_read_is_told(here, cell, capsys):
     assert "not read from odd.ndjson: 1 × malformed line" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("line", ["-m openai/x", "-t python", "--system x", "-c other", "--max-turns 3", "--new"])
+@pytest.mark.parametrize(
+    "line", ["-m openai/x", "-t python", "--system x", "-c other", "--max-turns 3", "--new"]
+)
 def test_options_of_our_own_agent_are_refused(here, cell, line):
     with pytest.raises(AgentCellError, match="no meaning with --from"):
         cell(f"--from run.ndjson {line}")
@@ -120,7 +124,9 @@ def test_a_foreign_run_is_no_turn_of_a_conversation(here, cell, loaded):
 
 
 def test_only_so_many_runs_of_a_stream_are_shown_and_the_rest_is_told(here, cell, capsys):
-    (here / "many.ndjson").write_text(text({**o, "session_id": f"s{n}"} for n in range(23) for o in LOOM))
+    (here / "many.ndjson").write_text(
+        text({**o, "session_id": f"s{n}"} for n in range(23) for o in LOOM)
+    )
     assert cell("--from many.ndjson").id == "s19"
     said = capsys.readouterr()
     assert said.out.count("Right.") == 20
@@ -133,11 +139,16 @@ def test_only_so_many_runs_of_a_stream_are_shown_and_the_rest_is_told(here, cell
 @pytest.fixture
 def notebook(here, monkeypatch):
     """Write a notebook of code cells and return its path."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    )
     monkeypatch.setenv("IPYTHONDIR", str(here / "ipython"))
 
     def notebook(*sources):
-        cells = [new_code_cell("%load_ext agent_nb", id="load"), *(new_code_cell(s, id=f"cell{i}") for i, s in enumerate(sources))]
+        cells = [
+            new_code_cell("%load_ext agent_nb", id="load"),
+            *(new_code_cell(s, id=f"cell{i}") for i, s in enumerate(sources)),
+        ]
         path = here / "n.ipynb"
         nbformat.write(new_notebook(cells=cells), path)
         return path
@@ -147,7 +158,10 @@ def notebook(here, monkeypatch):
 
 def outputs(path, index):
     nb = json.loads(path.read_text(encoding="utf-8"))
-    return nb, ["".join(o.get("data", {}).get("text/plain", o.get("text", ""))) for o in nb["cells"][index + 1]["outputs"]]
+    return nb, [
+        "".join(o.get("data", {}).get("text/plain", o.get("text", "")))
+        for o in nb["cells"][index + 1]["outputs"]
+    ]
 
 
 WATCH = """
@@ -168,7 +182,10 @@ def test_cards_and_records_of_a_file_with_several_runs(here, notebook):
     path = notebook("%%agent --from two.ndjson")
     assert main(["run", "--inplace", str(path)]) == 0
     nb, shown = outputs(path, 0)
-    assert [("● right   chosen  0.90" in s, "imported from two.ndjson (Loom frames)" in s) for s in shown] == [(True, True)] * 2
+    assert [
+        ("● right   chosen  0.90" in s, "imported from two.ndjson (Loom frames)" in s)
+        for s in shown
+    ] == [(True, True)] * 2
     assert sorted(r["id"] for r in records(nb)["cell0"]) == ["s", "t"]
     assert [r.answer for r in runs(path)] == ["Right.", "Right."]
 
@@ -197,7 +214,9 @@ def test_a_notebook_with_foreign_runs_is_its_own_test(here, notebook, capsys):
     path = notebook("%%agent --from run.ndjson")
     main(["run", "--inplace", str(path)])
     assert main(["test", str(path)]) == 0
-    (here / "run.ndjson").write_text(text([*AGENT[:3], {"type": "stream", "content": "Two files."}, AGENT[4]]))
+    (here / "run.ndjson").write_text(
+        text([*AGENT[:3], {"type": "stream", "content": "Two files."}, AGENT[4]])
+    )
     assert main(["test", str(path)]) == 1
     said = capsys.readouterr()
     assert "Two files." in said.out + said.err
@@ -205,7 +224,9 @@ def test_a_notebook_with_foreign_runs_is_its_own_test(here, notebook, capsys):
 
 @pytest.mark.kernel
 def test_awaiting_a_watch_shows_the_cards_once(notebook):
-    path = notebook(WATCH, f"{WATCH}\nfound", f"{WATCH}\nawait agent_nb.watch(stream(), show=False)", "found")
+    path = notebook(
+        WATCH, f"{WATCH}\nfound", f"{WATCH}\nawait agent_nb.watch(stream(), show=False)", "found"
+    )
     assert main(["run", "--inplace", str(path)]) == 0
     assert [("❯ hi" in s, "seen" in s) for s in outputs(path, 0)[1]] == [(True, True)]
     cards, line = outputs(path, 1)[1]
@@ -304,7 +325,8 @@ import threading; threading.Thread(target=feed, daemon=True).start()
 def test_an_interrupt_stops_following_and_keeps_what_came(kernel):
     assert kernel.run(PIPE)[0] == "ok"
     request = kernel.send("%%agent --from pipe\n", cell="follow")
-    while "I wait." not in str(kernel.client.get_iopub_msg(timeout=60)["content"]):  # it has come and is shown
+    # it has come and is shown
+    while "I wait." not in str(kernel.client.get_iopub_msg(timeout=60)["content"]):
         pass
     kernel.interrupt()
     status, said, shown = kernel.finish(request)

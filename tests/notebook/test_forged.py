@@ -1,7 +1,8 @@
-"""Forged notebooks, executed in every way a notebook is: nothing of them runs, writes or asks a model unasked.
+"""Forged notebooks, executed in every way a notebook is: nothing of them runs, writes or asks a
+model unasked.
 
-The cases are a table (`forgeries`); one notebook holds them all, and each runner executes it once. Where the cases' code could run is shown
-by `--trust-record`.
+The cases are a table (`forgeries`); one notebook holds them all, and each runner executes it once.
+Where the cases' code could run is shown by `--trust-record`.
 """
 
 import json
@@ -23,7 +24,8 @@ from agent_nb.cli import main
 from agent_nb.notebook.ipynb import load
 from agent_nb.notebook.metadata import records
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]  # a test executes some hundred cells at most
+# a test executes some hundred cells at most
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
 FORGERIES = runpy.run_path(str(Path(__file__).with_name("forgeries.py")))
 DRIVERS = runpy.run_path(str(Path(__file__).with_name("conftest.py")))
 CASES, KINDS, MINE = FORGERIES["CASES"], FORGERIES["KINDS"], FORGERIES["MINE"]
@@ -31,24 +33,47 @@ written, marks, unasked = FORGERIES["written"], FORGERIES["marks"], FORGERIES["u
 
 
 def plainly(path, patch, **environment):
-    """Execute as `jupyter execute` does: the kernel learns of the file from the environment only."""
+    """Execute as `jupyter execute` does: the kernel learns of the file from the
+    environment only.
+    """
     for name, value in {"AGENT_NB_NOTEBOOK": str(path), **environment}.items():
         patch.setenv(name, value)
-    client = NotebookClient(nbformat.read(path, 4), resources={"metadata": {"path": str(path.parent)}}, timeout=120)
+    client = NotebookClient(
+        nbformat.read(path, 4), resources={"metadata": {"path": str(path.parent)}}, timeout=120
+    )
     client.execute()
 
 
 def by_pytest(path, patch):
     """Execute as `pytest --agent-nb` does."""
-    patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(DRIVERS["ROOT"]), os.environ.get("PYTHONPATH")])))
-    plugin = () if entry_points(group="pytest11", name="agent_nb") else ("-p", "agent_nb.pytest_plugin")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, "--agent-nb", path.name]
-    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=300, check=False)
+    patch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join(filter(None, [str(DRIVERS["ROOT"]), os.environ.get("PYTHONPATH")])),
+    )
+    plugin = (
+        () if entry_points(group="pytest11", name="agent_nb") else ("-p", "agent_nb.pytest_plugin")
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *plugin,
+        "--agent-nb",
+        path.name,
+    ]
+    done = subprocess.run(
+        command, cwd=path.parent, capture_output=True, text=True, timeout=300, check=False
+    )
     assert "1 failed" in done.stdout, done.stdout + done.stderr
 
 
 class Lab:
-    """Executes cells as JupyterLab does: their metadata go along, and whoever looks on says no to every question."""
+    """Executes cells as JupyterLab does: their metadata go along, and whoever looks on says no to
+    every question.
+    """
 
     def __init__(self, path):
         self.kernel = DRIVERS["Kernel"](sys.executable, path.parent)
@@ -58,10 +83,20 @@ class Lab:
 
     def run(self, cell, seconds=60):
         content = {
-            "code": "".join(cell["source"]), "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": True,
+            "code": "".join(cell["source"]),
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": True,
             "stop_on_error": False,
-        }  # fmt: skip
-        metadata = {**cell["metadata"], "trusted": True, "deletedCells": [], "recordTiming": False, "cellId": cell["id"]}
+        }
+        metadata = {
+            **cell["metadata"],
+            "trusted": True,
+            "deletedCells": [],
+            "recordTiming": False,
+            "cellId": cell["id"],
+        }
         message = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(message)
         until = time.monotonic() + seconds
@@ -83,7 +118,11 @@ class Lab:
         kind, content = message["msg_type"], message["content"]
         if kind in ("comm_open", "comm_msg") and (state := content["data"].get("state")):
             self._button(content["comm_id"], state)
-        return kind == "status" and content["execution_state"] == "idle" and message["parent_header"].get("msg_id") == request
+        return (
+            kind == "status"
+            and content["execution_state"] == "idle"
+            and message["parent_header"].get("msg_id") == request
+        )
 
     def _button(self, comm, state):
         button = self._buttons.setdefault(comm, {})
@@ -92,7 +131,9 @@ class Lab:
         if fresh and button.get("description") == "Deny" and not button.get("disabled"):
             button["pressed"] = True
             data = {"method": "custom", "content": {"event": "click"}}
-            self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": comm, "data": data}))
+            self.client.shell_channel.send(
+                self.client.session.msg("comm_msg", {"comm_id": comm, "data": data})
+            )
             self.asked += 1
 
 
@@ -121,7 +162,9 @@ RUNNERS = {
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
-    """runner -> the marks after it has executed the notebook, and its path; each runs once, when it is first asked for."""
+    """runner -> the marks after it has executed the notebook, and its path; each runs once, when it
+    is first asked for.
+    """
     root = tmp_path_factory.mktemp("forged")
     (root / "jupyter").mkdir()
     (root / "jupyter" / "notebook_secret").write_bytes(MINE)
@@ -159,7 +202,10 @@ def test_nothing_of_it_happens_unasked(executed, runner, case):
 def test_a_cell_in_which_nothing_was_forged_still_asks_its_model(executed, runner):
     """The notebook really runs: where nothing counts that was forged, its cells go live."""
     found, _ = executed(runner, RUNNERS[runner])
-    assert {"arguments-altered-and-the-old-hash.model", "go-live-where-nothing-is-recorded.model"} <= found
+    assert {
+        "arguments-altered-and-the-old-hash.model",
+        "go-live-where-nothing-is-recorded.model",
+    } <= found
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -170,26 +216,47 @@ def test_with_trust_it_runs_unless_it_is_broken_or_never_runs_again(executed, ca
 
 
 def test_a_plain_runner_finds_the_same_records(executed):
-    found, _ = executed("trusted-plain", lambda path, patch: plainly(path, patch, AGENT_NB_TRUST_RECORD="1", AGENT_NB_RERUN="replay"))
+    found, _ = executed(
+        "trusted-plain",
+        lambda path, patch: plainly(
+            path, patch, AGENT_NB_TRUST_RECORD="1", AGENT_NB_RERUN="replay"
+        ),
+    )
     assert found >= {name for name, case in CASES.items() if case.trusted}
 
 
 def test_what_the_user_has_signed_is_still_there_afterwards(executed):
     _, path = executed("run", RUNNERS["run"])
-    kept = {r["signature"] for listed in records(load(path)).values() for r in listed if r.get("signature")}
-    missing = [n for n, case in CASES.items() for r in case.records(n) if r == FORGERIES["own"](n) and r["signature"] not in kept]
+    kept = {
+        r["signature"]
+        for listed in records(load(path)).values()
+        for r in listed
+        if r.get("signature")
+    }
+    missing = [
+        n
+        for n, case in CASES.items()
+        for r in case.records(n)
+        if r == FORGERIES["own"](n) and r["signature"] not in kept
+    ]
     assert missing == []
 
 
 def test_no_file_is_written_that_a_cell_names(executed):
     for runner, work in RUNNERS.items():
         _, path = executed(runner, work)
-        assert sorted(os.listdir(path.parent)) == sorted({"canary", "n.ipynb", "other.ipynb", *_own_files(path.parent)})
+        assert sorted(os.listdir(path.parent)) == sorted(
+            {"canary", "n.ipynb", "other.ipynb", *_own_files(path.parent)}
+        )
 
 
 def _own_files(folder):
     """What kernels and test runners leave beside a notebook."""
-    return {p.name for p in folder.iterdir() if p.name.startswith((".", "__pycache__", "profile_", "history", "security"))}
+    return {
+        p.name
+        for p in folder.iterdir()
+        if p.name.startswith((".", "__pycache__", "profile_", "history", "security"))
+    }
 
 
 def test_the_marks_of_a_notebook_are_told_from_a_notebook_that_did_not_run(tmp_path):

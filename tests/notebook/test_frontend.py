@@ -12,27 +12,44 @@ CONSOLE = Cell(key="a", kernel=True, stdin=True)
 TERMINAL = Cell(key="a", stdin=True)
 
 
-@pytest.mark.parametrize(("cell", "kind"), [(LAB, "widgets"), (RUNNER, "html"), (NBCLIENT, "html"), (CONSOLE, "text"), (TERMINAL, "text")])
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [(LAB, "widgets"), (RUNNER, "html"), (NBCLIENT, "html"), (CONSOLE, "text"), (TERMINAL, "text")],
+)
 def test_each_front_end_gets_the_view_it_can_show(cell, kind):
     assert view_kind("auto", cell) == kind
     assert view_kind("widgets", cell) == "widgets"
 
 
 def test_nobody_looks_on_in_a_runner():
-    assert [headless(c) for c in (LAB, RUNNER, NBCLIENT, CONSOLE, TERMINAL)] == [False, True, True, False, False]
+    assert [headless(c) for c in (LAB, RUNNER, NBCLIENT, CONSOLE, TERMINAL)] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 class Shell:
     """A kernel of some version, with or without subshells."""
 
     def __init__(self, subshells=()):
-        thread = type("T", (), {"manager": type("M", (), {"list_subshell": lambda self: list(subshells)})()})()
+        thread = type(
+            "T", (), {"manager": type("M", (), {"list_subshell": lambda self: list(subshells)})()}
+        )()
         self.kernel = type("K", (), {"shell_channel_thread": thread})()
 
 
 @pytest.mark.parametrize(
     ("version", "subshells", "live"),
-    [((7, 4, 0), (), True), ((7, 3, 0), (), False), ((7, 3, 0), ("s",), True), ((7, 0, 1), ("s",), True), ((6, 31, 0), ("s",), False)],
+    [
+        ((7, 4, 0), (), True),
+        ((7, 3, 0), (), False),
+        ((7, 3, 0), ("s",), True),
+        ((7, 0, 1), ("s",), True),
+        ((6, 31, 0), ("s",), False),
+    ],
 )
 def test_clicks_are_live_where_the_kernel_hears_them(monkeypatch, version, subshells, live):
     monkeypatch.setattr("ipykernel.version_info", version)

@@ -21,12 +21,21 @@ from agent_nb.record import MIME, run_record
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-CALL = Call(call_id="c", name="read", args={"file": "a.txt"}, turn=1), Result(call_id="c", name="read", content="text", turn=1)
+CALL = (
+    Call(call_id="c", name="read", args={"file": "a.txt"}, turn=1),
+    Result(call_id="c", name="read", content="text", turn=1),
+)
 
 
 def record(run, answer="Hello.", started=1.0, calls=CALL, **fields):
     log = EventLog(run, clock=lambda: started)
-    for event in (RunStart(model="scripted/x"), User(content="hi"), *calls, Respond(content=answer, turn=2), End()):
+    for event in (
+        RunStart(model="scripted/x"),
+        User(content="hi"),
+        *calls,
+        Respond(content=answer, turn=2),
+        End(),
+    ):
         log.append(event)
     return run_record(log, **fields)
 
@@ -38,9 +47,21 @@ def plain(name, source, shown="", **more):
 
 def cell(name, *made, source="%%agent\nhi"):
     outputs = [
-        {"output_type": "display_data", "data": {"text/plain": "…", MIME: r}, "metadata": {"agent_nb": {"run": r["id"]}}} for r in made
+        {
+            "output_type": "display_data",
+            "data": {"text/plain": "…", MIME: r},
+            "metadata": {"agent_nb": {"run": r["id"]}},
+        }
+        for r in made
     ]
-    return {"cell_type": "code", "id": name, "execution_count": None, "metadata": {}, "source": source.splitlines(True), "outputs": outputs}
+    return {
+        "cell_type": "code",
+        "id": name,
+        "execution_count": None,
+        "metadata": {},
+        "source": source.splitlines(True),
+        "outputs": outputs,
+    }
 
 
 def write(path, *cells):
@@ -55,12 +76,22 @@ class Repository:
     def __init__(self, folder):
         self.folder, self.notebook = folder, folder / "n.ipynb"
         self.git("init", "-q", "-b", "main")
-        for name, value in (("user.name", "a"), ("user.email", "a@example.org"), ("commit.gpgsign", "false")):
+        for name, value in (
+            ("user.name", "a"),
+            ("user.email", "a@example.org"),
+            ("commit.gpgsign", "false"),
+        ):
             self.git("config", name, value)
 
     def git(self, *words, check=True):
-        env = {**os.environ, "PYTHONPATH": str(Path(agent_nb.__file__).parents[1]), "GIT_CONFIG_GLOBAL": os.devnull}
-        done = subprocess.run(["git", *words], check=False, cwd=self.folder, env=env, capture_output=True, text=True)
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(Path(agent_nb.__file__).parents[1]),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+        }
+        done = subprocess.run(
+            ["git", *words], check=False, cwd=self.folder, env=env, capture_output=True, text=True
+        )
         assert not check or not done.returncode, done.stderr
         return done
 
@@ -70,7 +101,10 @@ class Repository:
         self.git("commit", "-q", "--allow-empty", "-m", "x")
 
     def runs(self):
-        return {name: [r["id"] for r in listed] for name, listed in records(json.loads(self.notebook.read_text())).items()}
+        return {
+            name: [r["id"] for r in listed]
+            for name, listed in records(json.loads(self.notebook.read_text())).items()
+        }
 
 
 @pytest.fixture
@@ -92,20 +126,30 @@ def test_the_drivers_import_nothing_of_the_repository(repository):
 def test_setting_up_twice_changes_nothing(repository, capsys):
     before = (repository.folder / ".gitattributes").read_text()
     assert main(["git-setup", str(repository.folder)]) == 0
-    assert (repository.folder / ".gitattributes").read_text() == before == "*.ipynb diff=agent-nb merge=agent-nb\n"
+    assert (
+        (repository.folder / ".gitattributes").read_text()
+        == before
+        == "*.ipynb diff=agent-nb merge=agent-nb\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("clean", "hooks", "said"),
     [
         ('"python" -m nbstripout', "", "git's filter nbstripout gives all cells new ids"),
-        ("", "repos: [{repo: x, hooks: [{id: nbstripout}]}]", ".pre-commit-config.yaml gives all cells new ids"),
+        (
+            "",
+            "repos: [{repo: x, hooks: [{id: nbstripout}]}]",
+            ".pre-commit-config.yaml gives all cells new ids",
+        ),
         ('"python" -m nbstripout --keep-id', "", ""),
         ("", "repos: [{repo: x, hooks: [{id: nbstripout, args: [--keep-id]}]}]", ""),
         ("", "repos: [{repo: x, hooks: [{id: black}]}]", ""),
     ],
 )
-def test_a_filter_that_renumbers_cells_is_named_by_the_setup_and_by_the_doctor(repository, capsys, monkeypatch, clean, hooks, said):
+def test_a_filter_that_renumbers_cells_is_named_by_the_setup_and_by_the_doctor(
+    repository, capsys, monkeypatch, clean, hooks, said
+):
     if clean:
         repository.git("config", "filter.nbstripout.clean", clean)
     if hooks:
@@ -134,23 +178,39 @@ def test_a_diff_shows_what_was_said_and_no_ids(repository):
     repository.commit(cell("a", record("r1")))
     write(repository.notebook, cell("a", record("r2", "Good day.", started=9.0)))
     shown = repository.git("diff").stdout
-    changes = [line for line in shown.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    changes = [
+        line for line in shown.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")
+    ]
     assert changes == ["-    Hello.", "+    Good day."]
 
 
 def test_the_newest_execution_of_a_cell_is_shown_with_all_its_runs(tmp_path):
     made = [record(f"r{n}", f"Answer {n}.", started=float(n)) for n in range(1, 3)]
-    latest = [record(f"n{n}", f"New {n}.", started=9.0, execution="e", ordinal=n, conversation="") for n in (2, 1)]
+    latest = [
+        record(f"n{n}", f"New {n}.", started=9.0, execution="e", ordinal=n, conversation="")
+        for n in (2, 1)
+    ]
     write(tmp_path / "n.ipynb", cell("a", *made), cell("b", *latest, made[0]))
     shown = text(load(tmp_path / "n.ipynb"))
-    assert [line.strip() for line in shown.splitlines() if "Answer" in line or "New" in line] == ["Answer 2.", "New 1.", "New 2."]
+    assert [line.strip() for line in shown.splitlines() if "Answer" in line or "New" in line] == [
+        "Answer 2.",
+        "New 1.",
+        "New 2.",
+    ]
 
 
 def test_agents_that_ran_at_the_same_time_are_shown_one_after_the_other(tmp_path):
     def calls(*order):
         asked = [Call(call_id=f"{c}", name="helper", args={"n": c}, turn=1) for c in "ab"]
-        child = {c: [User(content=f"sub {c}", span=c), Respond(content=f"said {c}", span=c)] for c in "ab"}
-        return [*asked, *(child[c].pop(0) for c in order), *(Result(call_id=c, name="helper", content=c, turn=1) for c in "ab")]
+        child = {
+            c: [User(content=f"sub {c}", span=c), Respond(content=f"said {c}", span=c)]
+            for c in "ab"
+        }
+        return [
+            *asked,
+            *(child[c].pop(0) for c in order),
+            *(Result(call_id=c, name="helper", content=c, turn=1) for c in "ab"),
+        ]
 
     shown = []
     for order in ("abab", "bbaa", "abba"):
@@ -164,7 +224,10 @@ def test_however_deep_a_record_says_that_agents_ran_it_is_shown(tmp_path):
     calls, span = [], ""
     for _ in range(1500):
         below = f"{span}/a" if span else "a"
-        calls += [Call(call_id=below, name="helper", span=span), Result(call_id=below, name="helper", content="\x1b[2J", span=span)]
+        calls += [
+            Call(call_id=below, name="helper", span=span),
+            Result(call_id=below, name="helper", content="\x1b[2J", span=span),
+        ]
         span = below[-200:]
     write(tmp_path / "n.ipynb", cell("a", record("r", calls=calls)))
     assert "\x1b" not in text(load(tmp_path / "n.ipynb"))
@@ -206,10 +269,26 @@ def test_a_run_that_one_side_removed_is_gone(repository):
 @pytest.mark.parametrize(
     ("ours", "theirs", "shown"),
     [
-        (plain("p", "f()", "mine", execution_count=2), plain("p", "f()", "yours", execution_count=3), ("mine", 2)),
-        (plain("p", "f()", "mine", execution_count=2), plain("p", "g()", "yours", execution_count=3), ("yours", 3)),
-        (plain("p", "f()", "base", execution_count=1), plain("p", "f()", "yours", execution_count=3), ("yours", 3)),
-        (plain("p", "f()", metadata={"execution": {"t": "1"}}), plain("p", "f()", "base", metadata={"execution": {"t": "2"}}), ("", None)),
+        (
+            plain("p", "f()", "mine", execution_count=2),
+            plain("p", "f()", "yours", execution_count=3),
+            ("mine", 2),
+        ),
+        (
+            plain("p", "f()", "mine", execution_count=2),
+            plain("p", "g()", "yours", execution_count=3),
+            ("yours", 3),
+        ),
+        (
+            plain("p", "f()", "base", execution_count=1),
+            plain("p", "f()", "yours", execution_count=3),
+            ("yours", 3),
+        ),
+        (
+            plain("p", "f()", metadata={"execution": {"t": "1"}}),
+            plain("p", "f()", "base", metadata={"execution": {"t": "2"}}),
+            ("", None),
+        ),
     ],
 )
 def test_outputs_that_both_sides_changed_come_whole_from_one(repository, ours, theirs, shown):
@@ -249,7 +328,11 @@ def test_a_cell_that_both_branches_added_is_merged(repository):
 def test_what_either_side_has_forgotten_stays_forgotten(repository):
     def forget(run):
         nb = load(repository.notebook)
-        shown = {"output_type": "display_data", "data": {"text/plain": "1 run forgotten."}, "metadata": {"agent_nb": {"forget": [run]}}}
+        shown = {
+            "output_type": "display_data",
+            "data": {"text/plain": "1 run forgotten."},
+            "metadata": {"agent_nb": {"forget": [run]}},
+        }
         nb["cells"][2]["outputs"] = [shown]
         lift(nb)
         nb["cells"][2]["outputs"] = []
@@ -268,7 +351,9 @@ def test_what_either_side_has_forgotten_stays_forgotten(repository):
 
 @pytest.fixture
 def conflict(repository):
-    """A repository whose merge stopped: two texts of cell a, and a run on each side in other cells."""
+    """A repository whose merge stopped: two texts of cell a, and a run on each side in
+    other cells.
+    """
     repository.commit(cell("a"), cell("b"), cell("c"))
     repository.git("checkout", "-q", "-b", "other")
     repository.commit(cell("a", source="%%agent\ntheirs"), cell("b", record("rb")), cell("c"))
@@ -281,8 +366,15 @@ def test_a_conflict_between_cells_is_marked_around_their_text_alone(conflict):
     assert conflict.git("merge", "-q", "other", check=False).returncode != 0
     text = conflict.notebook.read_text()
     marked = text[text.index("<<<<<<<") : text.index(">>>>>>>")].splitlines()
-    assert (text.count("<<<<<<<"), [line.strip() for line in marked[1:]]) == (1, ['"ours"', "=======", '"theirs"'])
-    resolved = "".join(line for line in text.splitlines(True) if line[:7] not in ("<<<<<<<", "=======", ">>>>>>>") and "theirs" not in line)
+    assert (text.count("<<<<<<<"), [line.strip() for line in marked[1:]]) == (
+        1,
+        ['"ours"', "=======", '"theirs"'],
+    )
+    resolved = "".join(
+        line
+        for line in text.splitlines(True)
+        if line[:7] not in ("<<<<<<<", "=======", ">>>>>>>") and "theirs" not in line
+    )
     conflict.notebook.write_text(resolved)
     assert conflict.runs() == {"b": ["rb"], "c": ["rc"]}
 

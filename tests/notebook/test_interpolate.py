@@ -98,7 +98,10 @@ def test_a_series_and_an_array_are_summarised():
     assert describe(np.array([1, 2])).endswith("[1 2]")
 
 
-@pytest.mark.parametrize("value", [list(range(10_000)), tuple(range(10_000)), set(range(10_000)), {i: i for i in range(10_000)}])
+@pytest.mark.parametrize(
+    "value",
+    [list(range(10_000)), tuple(range(10_000)), set(range(10_000)), {i: i for i in range(10_000)}],
+)
 def test_long_collections_are_bounded_and_say_so(value):
     text = describe(value)
     assert "9980 more" in text

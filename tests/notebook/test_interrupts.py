@@ -99,7 +99,10 @@ def test_the_synchronous_part_of_an_async_job_gets_keyboardinterrupt():
 
 
 def test_user_code_outside_a_guard_is_left_alone_because_the_event_loop_would_get_the_exception():
-    names = user("def callback():\n    signal.raise_signal(signal.SIGINT)\n    done.append(1)", done=(done := []))
+    names = user(
+        "def callback():\n    signal.raise_signal(signal.SIGINT)\n    done.append(1)",
+        done=(done := []),
+    )
 
     async def main():
         with Interrupts(names) as interrupts:
@@ -129,7 +132,11 @@ def test_a_press_inside_our_own_code_is_raised_when_it_returns_to_the_user():
     ours = {"__name__": "agent_nb.notebook.capture", "press": press}
     exec("def write(checkpoint):\n    press()\n    written.append(1)\n    checkpoint()", ours, ours)
     ours["written"] = written = []
-    names = user("def work():\n    write(checkpoint)\n    after.append(1)", after=(after := []), write=ours["write"])
+    names = user(
+        "def work():\n    write(checkpoint)\n    after.append(1)",
+        after=(after := []),
+        write=ours["write"],
+    )
     with Interrupts(names) as interrupts:
         names["checkpoint"] = interrupts.checkpoint
         _, fault = interrupts.guard("job", names["work"])
@@ -139,9 +146,13 @@ def test_a_press_inside_our_own_code_is_raised_when_it_returns_to_the_user():
 
 
 def test_a_job_can_be_broken_from_another_thread_without_counting_as_a_press():
-    names = user("def work():\n    started.set()\n    time.sleep(60)", started=(started := threading.Event()))
+    names = user(
+        "def work():\n    started.set()\n    time.sleep(60)", started=(started := threading.Event())
+    )
     with Interrupts(names) as interrupts:
-        breaker = threading.Thread(target=lambda: (started.wait(), time.sleep(0.05), interrupts.break_job("job")))
+        breaker = threading.Thread(
+            target=lambda: (started.wait(), time.sleep(0.05), interrupts.break_job("job"))
+        )
         breaker.start()
         _, fault = interrupts.guard("job", names["work"])
         breaker.join()
@@ -179,7 +190,9 @@ def test_a_question_is_broken_while_its_words_are_made():
 
 @pytest.mark.skipif(NUDGE is None, reason="no signal to nudge with")
 class TestAnInterruptThatTheSystemCallDidNotNotice:
-    """A signal that another thread raises is pending and wakes nobody, like one that comes just before the system call."""
+    """A signal that another thread raises is pending and wakes nobody, like one that comes just
+    before the system call.
+    """
 
     LATE = """def go():
     threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
@@ -208,7 +221,9 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
             before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
             try:
                 with Interrupts() as interrupts:
-                    ((used, received), _), fault = interrupts.guard("outer", lambda: interrupts.guard("inner", job))
+                    ((used, received), _), fault = interrupts.guard(
+                        "outer", lambda: interrupts.guard("inner", job)
+                    )
                 assert signal.set_wakeup_fd(before) == theirs.fileno()
             finally:
                 signal.set_wakeup_fd(before)
@@ -218,10 +233,16 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
 
     def test_its_thread_ends_with_the_last_job(self):
         def watching():
-            return [thread for thread in threading.enumerate() if thread.name == "agent_nb nudge" and thread not in before]
+            return [
+                thread
+                for thread in threading.enumerate()
+                if thread.name == "agent_nb nudge" and thread not in before
+            ]
 
         before, interrupts = threading.enumerate(), Interrupts()
-        inside, outside = interrupts.guard("outer", lambda: (interrupts.guard("inner", watching)[0], watching()))[0]
+        inside, outside = interrupts.guard(
+            "outer", lambda: (interrupts.guard("inner", watching)[0], watching())
+        )[0]
         assert len(inside) == 1
         assert outside == inside
         inside[0].join(10)
@@ -266,7 +287,11 @@ def test_whatever_a_job_raises_comes_back_as_a_value(fault):
     assert Interrupts().guard("job", work) == (None, fault)
 
 
-ASKING = [path.stem for path in Path(notebook.__file__).parent.rglob("*.py") if re.search(r"\binput\((?!\))", path.read_text())]
+ASKING = [
+    path.stem
+    for path in Path(notebook.__file__).parent.rglob("*.py")
+    if re.search(r"\binput\((?!\))", path.read_text())
+]
 
 
 @pytest.mark.parametrize("module", ASKING)

@@ -1,4 +1,6 @@
-"""What a cell does with journals: warns where none can be kept, goes on when one breaks, and clears old ones away."""
+"""What a cell does with journals: warns where none can be kept, goes on when one breaks, and clears
+old ones away.
+"""
 
 import errno
 import os
@@ -29,7 +31,9 @@ def old():
     return old
 
 
-def test_a_state_folder_that_cannot_be_written_only_warns_and_only_once(agent, clean_environment, monkeypatch, capsys):
+def test_a_state_folder_that_cannot_be_written_only_warns_and_only_once(
+    agent, clean_environment, monkeypatch, capsys
+):
     (clean_environment / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(clean_environment / "file"))
     for _ in range(2):
@@ -67,7 +71,9 @@ def test_a_run_clears_the_oldest_away_when_all_take_too_much(agent, old):
     assert len(journal.journals()) == 2
 
 
-def test_records_that_stay_unsigned_are_warned_of_once_with_what_it_means(agent, clean_environment, monkeypatch, capsys):
+def test_records_that_stay_unsigned_are_warned_of_once_with_what_it_means(
+    agent, clean_environment, monkeypatch, capsys
+):
     (clean_environment / "file").write_text("")
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(clean_environment / "file" / "data"))
     for _ in range(2):

@@ -1,4 +1,6 @@
-"""The hooks that wrap a kernel's own: which handler stands around which request, and what becomes of a press there."""
+"""The hooks that wrap a kernel's own: which handler stands around which request, and what becomes
+of a press there.
+"""
 
 import signal
 import threading
@@ -66,7 +68,9 @@ def test_a_cell_that_awaits_nothing_of_ours_is_interrupted_as_by_pythons_own(ker
     assert (signal.getsignal(signal.SIGINT), kernel.aborted) == (signal.SIG_IGN, 0)
 
 
-def test_what_is_pressed_before_an_agent_cell_is_heard_by_it_and_what_comes_after_stops_the_queue(kernel, shell):
+def test_what_is_pressed_before_an_agent_cell_is_heard_by_it_and_what_comes_after_stops_the_queue(
+    kernel, shell
+):
     kernel.code = "%%agent\ngo"
     kernel.pre_handler_hook()
     press()
@@ -74,7 +78,11 @@ def test_what_is_pressed_before_an_agent_cell_is_heard_by_it_and_what_comes_afte
         assert interrupts.presses == 1
     press()
     kernel.post_handler_hook()
-    assert (signal.getsignal(signal.SIGINT), kernel.aborted, interrupts.presses) == (signal.SIG_IGN, 1, 1)
+    assert (signal.getsignal(signal.SIGINT), kernel.aborted, interrupts.presses) == (
+        signal.SIG_IGN,
+        1,
+        1,
+    )
 
 
 def test_an_agent_cell_that_was_not_pressed_stops_nothing(kernel, shell):

@@ -1,4 +1,6 @@
-"""Interrupting a run in real kernels: the cell ends soon, the log says so, and the next cell works."""
+"""Interrupting a run in real kernels: the cell ends soon, the log says so, and the next
+cell works.
+"""
 
 import json
 import time
@@ -92,12 +94,15 @@ PYTHON = {
 def ready(kernel):
     assert kernel.run(SETUP)[0] == "ok"
     kernel.run("model = Model('Hello.')")
-    assert kernel.run("%%agent -m model\nwarm up")[0] == "ok"  # what the first run imports is no part of an interrupt
+    # what the first run imports is no part of an interrupt
+    assert kernel.run("%%agent -m model\nwarm up")[0] == "ok"
     return kernel
 
 
 def interrupted(kernel, model, options=""):
-    """Run a cell with a model expression, interrupt it at its mark, and return the log's types and status."""
+    """Run a cell with a model expression, interrupt it at its mark, and return the log's types and
+    status.
+    """
     assert kernel.run(f"model = {model}")[0] == "ok"
     request = kernel.send(f"%%agent -m model --approve auto {options}\ngo", cell="c1")
     kernel.marked()
@@ -112,7 +117,10 @@ def interrupted(kernel, model, options=""):
 
 
 def assert_stopped(status, text):
-    assert (status, text.splitlines()[-1]) == ("error", "agent: stopped (kernel interrupt); what is queued behind this cell does not run")
+    assert (status, text.splitlines()[-1]) == (
+        "error",
+        "agent: stopped (kernel interrupt); what is queued behind this cell does not run",
+    )
     assert "Traceback" not in text
 
 
@@ -134,7 +142,10 @@ def assert_ended(events):
 def test_during_a_model_wait_what_was_said_is_kept(ready):
     events = interrupted(ready, "Waiting()")
     assert_ended(events)
-    assert any(e["type"] == "respond" and e["content"] == "I am thinking" and e["incomplete"] for e in events)
+    assert any(
+        e["type"] == "respond" and e["content"] == "I am thinking" and e["incomplete"]
+        for e in events
+    )
 
 
 @pytest.mark.parametrize("code", PYTHON)

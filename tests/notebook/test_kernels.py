@@ -1,4 +1,6 @@
-"""The kernels of our runner: which one a notebook gets, and that of the next one, which starts while one runs."""
+"""The kernels of our runner: which one a notebook gets, and that of the next one, which starts
+while one runs.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,9 @@ Path(os.environ["JPY_SESSION_NAME"]).with_suffix(".json").write_text(json.dumps(
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
     root = str(Path(__file__).parents[2])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    )
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
 
@@ -40,7 +44,9 @@ def notebooks(tmp_path):
         for name in names:
             path = tmp_path / name / "n.ipynb"
             path.parent.mkdir()
-            nbformat.write(new_notebook(cells=[new_code_cell(source, id="look")], metadata=metadata), path)
+            nbformat.write(
+                new_notebook(cells=[new_code_cell(source, id="look")], metadata=metadata), path
+            )
             paths.append(path)
         return paths
 
@@ -84,10 +90,16 @@ class TestWhichOne:
         ],
     )
     def test_any_other_is_an_error_that_names_those_that_are_here(self, metadata):
-        with pytest.raises(UsageError, match=r"'of-somebody-else' is not installed\. Installed: .*python3.*--kernel"):
+        with pytest.raises(
+            UsageError,
+            match=r"'of-somebody-else' is not installed\. Installed: .*python3.*--kernel",
+        ):
             kernel_of({"metadata": metadata})
 
-    @pytest.mark.parametrize("metadata", [None, [], {"kernelspec": []}, {"kernelspec": {"name": None}}, {"language_info": 1}])
+    @pytest.mark.parametrize(
+        "metadata",
+        [None, [], {"kernelspec": []}, {"kernelspec": {"name": None}}, {"language_info": 1}],
+    )
     def test_a_notebook_that_names_none_gets_the_default_one(self, metadata):
         assert kernel_of({"metadata": metadata}) == ("python3", "")
 
@@ -115,12 +127,16 @@ class TestWhichOne:
 @pytest.mark.kernel
 class TestAhead:
     @pytest.mark.parametrize("jobs", ["1", "2"])
-    def test_each_notebook_has_a_fresh_kernel_that_was_started_for_it(self, notebooks, started, jobs):
+    def test_each_notebook_has_a_fresh_kernel_that_was_started_for_it(
+        self, notebooks, started, jobs
+    ):
         paths = notebooks("a", "b", "c", "d")
         assert main(["test", "-j", jobs, *map(str, paths)]) == 0
         seen = [json.loads(path.with_suffix(".json").read_text()) for path in paths]
         assert len({pid for pid, *_ in seen}) == len({proof for *_, proof in seen}) == 4
-        assert [(folder, notebook) for _, folder, notebook, _ in seen] == [(str(p.parent), str(p)) for p in paths]
+        assert [(folder, notebook) for _, folder, notebook, _ in seen] == [
+            (str(p.parent), str(p)) for p in paths
+        ]
         assert started
         for path, kernel in started:
             assert kernel.proof == seen[paths.index(path)][-1]

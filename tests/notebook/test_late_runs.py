@@ -1,4 +1,6 @@
-"""Runs that Python code begins and that end elsewhere: in a thread, in a task, after their cell, inside a tool."""
+"""Runs that Python code begins and that end elsewhere: in a thread, in a task, after their cell,
+inside a tool.
+"""
 
 import json
 
@@ -24,7 +26,10 @@ o = Scripted([{'calls': [{'name': 'ask', 'args': {'q': 'six'}}]}, 'End.'], diale
 def write(tmp_path):
     def write(*cells):
         nb = nbformat.v4.new_notebook()
-        nb.cells = [nbformat.v4.new_code_cell(source, id=f"c{n}") for n, source in enumerate((SETUP, *cells))]
+        nb.cells = [
+            nbformat.v4.new_code_cell(source, id=f"c{n}")
+            for n, source in enumerate((SETUP, *cells))
+        ]
         path = tmp_path / "n.ipynb"
         nbformat.write(nb, path)
         return path
@@ -47,14 +52,20 @@ def change(path, old, new):
 
 
 def test_a_run_that_ends_while_a_later_cell_runs_belongs_to_its_own(write, capsys):
-    path = write("stream = Agent(m)('one', view=None).start()", THREAD, "await asyncio.sleep(1)\nthread.join()")
+    path = write(
+        "stream = Agent(m)('one', view=None).start()",
+        THREAD,
+        "await asyncio.sleep(1)\nthread.join()",
+    )
     assert recorded(path) == {"c1": [1], "c2": [1]}
     assert main(["test", str(path)]) == 0
     assert "2 runs replayed" in capsys.readouterr().out
 
 
 def test_runs_are_numbered_in_the_order_in_which_they_begin(write, capsys):
-    path = write("a, b = await asyncio.gather(Agent(m)('four'), Agent(m)('five'))\nasync for _ in Agent(m)('six'): pass")
+    path = write(
+        "a, b = await asyncio.gather(Agent(m)('four'), Agent(m)('five'))\nasync for _ in Agent(m)('six'): pass"
+    )
     assert recorded(path) == {"c1": [1, 2, 3]}
     assert main(["test", str(path)]) == 0
     assert "3 runs replayed" in capsys.readouterr().out

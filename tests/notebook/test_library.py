@@ -1,4 +1,6 @@
-"""A kernel knows the records of its notebook's file; a run that stands with several cells was said once."""
+"""A kernel knows the records of its notebook's file; a run that stands with several cells was said
+once.
+"""
 
 import json
 
@@ -23,16 +25,30 @@ def record(run, cell, prompt, started):
 
 @pytest.fixture
 def said(tmp_path, monkeypatch):
-    """Return what the cell at the end of a notebook file with these runs hears: `said(order, runs)`."""
+    """Return what the cell at the end of a notebook file with these runs hears: `said(order,
+    runs)`.
+    """
     path = tmp_path / "n.ipynb"
     monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
 
     def hear(order, runs, asks="", foreign=False):
-        cells = [{"cell_type": "code", "id": name, "source": "%%agent\nx", "outputs": []} for name in order]
-        path.write_text(json.dumps({"cells": cells, "metadata": {"agent_nb": {"version": 1, "runs": runs}}}))
+        cells = [
+            {"cell_type": "code", "id": name, "source": "%%agent\nx", "outputs": []}
+            for name in order
+        ]
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": {"agent_nb": {"version": 1, "runs": runs}}})
+        )
         asks = asks or order[-1]
         turns = Library({}).before(Cell(key=asks, id=asks), "main")
-        said = [(turn.cell, next(event.content for event in turn.events if event.type == "user"), turn.foreign) for turn in turns]
+        said = [
+            (
+                turn.cell,
+                next(event.content for event in turn.events if event.type == "user"),
+                turn.foreign,
+            )
+            for turn in turns
+        ]
         return said if foreign else [turn[:2] for turn in said]
 
     return hear
@@ -58,7 +74,10 @@ def test_a_copy_counts_when_the_cell_it_was_made_in_has_it_no_more(said):
 
 
 def test_a_pasted_cell_that_was_run_says_its_own(said):
-    assert said("apc", {"a": [A], "p": [record("r3", "p", "three", 3.0), A]}) == [("a", "one"), ("p", "three")]
+    assert said("apc", {"a": [A], "p": [record("r3", "p", "three", 3.0), A]}) == [
+        ("a", "one"),
+        ("p", "three"),
+    ]
 
 
 SECRET = b"the secret of the user"
@@ -74,8 +93,16 @@ def secret(tmp_path, monkeypatch):
 
 
 def test_a_turn_says_whether_the_user_signed_its_record(said, secret):
-    runs = {"a": [sign(A, secret)], "b": [B], "c": [sign(record("r3", "c", "three", 3.0), b"somebody else")]}
-    assert said("abcd", runs, foreign=True) == [("a", "one", False), ("b", "two", True), ("c", "three", True)]
+    runs = {
+        "a": [sign(A, secret)],
+        "b": [B],
+        "c": [sign(record("r3", "c", "three", 3.0), b"somebody else")],
+    }
+    assert said("abcd", runs, foreign=True) == [
+        ("a", "one", False),
+        ("b", "two", True),
+        ("c", "three", True),
+    ]
 
 
 @pytest.mark.parametrize("started", [3.0, 9e9, float("nan"), "9e9", True, 10**400])
@@ -105,7 +132,14 @@ class TestOfACell:
 
         def library(*records):
             runs = {"version": 1, "runs": {"a": list(records)}}
-            path.write_text(json.dumps({"cells": [{"cell_type": "code", "id": "a", "source": "x"}], "metadata": {"agent_nb": runs}}))
+            path.write_text(
+                json.dumps(
+                    {
+                        "cells": [{"cell_type": "code", "id": "a", "source": "x"}],
+                        "metadata": {"agent_nb": runs},
+                    }
+                )
+            )
             return Library({})
 
         return library
@@ -114,7 +148,11 @@ class TestOfACell:
         return [r["id"] for r in library.of(Cell(key="a", id="a"))]
 
     def test_what_this_kernel_made_comes_first_then_the_users_then_others(self, library):
-        forged, mine, old = record("forged", "a", "x", 9.0), sign(record("mine", "a", "x", 5.0), SECRET), sign(A, SECRET)
+        forged, mine, old = (
+            record("forged", "a", "x", 9.0),
+            sign(record("mine", "a", "x", 5.0), SECRET),
+            sign(A, SECRET),
+        )
         found = library(forged, old, record("future", "a", "x", 9e9), mine)
         found.keep("a", record("here", "a", "x", 2.0))
         assert self.ids(found) == ["here", "mine", "r1", "forged", "future"]
@@ -135,7 +173,9 @@ class TestOfACell:
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):
-    """A kernel that was started for `old.ipynb`, whose server says what stands in `answers`; `answers["asked"]` counts."""
+    """A kernel that was started for `old.ipynb`, whose server says what stands in `answers`;
+    `answers["asked"]` counts.
+    """
     answers = {"path": tmp_path / "new.ipynb", "asked": 0}
     (tmp_path / "new.ipynb").write_text("{}")
 
@@ -156,7 +196,9 @@ def test_a_renamed_notebook_is_found_although_another_has_its_old_name(served, t
     assert Library({}).path() == tmp_path / "old.ipynb"
 
 
-def test_a_notebook_renamed_while_its_kernel_runs_is_found_without_being_asked_for(served, tmp_path):
+def test_a_notebook_renamed_while_its_kernel_runs_is_found_without_being_asked_for(
+    served, tmp_path
+):
     library = Library({})
     library.path(ask=True)
     served["path"] = (tmp_path / "new.ipynb").rename(tmp_path / "newer.ipynb")
@@ -170,7 +212,9 @@ def test_a_server_is_not_asked_for_every_cell(served):
     assert served["asked"] == 1
 
 
-def test_a_server_that_knows_nothing_is_left_alone_and_the_environment_counts(served, tmp_path, monkeypatch):
+def test_a_server_that_knows_nothing_is_left_alone_and_the_environment_counts(
+    served, tmp_path, monkeypatch
+):
     monkeypatch.setattr(module, "FRESH", 0.0)
     (tmp_path / "old.ipynb").write_text("{}")
     served["path"] = None

@@ -1,7 +1,9 @@
-"""Kernels that are killed (`kill -9`) at random moments of streaming runs: everything logged 100 ms before is brought back.
+"""Kernels that are killed (`kill -9`) at random moments of streaming runs: everything logged 100 ms
+before is brought back.
 
-How it is known what was logged: in the kernel each event goes to a file of the test's own, with the machine's monotonic clock, before the
-log and its subscribers (the journal among them) see it. The test looks at the same clock just before it kills.
+How it is known what was logged: in the kernel each event goes to a file of the test's own, with the
+machine's monotonic clock, before the log and its subscribers (the journal among them) see it. The
+test looks at the same clock just before it kills.
 
 `AGENT_NB_KILLS` says how many kernels die (4 if it is not set; 50 is the full proof).
 """
@@ -38,7 +40,8 @@ LONGEST = 2.2  # seconds from a run's first event to the latest kill; the run ta
 BEFORE = 0.1  # seconds before the kill from which on an event may be lost
 HOME = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
 
-# What each kernel runs first. Each event that any log gets is written to SIDE, with the time and without what the log stamps on it.
+# What each kernel runs first. Each event that any log gets is written to SIDE, with the time and
+# without what the log stamps on it.
 TELLING = """%load_ext agent_nb
 import json, os, time
 import msgspec
@@ -59,7 +62,8 @@ def told(log, event):
 EventLog.append = told
 """
 
-# A run of thoughts, three calls at once with progress (one of them an agent), code in the kernel, and a long answer.
+# A run of thoughts, three calls at once with progress (one of them an agent), code in the kernel,
+# and a long answer.
 SETUP = """
 from agent_nb import Agent, Scripted, tool
 
@@ -88,7 +92,9 @@ CELL = "%%agent -m model -t scan,ask,python --approve auto\ngo on"
 
 
 class Lost(msgspec.Struct):
-    """One killed kernel: its cell, and the events of its run as they were logged, with the seconds that were left to live."""
+    """One killed kernel: its cell, and the events of its run as they were logged, with the seconds
+    that were left to live.
+    """
 
     cell: str
     run: str
@@ -113,7 +119,9 @@ def killed(kernel, side, cell):
     kernel.manager.provisioner.process.wait(30)
     *lines, _torn = side.read_text().split("\n")
     said = [json.loads(line) for line in lines]
-    return Lost(cell, said[0][1], [(now - at, event) for at, run, event in said if run == said[0][1]])
+    return Lost(
+        cell, said[0][1], [(now - at, event) for at, run, event in said if run == said[0][1]]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +148,10 @@ def lost(home, kernel_type, tmp_path_factory):
             folders = {name: tmp_path_factory.mktemp(name) for name in names}
             kernels = {name: kernel_type(sys.executable, folders[name]) for name in names}
             try:
-                moments = {n: begun(k, folders[n] / "side", n) + chance.uniform(0, LONGEST) for n, k in kernels.items()}
+                moments = {
+                    n: begun(k, folders[n] / "side", n) + chance.uniform(0, LONGEST)
+                    for n, k in kernels.items()
+                }
                 for name in sorted(moments, key=moments.__getitem__):
                     time.sleep(max(0, moments[name] - time.monotonic()))
                     found.append(killed(kernels[name], folders[name] / "side", name))
@@ -153,7 +164,11 @@ def lost(home, kernel_type, tmp_path_factory):
 def bare(event):
     """An event as the kernel's side channel writes it."""
     stamps = {"seq": 0, "ts": 0.0, "run": "", "chunks": ""}
-    return encode_event(msgspec.structs.replace(event, **{k: stamps[k] for k in stamps.keys() & set(event.__struct_fields__)})).decode()
+    return encode_event(
+        msgspec.structs.replace(
+            event, **{k: stamps[k] for k in stamps.keys() & set(event.__struct_fields__)}
+        )
+    ).decode()
 
 
 def found():
@@ -171,7 +186,9 @@ def test_everything_logged_before_the_last_100_ms_is_in_the_journal(lost):
 
 
 def figures(lost, journals):
-    """How many kernels died, at what, and how many events were on their way to the journal just then."""
+    """How many kernels died, at what, and how many events were on their way to the journal just
+    then.
+    """
     last = Counter(json.loads(one.logged[-1][1])["type"] for one in lost)
     logged = sum(len(one.logged) for one in lost)
     written = sum(len(journal.read(journals[one.run].path)[1]) for one in lost)
@@ -186,9 +203,13 @@ def test_every_lost_run_is_recovered_as_a_valid_interrupted_one(lost):
         assert check(record, key=user_key()) == []
         assert not list(validator.iter_errors({"version": VERSION, "runs": {one.cell: [record]}}))
         assert [event.seq for event in log] == list(range(1, len(log) + 1))
-        assert [(e.type, e.status) for e in log if e.type == "end" and not e.span] == [("end", "interrupted")]
+        assert [(e.type, e.status) for e in log if e.type == "end" and not e.span] == [
+            ("end", "interrupted")
+        ]
         assert (log[-1].type, record["status"]) == ("end", "interrupted")
-        assert sorted(e.call_id for e in log.of("call")) == sorted(e.call_id for e in log.of("result"))
+        assert sorted(e.call_id for e in log.of("call")) == sorted(
+            e.call_id for e in log.of("result")
+        )
         assert list(log_of(record)) == list(log)
         assert streamed(one).startswith(texts(log))
         assert texts(log).startswith(streamed(one, BEFORE))
@@ -202,7 +223,11 @@ def texts(log):
 def streamed(one, left=0.0):
     """The same, from the deltas that were logged more than `left` seconds before the kill."""
     deltas = [json.loads(event) for before, event in one.logged if before > left]
-    return "".join(d.get("text", "") for d in deltas if d["type"] == "delta" and not d.get("span") and d["of"] in ("think", "respond"))
+    return "".join(
+        d.get("text", "")
+        for d in deltas
+        if d["type"] == "delta" and not d.get("span") and d["of"] in ("think", "respond")
+    )
 
 
 def test_the_next_kernel_lists_and_recovers_all_of_them(lost, kernel_type, tmp_path):

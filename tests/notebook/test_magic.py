@@ -1,4 +1,6 @@
-"""The magics in a real IPython shell: loading, help, configuration, one run, and what comes before it."""
+"""The magics in a real IPython shell: loading, help, configuration, one run, and what comes before
+it.
+"""
 
 import asyncio
 import subprocess
@@ -44,7 +46,12 @@ def test_functions_of_the_notebook_are_tools(agent):
 
 
 def test_python_code_of_the_model_runs_in_the_notebook(agent, loaded):
-    script = Scripted(['<execute>[{"name": "python", "args": {"code": "made = 6 * 7\\nprint(made)"}}]</execute>', "done"])
+    script = Scripted(
+        [
+            '<execute>[{"name": "python", "args": {"code": "made = 6 * 7\\nprint(made)"}}]</execute>',
+            "done",
+        ]
+    )
     done = agent("-m model -t python --approve auto", model=script)
     assert loaded.user_ns["made"] == 42
     assert done.events.of("result")[0].content == "42\n"
@@ -65,7 +72,9 @@ def test_python_code_of_the_model_runs_in_the_notebook(agent, loaded):
         ("-m model -o 1x", "hello", "variable"),
     ],
 )
-def test_what_is_wrong_before_the_run_is_one_clear_line_and_a_valid_log(agent, loaded, line, body, named):
+def test_what_is_wrong_before_the_run_is_one_clear_line_and_a_valid_log(
+    agent, loaded, line, body, named
+):
     script = Scripted(["never"])
     with pytest.raises(AgentCellError, match=named) as failure:
         agent(line, body, model=script)
@@ -91,17 +100,25 @@ def test_a_run_that_ends_in_an_error_fails_the_cell_and_is_kept(agent, loaded):
     assert loaded.user_ns["_agent"].status == "error"
 
 
-@pytest.mark.parametrize(("view", "words"), [("html", "agent: the run failed; the reason stands above"), ("text", "agent: the run failed")])
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [("html", "agent: the run failed; the reason stands above"), ("text", "agent: the run failed")],
+)
 def test_the_reason_stands_once_in_the_card_and_in_the_value_for_ci(agent, view, words):
     with pytest.raises(AgentCellError, match="teapot") as failure:
-        agent(f"-m model --view {view}", model=Scripted([{"error": {"status": 418, "message": "I am a teapot"}}]))
+        agent(
+            f"-m model --view {view}",
+            model=Scripted([{"error": {"status": 418, "message": "I am a teapot"}}]),
+        )
     (below,) = failure.value._render_traceback_()
     assert below.startswith(words)
     assert "teapot" not in below
 
 
 @pytest.mark.parametrize(("view", "said"), [("html", False), ("text", True)])
-def test_a_run_that_could_not_start_gives_its_reason_below_only_where_there_is_no_card(agent, view, said):
+def test_a_run_that_could_not_start_gives_its_reason_below_only_where_there_is_no_card(
+    agent, view, said
+):
     with pytest.raises(AgentCellError, match="no provider 'nobody'") as failure:
         agent(f"-m nobody/x --view {view}")
     (below,) = failure.value._render_traceback_()
@@ -122,7 +139,10 @@ def test_the_model_of_the_configuration_is_used_and_named(agent, loaded, run):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("gpt-5", "write provider/name, for example openai/gpt-5."), ("opnai/gpt-5", "no provider 'opnai'. Did you mean openai")],
+    [
+        ("gpt-5", "write provider/name, for example openai/gpt-5."),
+        ("opnai/gpt-5", "no provider 'opnai'. Did you mean openai"),
+    ],
 )
 def test_a_default_model_that_cannot_be_is_refused_with_a_suggestion(loaded, caplog, name, words):
     loaded.run_line_magic("config", "AgentMagics.model = 'anthropic/claude-sonnet-4-5'")
@@ -170,7 +190,10 @@ def test_a_run_that_failed_without_an_answer_is_no_turn_of_the_conversation(agen
 
 def test_a_secret_of_the_environment_does_not_reach_the_log(agent, loaded, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "abcdefghijklmnopqrstuvwxyz")
-    done = agent(body="{{ __import__('os').environ['SOME_API_KEY'] }}", model=Scripted([{"chunks": ["abcdefghijklm", "nopqrstuvwxyz"]}]))
+    done = agent(
+        body="{{ __import__('os').environ['SOME_API_KEY'] }}",
+        model=Scripted([{"chunks": ["abcdefghijklm", "nopqrstuvwxyz"]}]),
+    )
     assert done.prompt == done.answer == "[redacted SOME_API_KEY]"
     assert "abcdefgh" not in done.events.to_ndjson()
     with pytest.raises(AgentCellError) as failure:
@@ -203,17 +226,37 @@ def test_called_from_code_without_an_event_loop_it_runs_to_its_end(loaded):
 
 
 def test_loading_twice_and_unloading_leaves_the_shell_as_it_was(shell):
-    before = (list(shell.input_transformers_cleanup), len(shell.configurables), set(shell.magics_manager.magics["cell"]))
+    before = (
+        list(shell.input_transformers_cleanup),
+        len(shell.configurables),
+        set(shell.magics_manager.magics["cell"]),
+    )
     magic.load(shell)
     magic.load(shell)
     magic.unload(shell)
     magic.unload(shell)
-    assert before == (list(shell.input_transformers_cleanup), len(shell.configurables), set(shell.magics_manager.magics["cell"]))
+    assert before == (
+        list(shell.input_transformers_cleanup),
+        len(shell.configurables),
+        set(shell.magics_manager.magics["cell"]),
+    )
     assert "agent" not in shell.magics_manager.magics["line"]
     assert transform.rewrite not in shell.input_transformers_cleanup
 
 
-HEAVY = ("pandas", "httpx", "nbclient", "nbformat", "markdown_it", "nh3", "pydantic", "pygments", "ipywidgets", "anyio", "yaml")
+HEAVY = (
+    "pandas",
+    "httpx",
+    "nbclient",
+    "nbformat",
+    "markdown_it",
+    "nh3",
+    "pydantic",
+    "pygments",
+    "ipywidgets",
+    "anyio",
+    "yaml",
+)
 
 LOADING = f"""
 import sys
@@ -227,13 +270,19 @@ print(sorted(name for name in {HEAVY!r} if name in new))
 
 
 def test_loading_the_extension_imports_nothing_heavy():
-    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
 def test_an_image_file_goes_with_the_prompt(agent, tmp_path):
-    pixel = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154789c6300010000050001")
+    pixel = bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154789c6300010000050001"
+    )
     (tmp_path / "dot.png").write_bytes(pixel)
-    run = agent(f"-m model --attach {tmp_path / 'dot.png'}", "What is it?", model=Scripted(["A dot."]))
+    run = agent(
+        f"-m model --attach {tmp_path / 'dot.png'}", "What is it?", model=Scripted(["A dot."])
+    )
     assert run.log.of("user")[0].attachments[0]["media_type"] == "image/png"
     assert run.answer == "A dot."

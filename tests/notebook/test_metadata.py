@@ -1,4 +1,6 @@
-"""Records move from the outputs into the notebook's metadata, and stay there whatever a front end does to the outputs."""
+"""Records move from the outputs into the notebook's metadata, and stay there whatever a front end
+does to the outputs.
+"""
 
 import copy
 import json
@@ -20,7 +22,12 @@ MIME = "application/vnd.agent-nb.run+json"
 
 
 def run(name, started=1.0, payload=None):
-    record = {"format": 1, "id": name, "started": started, "events": [{"type": "run_start"}, {"type": "end", "status": "ok"}]}
+    record = {
+        "format": 1,
+        "id": name,
+        "started": started,
+        "events": [{"type": "run_start"}, {"type": "end", "status": "ok"}],
+    }
     if payload:
         record["events"].insert(1, {"type": "result", "content": {"$payload": payload}})
         record["payloads"] = {payload: "large"}
@@ -30,11 +37,22 @@ def run(name, started=1.0, payload=None):
 def output(value, **meta):
     """An output of ours: its metadata names the run."""
     ours = {"agent_nb": {"run": value["id"]}} if isinstance(value, dict) and "id" in value else {}
-    return {"output_type": "display_data", "data": {"text/plain": "hello", MIME: value}, "metadata": {**ours, **meta}}
+    return {
+        "output_type": "display_data",
+        "data": {"text/plain": "hello", MIME: value},
+        "metadata": {**ours, **meta},
+    }
 
 
 def cell(name, *outputs, **more):
-    return {"cell_type": "code", "id": name, "source": "%%agent\nhi", "metadata": {}, "outputs": list(outputs), **more}
+    return {
+        "cell_type": "code",
+        "id": name,
+        "source": "%%agent\nhi",
+        "metadata": {},
+        "outputs": list(outputs),
+        **more,
+    }
 
 
 def notebook(*cells, **meta):
@@ -42,7 +60,9 @@ def notebook(*cells, **meta):
 
 
 def saved(*cells, over=None, **meta):
-    """Return our metadata after saving a notebook of `cells` over a file whose metadata is `over`."""
+    """Return our metadata after saving a notebook of `cells` over a file whose metadata
+    is `over`.
+    """
     nb = notebook(*cells, **meta)
     lift(nb, over)
     return nb["metadata"].get("agent_nb")
@@ -56,7 +76,10 @@ def test_a_record_moves_to_the_metadata_and_leaves_a_small_reference():
     nb = notebook(cell("a", output(run("r1"))))
     assert lift(nb)
     assert ids(nb["metadata"]["agent_nb"]) == {"a": ["r1"]}
-    assert nb["cells"][0]["outputs"][0]["data"] == {"text/plain": "hello", MIME: {"version": 1, "ref": "r1"}}
+    assert nb["cells"][0]["outputs"][0]["data"] == {
+        "text/plain": "hello",
+        MIME: {"version": 1, "ref": "r1"},
+    }
 
 
 def test_lifting_again_changes_nothing():
@@ -70,7 +93,10 @@ def test_lifting_again_changes_nothing():
 
 
 def test_a_notebook_without_anything_of_ours_is_not_touched():
-    nb = notebook(cell("a", {"output_type": "stream", "name": "stdout", "text": "x"}), {"cell_type": "markdown", "source": "y"})
+    nb = notebook(
+        cell("a", {"output_type": "stream", "name": "stdout", "text": "x"}),
+        {"cell_type": "markdown", "source": "y"},
+    )
     before = copy.deepcopy(nb)
     assert not lift(nb)
     assert nb == before
@@ -87,7 +113,9 @@ def test_what_was_cleared_is_said_once_with_how_to_remove_it():
     assert presave.remaining(nb, "n.ipynb", told) == ""
     nb["cells"][0]["outputs"] = []
     words = presave.remaining(nb, "n.ipynb", told)
-    assert words.startswith("agent_nb: outputs of n.ipynb are cleared; the record of 1 cell remains")
+    assert words.startswith(
+        "agent_nb: outputs of n.ipynb are cleared; the record of 1 cell remains"
+    )
     assert "%agent forget" in words
     assert presave.remaining(nb, "n.ipynb", told) == ""
 
@@ -129,7 +157,9 @@ def test_a_pasted_cell_gets_a_copy_of_its_run():
 
 def test_payloads_are_stored_once_and_go_with_their_last_run():
     key = "0" * 64
-    ours = saved(cell("a", output(run("r1", payload=key))), cell("b", output(run("r2", payload=key))))
+    ours = saved(
+        cell("a", output(run("r1", payload=key))), cell("b", output(run("r2", payload=key)))
+    )
     assert ours["payloads"] == {key: "large"}
     assert all("payloads" not in r for listed in ours["runs"].values() for r in listed)
     for _ in range(2):
@@ -146,7 +176,9 @@ def test_readers_find_records_lifted_or_not_with_their_payloads():
 
 
 def test_a_cell_without_id_keeps_its_record_in_the_output():
-    nb = notebook({"cell_type": "code", "source": "", "metadata": {}, "outputs": [output(run("r1"))]})
+    nb = notebook(
+        {"cell_type": "code", "source": "", "metadata": {}, "outputs": [output(run("r1"))]}
+    )
     assert not lift(nb)
     assert list(records(nb)) == ["#0"]
 
@@ -158,19 +190,35 @@ def test_metadata_of_a_newer_version_is_left_alone():
     assert nb == before
 
 
-JUNK = [None, 7, "x", [], {}, {"runs": 3}, {"runs": {"a": 3}}, {"runs": {"a": [3, {}, {"id": 1}]}}, {"version": "x"}]
+JUNK = [
+    None,
+    7,
+    "x",
+    [],
+    {},
+    {"runs": 3},
+    {"runs": {"a": 3}},
+    {"runs": {"a": [3, {}, {"id": 1}]}},
+    {"version": "x"},
+]
 
 
 @pytest.mark.parametrize("junk", JUNK)
 def test_junk_in_the_file_or_the_outputs_hurts_nothing(junk):
-    nb = notebook(cell("a", output(run("r1")), output(junk), {"data": None, "metadata": None}, 3), "no cell", agent_nb=junk)
+    nb = notebook(
+        cell("a", output(run("r1")), output(junk), {"data": None, "metadata": None}, 3),
+        "no cell",
+        agent_nb=junk,
+    )
     lift(nb, junk)
     assert ids(nb["metadata"]["agent_nb"])["a"] == ["r1"]
     assert nb["cells"][0]["outputs"][1]["data"][MIME] == junk
 
 
 def test_what_else_stands_in_our_metadata_is_kept():
-    assert saved(cell("a", output(run("r1"))), agent_nb={"version": 1, "runs": {}, "settings": {"x": 1}})["settings"] == {"x": 1}
+    assert saved(
+        cell("a", output(run("r1"))), agent_nb={"version": 1, "runs": {}, "settings": {"x": 1}}
+    )["settings"] == {"x": 1}
 
 
 def test_strip_leaves_no_trace_of_a_record():
@@ -183,13 +231,18 @@ def test_strip_leaves_no_trace_of_a_record():
 
 
 def test_summaries_are_read_in_the_order_of_the_notebook():
-    nb = notebook(cell("b", output(run("r1"), agent_nb={"run": "r1"})), cell("a", output(run("r2"), agent_nb={"run": "r2"})))
+    nb = notebook(
+        cell("b", output(run("r1"), agent_nb={"run": "r1"})),
+        cell("a", output(run("r2"), agent_nb={"run": "r2"})),
+    )
     assert summaries(nb) == [("b", {"run": "r1"}), ("a", {"run": "r2"})]
 
 
 def test_a_file_is_written_in_its_own_indentation_and_order(tmp_path):
     path = tmp_path / "n.ipynb"
-    path.write_text('{\n  "nbformat": 4,\n  "cells": [],\n  "metadata": {"ü": "\u2028"}\n}\n', encoding="utf-8")
+    path.write_text(
+        '{\n  "nbformat": 4,\n  "cells": [],\n  "metadata": {"ü": "\u2028"}\n}\n', encoding="utf-8"
+    )
     path.chmod(0o640)
     nb = load(path)
     save(nb, path)
@@ -231,7 +284,9 @@ class Manager:
 @pytest.fixture
 def manager(tmp_path):
     manager = Manager(tmp_path)
-    log = SimpleNamespace(exception=lambda *a: pytest.fail(f"the hook failed: {a}"), info=lambda *_: None)
+    log = SimpleNamespace(
+        exception=lambda *a: pytest.fail(f"the hook failed: {a}"), info=lambda *_: None
+    )
     presave._load_jupyter_server_extension(SimpleNamespace(contents_manager=manager, log=log))
     return manager
 
@@ -249,7 +304,16 @@ def test_the_server_hook_lifts_and_merges_with_the_file(manager, tmp_path):
     assert ids(cleared["metadata"]["agent_nb"]) == {"a": ["r1"]}
 
 
-@pytest.mark.parametrize("value", [None, {}, {"type": "file", "content": "x"}, {"type": "notebook"}, {"type": "notebook", "content": {}}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"type": "file", "content": "x"},
+        {"type": "notebook"},
+        {"type": "notebook", "content": {}},
+    ],
+)
 def test_the_server_hook_ignores_what_is_no_notebook(manager, value):
     manager.hook(model=value, path="n.ipynb", contents_manager=manager)
 
@@ -259,7 +323,11 @@ def test_the_server_hook_never_raises(tmp_path, monkeypatch):
     log = SimpleNamespace(exception=lambda *a: logged.append(a))
     presave._load_jupyter_server_extension(SimpleNamespace(contents_manager=manager, log=log))
     monkeypatch.setattr(presave, "lift", lambda *_: 1 / 0)
-    manager.hook(model=model(notebook(cell("a", output(run("r1"))))), path="n.ipynb", contents_manager=manager)
+    manager.hook(
+        model=model(notebook(cell("a", output(run("r1"))))),
+        path="n.ipynb",
+        contents_manager=manager,
+    )
     assert logged
 
 
@@ -272,9 +340,18 @@ def test_a_manager_without_files_or_with_a_broken_file_has_no_former_records(man
 def test_a_run_that_goes_on_is_saved_without_its_widget():
     view = "application/vnd.jupyter.widget-view+json"
     data = {view: {"model_id": "m"}, "text/html": "static"}
-    live = {"output_type": "display_data", "data": dict(data), "metadata": {"agent_nb": {"live": "r1"}}}
+    live = {
+        "output_type": "display_data",
+        "data": dict(data),
+        "metadata": {"agent_nb": {"live": "r1"}},
+    }
     other = {"output_type": "display_data", "data": dict(data), "metadata": {}}
-    content = {"cells": [{"cell_type": "code", "id": "c", "source": "", "metadata": {}, "outputs": [live, other]}], "metadata": {}}
+    content = {
+        "cells": [
+            {"cell_type": "code", "id": "c", "source": "", "metadata": {}, "outputs": [live, other]}
+        ],
+        "metadata": {},
+    }
     assert presave.before_save({"type": "notebook", "content": content}, "n.ipynb", None)
     assert live["data"] == {"text/html": "static"}
     assert other["data"] == data
@@ -282,7 +359,11 @@ def test_a_run_that_goes_on_is_saved_without_its_widget():
 
 def test_a_button_is_not_saved_and_nothing_else_goes_with_it():
     widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "m"}}
-    button = {"output_type": "display_data", "data": widget, "metadata": {"agent_nb": {"button": "r1"}}}
+    button = {
+        "output_type": "display_data",
+        "data": widget,
+        "metadata": {"agent_nb": {"button": "r1"}},
+    }
     said = {"output_type": "stream", "name": "stdout", "text": "x"}
     marked = {**button, "data": {**widget, "text/plain": "a picture"}}
     theirs = {**button, "metadata": {}}
@@ -299,7 +380,9 @@ def asked(name, prompt, started=1.0):
 
 
 def again(nb, over, *cells):
-    """Save a notebook of `cells` that a front end has loaded as `nb` was saved, over a file with the metadata `over`."""
+    """Save a notebook of `cells` that a front end has loaded as `nb` was saved, over a file with
+    the metadata `over`.
+    """
     return saved(*cells, over=over, agent_nb=copy.deepcopy(nb))
 
 
@@ -325,11 +408,17 @@ def test_a_notebook_saved_under_a_new_name_takes_its_runs_along():
 
 
 def forgetting(*names):
-    return {"output_type": "display_data", "data": {"text/plain": "1 run forgotten"}, "metadata": {"agent_nb": {"forget": list(names)}}}
+    return {
+        "output_type": "display_data",
+        "data": {"text/plain": "1 run forgotten"},
+        "metadata": {"agent_nb": {"forget": list(names)}},
+    }
 
 
 def test_what_was_forgotten_stays_forgotten_when_a_front_end_sends_what_it_had():
-    """The output of `%agent forget` is cleared, while the page still has the record in its metadata and in the cell's output."""
+    """The output of `%agent forget` is cleared, while the page still has the record in its metadata
+    and in the cell's output.
+    """
     loaded = saved(cell("a", output(run("r1"))), cell("b"))
     shown = output(run("r1"))
     ours = again(loaded, loaded, cell("a", copy.deepcopy(shown)), cell("b", forgetting("r1")))
@@ -366,7 +455,9 @@ def code(name, source, *outputs):
 
 
 def test_the_runs_of_a_split_cell_go_with_the_part_that_has_the_magic():
-    """The upper part has a new id and no output; the lower one keeps both, in full until the page is loaded again."""
+    """The upper part has a new id and no output; the lower one keeps both, in full until the page
+    is loaded again.
+    """
     full = output(asked("r1", "Dig a hole.\nThen fill it."))
     first = saved(agent("a", "Dig a hole.\nThen fill it.", copy.deepcopy(full)))
     parts = [agent("new", "Dig a hole."), code("a", "Then fill it.", full)]
@@ -381,7 +472,12 @@ def test_the_runs_of_a_split_cell_go_with_the_part_that_has_the_magic():
 
 def test_a_split_in_three_or_with_text_between_is_followed():
     full = output(asked("r1", "Dig.\nFill.\nDig again."))
-    parts = [agent("n1", "Dig."), {"cell_type": "markdown", "id": "m", "source": ""}, code("n2", "Fill."), code("a", "Dig again.", full)]
+    parts = [
+        agent("n1", "Dig."),
+        {"cell_type": "markdown", "id": "m", "source": ""},
+        code("n2", "Fill."),
+        code("a", "Dig again.", full),
+    ]
     assert ids(saved(*parts)) == {"n1": ["r1"]}
 
 
@@ -397,12 +493,17 @@ def test_an_undone_split_has_its_runs_where_they_were():
 def test_the_upper_part_of_a_split_keeps_its_runs_beside_newer_ones():
     full = output(asked("r1", "Dig.\nFill."))
     ours = saved(agent("new", "Dig."), code("a", "Fill.", copy.deepcopy(full)))
-    ours = saved(agent("new", "Dig.", output(asked("r2", "Dig.", 2.0))), code("a", "Fill.", full), over=ours)
+    ours = saved(
+        agent("new", "Dig.", output(asked("r2", "Dig.", 2.0))), code("a", "Fill.", full), over=ours
+    )
     assert ids(ours) == {"new": ["r2", "r1"]}
 
 
 def test_a_merged_cell_has_the_runs_of_the_cell_it_begins_with():
-    ours = saved(agent("a", "Dig a hole.", output(asked("r1", "Dig a hole."))), agent("b", "Dig.", output(asked("r2", "Dig."))))
+    ours = saved(
+        agent("a", "Dig a hole.", output(asked("r1", "Dig a hole."))),
+        agent("b", "Dig.", output(asked("r2", "Dig."))),
+    )
     ours = saved(agent("new", "Dig a hole.\n\nThen fill it."), over=ours)
     assert ids(ours) == {"a": ["r1"], "b": ["r2"], "new": ["r1"]}
     assert ids(saved(agent("new", "Dig a hole.\n\nThen fill it."), over=ours)) == {"new": ["r1"]}
@@ -423,13 +524,21 @@ def test_a_cell_with_a_run_of_its_own_inherits_nothing():
 
 
 def test_what_is_recovered_in_the_cell_below_belongs_to_the_agent_cell():
-    assert ids(saved(agent("a", "Dig."), code("r", "%agent recover r1", output(asked("r1", "Dig."))))) == {"a": ["r1"]}
+    assert ids(
+        saved(agent("a", "Dig."), code("r", "%agent recover r1", output(asked("r1", "Dig."))))
+    ) == {"a": ["r1"]}
 
 
-@pytest.mark.parametrize("events", [None, [], [3], [{"type": "user"}], [{"type": "user", "content": {"$payload": "x"}}]])
+@pytest.mark.parametrize(
+    "events", [None, [], [3], [{"type": "user"}], [{"type": "user", "content": {"$payload": "x"}}]]
+)
 def test_a_record_whose_prompt_cannot_be_told_is_not_inherited(events):
     odd = {**run("r1"), "events": events}
-    lift_nb = notebook(agent("h", "Dig."), code("a", "Fill."), agent_nb={"version": 1, "runs": {"a": [odd], "gone": [odd]}})
+    lift_nb = notebook(
+        agent("h", "Dig."),
+        code("a", "Fill."),
+        agent_nb={"version": 1, "runs": {"a": [odd], "gone": [odd]}},
+    )
     lift(lift_nb)
     assert "h" not in lift_nb["metadata"]["agent_nb"]["runs"]
 
@@ -452,7 +561,9 @@ FUTURE = 9e9
 class TestForgedRecords:
     """Whoever can write into a notebook can write any record into it, of any time, under any id."""
 
-    @pytest.mark.parametrize("started", [FUTURE, 1e12, "9e9", True, None, float("nan"), float("inf"), 10**400, -1, [1]])
+    @pytest.mark.parametrize(
+        "started", [FUTURE, 1e12, "9e9", True, None, float("nan"), float("inf"), 10**400, -1, [1]]
+    )
     def test_whatever_times_they_name_they_evict_nothing_that_the_user_signed(self, owner, started):
         first = saved(cell("a", *(output(owner(f"mine{n}", float(n))) for n in range(3))))
         forged = [output(run(f"forged{n}", started)) for n in range(5)]
@@ -471,14 +582,22 @@ class TestForgedRecords:
     def test_one_of_the_users_ids_does_not_take_the_records_place(self, owner):
         mine = owner("r1", 2.0)
         first = saved(cell("a", output(mine)))
-        for forged in (run("r1", 3.0), {**mine, "status": "error"}, sign(run("r1", 3.0), b"somebody else")):
+        for forged in (
+            run("r1", 3.0),
+            {**mine, "status": "error"},
+            sign(run("r1", 3.0), b"somebody else"),
+        ):
             ours = saved(cell("a", output(forged)), over=first)
             assert ours["runs"]["a"] == [mine]
-            assert saved(cell("a"), over=first, agent_nb={**first, "runs": {"a": [forged]}})["runs"]["a"] == [mine]
+            assert saved(cell("a"), over=first, agent_nb={**first, "runs": {"a": [forged]}})[
+                "runs"
+            ]["a"] == [mine]
 
     def test_without_a_signature_the_later_source_counts(self, owner):
         first = saved(cell("a", output(run("r1", 1.0))))
-        assert saved(cell("a", output(run("r1", 2.0))), over=first)["runs"]["a"][0]["started"] == 2.0
+        assert (
+            saved(cell("a", output(run("r1", 2.0))), over=first)["runs"]["a"][0]["started"] == 2.0
+        )
 
     def test_its_payloads_do_not_take_the_place_of_the_users(self, owner):
         large = "x" * 70_000
@@ -511,7 +630,11 @@ SHOWN = {
 @pytest.mark.parametrize("how", SHOWN)
 def test_a_record_that_our_publisher_did_not_write_is_not_lifted(how):
     metadata, kind = SHOWN[how]
-    shown = {"output_type": kind, "data": {"text/plain": "x", MIME: run("r1")}, "metadata": metadata}
+    shown = {
+        "output_type": kind,
+        "data": {"text/plain": "x", MIME: run("r1")},
+        "metadata": metadata,
+    }
     nb = notebook(cell("a", shown))
     before = copy.deepcopy(nb)
     assert not lift(nb)
@@ -522,7 +645,11 @@ def test_a_record_that_our_publisher_did_not_write_is_not_lifted(how):
 
 
 def test_a_record_that_stays_in_the_place_of_a_run_that_never_began_is_named():
-    shown = {"output_type": "display_data", "data": {MIME: run("r1")}, "metadata": {"agent_nb": {"run": "r2", "record": "r1"}}}
+    shown = {
+        "output_type": "display_data",
+        "data": {MIME: run("r1")},
+        "metadata": {"agent_nb": {"run": "r2", "record": "r1"}},
+    }
     assert ids(saved(cell("a", shown))) == {"a": ["r1"]}
 
 
@@ -547,23 +674,39 @@ def over(runs):
 @pytest.mark.parametrize(
     ("before", "sources", "after"),
     [
-        ({"a1": [("r1", A)], "b2": [("r2", B)]}, [A, B], {"0": ["r1"], "1": ["r2"]}),  # for the first time
-        ({"0": [("r1", A)], "1": [("r2", B)]}, [NEW, A, B], {"1": ["r1"], "2": ["r2"]}),  # a cell was inserted
-        ({"0": [("r1", A)], "1": [("r2", B)], "2": [("r3", A)]}, [NEW, A, B, A], {"1": ["r1"], "2": ["r2"], "3": ["r3"]}),  # one text twice
+        # for the first time
+        ({"a1": [("r1", A)], "b2": [("r2", B)]}, [A, B], {"0": ["r1"], "1": ["r2"]}),
+        # a cell was inserted
+        ({"0": [("r1", A)], "1": [("r2", B)]}, [NEW, A, B], {"1": ["r1"], "2": ["r2"]}),
+        # one text twice
+        (
+            {"0": [("r1", A)], "1": [("r2", B)], "2": [("r3", A)]},
+            [NEW, A, B, A],
+            {"1": ["r1"], "2": ["r2"], "3": ["r3"]},
+        ),
         ({"0": [("r1", A)], "1": [("r2", B)]}, [B, A], {"0": ["r2"], "1": ["r1"]}),  # moved
-        ({"10": [("r1", A)], "9": [("r2", A)]}, [A, A], {"0": ["r2"], "1": ["r1"]}),  # ids are numbers
-        ({"0": [("r1", A)]}, [NEW], {"0": ["r1"]}),  # the text was changed: its record stays, and is stale
-        ({"x": [("r2", B), ("r1", A)], "y": [("r3", A)]}, [A, B], {"0": ["r3"], "1": ["r2", "r1"]}),  # a text that one had before
+        # ids are numbers
+        ({"10": [("r1", A)], "9": [("r2", A)]}, [A, A], {"0": ["r2"], "1": ["r1"]}),
+        # the text was changed: its record stays, and is stale
+        ({"0": [("r1", A)]}, [NEW], {"0": ["r1"]}),
+        # a text that one had before
+        ({"x": [("r2", B), ("r1", A)], "y": [("r3", A)]}, [A, B], {"0": ["r3"], "1": ["r2", "r1"]}),
         ({"x": [("r2", B), ("r1", A)]}, [A], {"0": ["r2", "r1"]}),  # changed back
-        ({"0": [("r1", A)], "1": [("r2", B)]}, ["x = 1", A, B], {"1": ["r1"], "2": ["r2"]}),  # the id is that of other code
+        # the id is that of other code
+        ({"0": [("r1", A)], "1": [("r2", B)]}, ["x = 1", A, B], {"1": ["r1"], "2": ["r2"]}),
     ],
 )
-def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(before, sources, after):
-    listed = {name: [made(n, s, 10.0 - i) for i, (n, s) in enumerate(of)] for name, of in before.items()}
+def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(
+    before, sources, after
+):
+    listed = {
+        name: [made(n, s, 10.0 - i) for i, (n, s) in enumerate(of)] for name, of in before.items()
+    }
     ours = over(listed)
     nb = notebook(*numbered(*sources), agent_nb=copy.deepcopy(ours))
     assert {c: [r["id"] for r in found] for c, found in records(nb).items()} == after
-    for _ in range(3):  # what the file has is that of the save before, what the page has is what it has loaded
+    # what the file has is that of the save before, what the page has is what it has loaded
+    for _ in range(3):
         nb["metadata"]["agent_nb"] = copy.deepcopy(over(listed))
         lift(nb, ours)
         ours = nb["metadata"]["agent_nb"]
@@ -572,28 +715,46 @@ def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(b
 
 
 def test_the_record_of_a_deleted_cell_does_not_go_with_the_cell_that_has_its_id():
-    listed = {"0": [made(f"a{n}", A, 100.0 + n) for n in range(3)], "1": [made(f"b{n}", B, n) for n in range(3)]}
+    listed = {
+        "0": [made(f"a{n}", A, 100.0 + n) for n in range(3)],
+        "1": [made(f"b{n}", B, n) for n in range(3)],
+    }
     ours = saved(*numbered(B), over=over(listed))
     assert ids(ours) == {"0": ["b2", "b1", "b0"], "0~": ["a2", "a1", "a0"]}
-    assert ids(saved(*numbered(A, B), over=ours)) == {"0": ["a2", "a1", "a0"], "1": ["b2", "b1", "b0"]}  # undone
-    assert ids(saved(*numbered(B), over=ours, agent_nb=over(listed))) == {"0": ["b2", "b1", "b0"]}  # gone for two saves
+    # undone
+    assert ids(saved(*numbered(A, B), over=ours)) == {
+        "0": ["a2", "a1", "a0"],
+        "1": ["b2", "b1", "b0"],
+    }
+    # gone for two saves
+    assert ids(saved(*numbered(B), over=ours, agent_nb=over(listed))) == {"0": ["b2", "b1", "b0"]}
 
 
 def test_a_cell_with_a_record_of_its_own_text_keeps_its_records_whatever_others_have():
     listed = {"a": [made("r1", A), made("r0", B, 0.5)], "b": [made("r2", B)]}
-    assert ids(saved(cell("a", source=A), cell("b", source=B), over=over(listed))) == {"a": ["r1", "r0"], "b": ["r2"]}
+    assert ids(saved(cell("a", source=A), cell("b", source=B), over=over(listed))) == {
+        "a": ["r1", "r0"],
+        "b": ["r2"],
+    }
 
 
 def test_runs_that_a_cell_only_followed_do_not_become_another_cells():
     listed = {"code": [made("r1", A, conversation="")]}
-    assert ids(saved(cell("code", source="await agent('first')"), cell("0", source=A), over=over(listed))) == {"code": ["r1"]}
+    assert ids(
+        saved(cell("code", source="await agent('first')"), cell("0", source=A), over=over(listed))
+    ) == {"code": ["r1"]}
 
 
 def test_records_that_do_not_say_their_text_stay_where_they_are():
-    assert ids(saved(*numbered(NEW, A), over=over({"0": [run("r1")], "1": [run("r2")]}))) == {"0": ["r1"], "1": ["r2"]}
+    assert ids(saved(*numbered(NEW, A), over=over({"0": [run("r1")], "1": [run("r2")]}))) == {
+        "0": ["r1"],
+        "1": ["r2"],
+    }
 
 
-@pytest.mark.parametrize("started", [10**400, -(10**400), float("nan"), float("inf"), None, "x", [1], True])
+@pytest.mark.parametrize(
+    "started", [10**400, -(10**400), float("nan"), float("inf"), None, "x", [1], True]
+)
 def test_no_time_of_a_start_keeps_records_from_being_found(started):
     listed = {"x": [made("r2", B, started), made("r1", A, 1.0)], "y": [made("r3", B, started)]}
     found = renumbered(numbered(A, B, B), listed)
@@ -603,25 +764,54 @@ def test_no_time_of_a_start_keeps_records_from_being_found(started):
 @pytest.mark.parametrize(
     "change",
     [
-        {"op": "patch", "diff": [{"op": "patch", "key": "a", "diff": [{"op": "addrange", "key": 0, "valuelist": [run("r2", 2.0)]}]}]},
+        {
+            "op": "patch",
+            "diff": [
+                {
+                    "op": "patch",
+                    "key": "a",
+                    "diff": [{"op": "addrange", "key": 0, "valuelist": [run("r2", 2.0)]}],
+                }
+            ],
+        },
         {"op": "add", "value": {"a": [run("r2", 2.0)]}},
     ],
 )
 def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
     def merged():
-        sides = {"local_diff": [{"op": "patch", "key": "agent_nb", "diff": [{**change, "key": "runs"}]}], "remote_diff": []}
-        return notebook(cell("a"), agent_nb={"version": 1, "runs": {"a": [run("r1")]}}, **{"nbdime-conflicts": sides})
+        sides = {
+            "local_diff": [{"op": "patch", "key": "agent_nb", "diff": [{**change, "key": "runs"}]}],
+            "remote_diff": [],
+        }
+        return notebook(
+            cell("a"),
+            agent_nb={"version": 1, "runs": {"a": [run("r1")]}},
+            **{"nbdime-conflicts": sides},
+        )
 
     assert [r["id"] for r in records(merged())["a"]] == ["r2", "r1"]
     assert [found.record["id"] for found in collect.records(merged())] == ["r1", "r2"]
     lifted, stripped = merged(), merged()
     assert lift(lifted)
-    assert (ids(lifted["metadata"]["agent_nb"]), "nbdime-conflicts" in lifted["metadata"]) == ({"a": ["r2", "r1"]}, False)
+    assert (ids(lifted["metadata"]["agent_nb"]), "nbdime-conflicts" in lifted["metadata"]) == (
+        {"a": ["r2", "r1"]},
+        False,
+    )
     assert strip(stripped) == 2
     assert stripped["metadata"] == {}
 
 
-@pytest.mark.parametrize("aside", [None, 1, [], {}, {"local_diff": 1}, {"local_diff": [{"key": "agent_nb", "diff": [[None]]}, 5]}])
+@pytest.mark.parametrize(
+    "aside",
+    [
+        None,
+        1,
+        [],
+        {},
+        {"local_diff": 1},
+        {"local_diff": [{"key": "agent_nb", "diff": [[None]]}, 5]},
+    ],
+)
 def test_what_else_stands_there_is_no_record(aside):
     nb = notebook(cell("a"), **{"nbdime-conflicts": aside})
     assert records(nb) == {}

@@ -42,11 +42,23 @@ def test_an_empty_line_leaves_everything_to_the_defaults(options):
         ("--thoughts hide", "thoughts", "hide"),
         ("--system 'be brief'", "system", "be brief"),
         ("--system \"say 'no' # twice {x} $y\"", "system", "say 'no' # twice {x} $y"),
-        ("--max-turns 3 --max-tokens 1000 --time 2.5", "limits", {"turns": 3, "tokens": 1000, "seconds": 2.5}),
-        ("--max-calls 1 --max-failures 2 --cost .5", "limits", {"tool_calls": 1, "failures": 2, "cost": 0.5}),
+        (
+            "--max-turns 3 --max-tokens 1000 --time 2.5",
+            "limits",
+            {"turns": 3, "tokens": 1000, "seconds": 2.5},
+        ),
+        (
+            "--max-calls 1 --max-failures 2 --cost .5",
+            "limits",
+            {"tool_calls": 1, "failures": 2, "cost": 0.5},
+        ),
         ("--temperature 0 --seed 7", "settings", {"temperature": 0.0, "seed": 7}),
         ("--budget 2", "limits", {"cost": 2.0}),
-        ("--max-output 90 --stop END --stop '# '", "settings", {"max_tokens": 90, "stop": ["END", "# "]}),
+        (
+            "--max-output 90 --stop END --stop '# '",
+            "settings",
+            {"max_tokens": 90, "stop": ["END", "# "]},
+        ),
         ("--extra '{\"top_k\": 5}'", "settings", {"extra_body": {"top_k": 5}}),
         ("--thought-tags analysis,plan", "thought_tags", ("analysis", "plan")),
         ("--memory summary", "memory", "summary"),
@@ -60,8 +72,16 @@ def test_each_option_has_its_effect(options, line, field, value):
 
 
 def test_the_line_wins_over_the_configuration(options):
-    said = options("-m a/b", model="c/d", tools=["list"], max_turns=None, thoughts="show", approve="")
-    assert (said.model, said.tools, said.limits, said.thoughts, said.approve) == ("a/b", ("list",), {}, "show", None)
+    said = options(
+        "-m a/b", model="c/d", tools=["list"], max_turns=None, thoughts="show", approve=""
+    )
+    assert (said.model, said.tools, said.limits, said.thoughts, said.approve) == (
+        "a/b",
+        ("list",),
+        {},
+        "show",
+        None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""`export --to html`: one page that shows what the notebook shows, plots and formulas included, and fetches nothing."""
+"""`export --to html`: one page that shows what the notebook shows, plots and formulas included, and
+fetches nothing.
+"""
 
 import base64
 import json
@@ -25,9 +27,13 @@ def record(name, answer="It is $x^2$.", display=None):
     log = EventLog(name, clock=lambda: 1_763_760_000.0 + next(times))
     call = {"call_id": "c1", "name": "plot", "turn": 1}
     for event in (
-        RunStart(model="m/x"), User(content="Draw it."), Call(args={}, **call), Result(content="", display=display, duration=0.1, **call),
-        Respond(content=answer, turn=2), End(),
-    ):  # fmt: skip
+        RunStart(model="m/x"),
+        User(content="Draw it."),
+        Call(args={}, **call),
+        Result(content="", display=display, duration=0.1, **call),
+        Respond(content=answer, turn=2),
+        End(),
+    ):
         log.append(event)
     return run_record(log, cell="c1")
 
@@ -47,12 +53,28 @@ def notebook(tmp_path):
     def notebook(*outputs, records=None, others=()):
         listed = [record("r1")] if records is None else records
         cells = [
-            {"cell_type": "code", "id": "c1", "source": "%%agent\nDraw it.", "metadata": {}, "outputs": [*outputs], "execution_count": 1},
-            {"cell_type": "code", "id": "c2", "source": "plot()", "metadata": {}, "outputs": [*others], "execution_count": 2},
+            {
+                "cell_type": "code",
+                "id": "c1",
+                "source": "%%agent\nDraw it.",
+                "metadata": {},
+                "outputs": [*outputs],
+                "execution_count": 1,
+            },
+            {
+                "cell_type": "code",
+                "id": "c2",
+                "source": "plot()",
+                "metadata": {},
+                "outputs": [*others],
+                "execution_count": 2,
+            },
         ]
         path = tmp_path / "n.ipynb"
         metadata = {KEY: {"version": 1, "runs": {"c1": listed}}}
-        path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+        )
         return path
 
     return notebook
@@ -91,8 +113,15 @@ def test_a_drawing_is_an_image_which_runs_no_script(notebook):
 
 
 def test_tables_and_markdown_are_shown_and_what_is_hostile_is_not(notebook):
-    table = output({"text/html": "<table><tr><td>28.9</td></tr></table><script>alert(1)</script><img src='https://x.test/a.png'>"})
-    written, forged = {"text/markdown": "# Heading\n![x](https://x.test/b.png)"}, {"image/png": '"><script>alert(1)</script>'}
+    table = output(
+        {
+            "text/html": "<table><tr><td>28.9</td></tr></table><script>alert(1)</script><img src='https://x.test/a.png'>"
+        }
+    )
+    written, forged = (
+        {"text/markdown": "# Heading\n![x](https://x.test/b.png)"},
+        {"image/png": '"><script>alert(1)</script>'},
+    )
     html = made(notebook(card("r1"), table, output(written), output(forged)))
     assert "<td>28.9</td>" in html
     assert "Heading</h1>" in html
@@ -107,26 +136,42 @@ def test_the_page_forbids_the_browser_to_fetch_or_run_anything(notebook):
 
 def test_only_what_stands_below_the_runs_own_card_counts(notebook):
     plot, other = output({"image/png": PNG}), output({"image/png": OTHER})
-    path = notebook(other, card("r1"), plot, card("r2"), other, records=[record("r1")], others=[other])
+    path = notebook(
+        other, card("r1"), plot, card("r2"), other, records=[record("r1")], others=[other]
+    )
     html = made(path)
     assert html.count(PNG) == 1
     assert OTHER not in html
 
 
 def test_lines_of_text_are_not_repeated(notebook):
-    path = notebook(card("r1"), output({"text/plain": "just text"}), {"output_type": "stream", "name": "stdout", "text": "said"})
+    path = notebook(
+        card("r1"),
+        output({"text/plain": "just text"}),
+        {"output_type": "stream", "name": "stdout", "text": "said"},
+    )
     assert displayed(runs(path)[0]) == []
 
 
 def test_what_is_too_large_for_the_page_is_said_to_be_in_the_notebook(notebook, monkeypatch):
     monkeypatch.setattr(pages, "LARGEST", len(PNG) + 10)
-    html = made(notebook(card("r1"), output({"image/png": PNG}), output({"image/png": OTHER}), output({"image/png": OTHER})))
+    html = made(
+        notebook(
+            card("r1"),
+            output({"image/png": PNG}),
+            output({"image/png": OTHER}),
+            output({"image/png": OTHER}),
+        )
+    )
     assert PNG in html
     assert OTHER not in html
     assert "2 more outputs in the notebook" in html
 
 
-@pytest.mark.parametrize("outputs", [[None, 5, {}], [{"data": [], "metadata": 3}], [{"data": {MIME: 4}, "metadata": {KEY: "x"}}]])
+@pytest.mark.parametrize(
+    "outputs",
+    [[None, 5, {}], [{"data": [], "metadata": 3}], [{"data": {MIME: 4}, "metadata": {KEY: "x"}}]],
+)
 def test_a_broken_notebook_gives_a_page_without_plots(notebook, outputs):
     path = notebook(card("r1"))
     run = runs(path)[0]

@@ -1,4 +1,6 @@
-"""One broken plug-in of another package breaks neither the others nor what lists them, and its package is named."""
+"""One broken plug-in of another package breaks neither the others nor what lists them, and its
+package is named.
+"""
 
 import json
 import sys
@@ -44,29 +46,55 @@ class Trap:
         return self
 """
 BROKEN = {  # what is wrong: the module, and words of the error
-    "an import that fails": ("import no_such_package_of_ours\n", "ModuleNotFoundError: No module named 'no_such_package_of_ours'"),
+    "an import that fails": (
+        "import no_such_package_of_ours\n",
+        "ModuleNotFoundError: No module named 'no_such_package_of_ours'",
+    ),
     "an exit": ("import sys\nsys.exit('go away')\n", "SystemExit: go away"),
     "no such attribute": ("x = 1\n", "AttributeError"),
     "a wrong type": ("provider = dialect = codec = tools = card = 3\n", "Error"),
-    "members that raise": (f"{TRAP}\nprovider = dialect = codec = tools = card = Trap()\n", "Error"),
-    "a function that raises": ("def provider(*a, **k): raise OSError('no disk')\ndialect = codec = tools = card = None\n", "Error"),
-    "a function that gives something else": ("def provider(*a, **k): return 'x'\ncard = provider\ndialect = codec = tools = []\n", "Error"),
+    "members that raise": (
+        f"{TRAP}\nprovider = dialect = codec = tools = card = Trap()\n",
+        "Error",
+    ),
+    "a function that raises": (
+        "def provider(*a, **k): raise OSError('no disk')\ndialect = codec = tools = card = None\n",
+        "Error",
+    ),
+    "a function that gives something else": (
+        "def provider(*a, **k): return 'x'\ncard = provider\ndialect = codec = tools = []\n",
+        "Error",
+    ),
 }
-ROOMS = {"models": "provider", "dialects": "dialect", "codecs": "codec", "tools": "tools", "cards": "card"}
+ROOMS = {
+    "models": "provider",
+    "dialects": "dialect",
+    "codecs": "codec",
+    "tools": "tools",
+    "cards": "card",
+}
 NO_FAULT = {("tools", "a function that gives something else")}  # a plug-in without a tool is one
 
 
 @pytest.fixture(params=BROKEN)
 def broken(request, tmp_path, monkeypatch):
     """Two packages with a plug-in for every room: one sound, one broken in one way."""
-    for package, module, code in (("sound-pkg", "sound_mod", SOUND), ("broken-pkg", "broken_mod", BROKEN[request.param][0])):
+    for package, module, code in (
+        ("sound-pkg", "sound_mod", SOUND),
+        ("broken-pkg", "broken_mod", BROKEN[request.param][0]),
+    ):
         folder = tmp_path / f"{package.replace('-', '_')}-1.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         prefix = package.partition("-")[0]
-        names = {room: f"tool-{prefix}_tool" if room == "cards" else f"a-{prefix}" for room in ROOMS}
+        names = {
+            room: f"tool-{prefix}_tool" if room == "cards" else f"a-{prefix}" for room in ROOMS
+        }
         (folder / "entry_points.txt").write_text(
-            "".join(f"[agent_nb.{room}]\n{names[room]} = {module}:{attribute}\n" for room, attribute in ROOMS.items())
+            "".join(
+                f"[agent_nb.{room}]\n{names[room]} = {module}:{attribute}\n"
+                for room, attribute in ROOMS.items()
+            )
         )
         (tmp_path / f"{module}.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -83,7 +111,11 @@ def fails(use, room, broken):
         return
     with pytest.raises(PluginError) as caught:
         use()
-    for words in ("of the package broken-pkg cannot be used", BROKEN[broken][1], "pip uninstall broken-pkg"):
+    for words in (
+        "of the package broken-pkg cannot be used",
+        BROKEN[broken][1],
+        "pip uninstall broken-pkg",
+    ):
         assert words in str(caught.value)
 
 
@@ -124,17 +156,25 @@ def test_the_commands_list_the_others_and_the_fault(broken, loaded, capsys):
     loaded.run_line_magic("agent", "tools")
     listed = capsys.readouterr().out
     assert "sound_tool" in listed
-    assert ("of the package broken-pkg cannot be used" in listed) is (("tools", broken) not in NO_FAULT)
+    assert ("of the package broken-pkg cannot be used" in listed) is (
+        ("tools", broken) not in NO_FAULT
+    )
     loaded.run_line_magic("agent", "models")
     assert "a-broken" in capsys.readouterr().out
     main(["doctor", "--json"])
-    said = [f["said"] for f in json.loads(capsys.readouterr().out)["findings"] if f["topic"] == "plug-in"]
+    said = [
+        f["said"]
+        for f in json.loads(capsys.readouterr().out)["findings"]
+        if f["topic"] == "plug-in"
+    ]
     assert said
     assert all("broken-pkg" in words for words in said)
 
 
 def test_damaged_metadata_of_one_package_hides_only_its_own(broken, tmp_path):
-    (tmp_path / "broken_pkg-1.0.dist-info" / "entry_points.txt").write_text("[agent_nb.tools]\nthis is no entry\n")
+    (tmp_path / "broken_pkg-1.0.dist-info" / "entry_points.txt").write_text(
+        "[agent_nb.tools]\nthis is no entry\n"
+    )
     assert available()["a-sound"] == ("sound_tool",)
 
 

@@ -71,7 +71,17 @@ m = Scripted([call("plain", "waiting", "main"), "ok"])
 b = Scripted([call("bar"), "ok"])
 p = Scripted([batch(("python", {"code": "box = TqdmHBox([ipywidgets.HTML()]); box.n = 3; display(box); print('said')"})), "ok"])
 """
-WORDS = {"plain", "warned", "logged", "thread", "pool", "coroutine", "to_thread", "executor", "main"}
+WORDS = {
+    "plain",
+    "warned",
+    "logged",
+    "thread",
+    "pool",
+    "coroutine",
+    "to_thread",
+    "executor",
+    "main",
+}
 CELL = "%%agent -m m -t plain,waiting,main --live\ngo"
 AWAITED = "_ = await Agent(m, [plain, waiting, main])('go')"
 
@@ -95,13 +105,21 @@ def test_every_print_is_in_the_card_of_its_call_and_nothing_below_the_cell(ready
     text = value(ready, "''.join(e.text for e in _agent.log.of('progress'))")
     assert set(text.split()) == WORDS
     of_the_first = "''.join(e.text for e in _agent.log.of('progress') if e.call_id == _agent.log.of('call')[0].call_id)"
-    assert set(value(ready, of_the_first).split()) == {"plain", "warned", "logged", "thread", "pool"}
+    assert set(value(ready, of_the_first).split()) == {
+        "plain",
+        "warned",
+        "logged",
+        "thread",
+        "pool",
+    }
 
 
 def test_the_model_reads_what_went_to_stdout(ready):
     ready.run(CELL, cell="c2")
     printed = value(ready, "[e.extra['printed'].split() for e in _agent.log.of('result')]")
-    assert printed == "[['plain', 'thread', 'pool'], ['coroutine', 'to_thread', 'executor'], ['main']]"
+    assert (
+        printed == "[['plain', 'thread', 'pool'], ['coroutine', 'to_thread', 'executor'], ['main']]"
+    )
 
 
 def test_prints_of_the_users_own_cells_land_where_they_always_did(ready):
@@ -113,7 +131,11 @@ def test_prints_of_the_users_own_cells_land_where_they_always_did(ready):
     assert said.count("mine") == 3  # stdout and stderr are two streams, whose pieces may come mixed
 
 
-@pytest.mark.parametrize("cell", ["%%agent -m b -t bar --live\ngo", "_ = await Agent(b, [bar])('go')"], ids=["cell", "awaited"])
+@pytest.mark.parametrize(
+    "cell",
+    ["%%agent -m b -t bar --live\ngo", "_ = await Agent(b, [bar])('go')"],
+    ids=["cell", "awaited"],
+)
 def test_a_widget_of_tqdm_moves_the_bar_of_its_card_and_is_not_displayed(ready, cell):
     status, said, shown = ready.run(cell, cell="c4")
     assert (status, said, len(shown)) == ("ok", "", 1)
@@ -132,12 +154,17 @@ def test_in_a_cell_of_the_user_it_is_displayed_as_ever(ready):
 def test_code_of_the_python_tool_moves_its_bar_too(ready):
     status, said, shown = ready.run("%%agent -m p -t python --approve auto --live\ngo", cell="c6")
     assert (status, said, len(shown)) == ("ok", "", 1)
-    assert value(ready, "[e.fraction for e in _agent.log.of('progress') if e.fraction is not None]") == "[0.75]"
+    assert (
+        value(ready, "[e.fraction for e in _agent.log.of('progress') if e.fraction is not None]")
+        == "[0.75]"
+    )
     assert value(ready, "_agent.log.of('result')[0].content") == "said"
 
 
 def test_a_replay_that_runs_tools_again_prints_nothing_below_the_cell(ready):
-    ready.run("@tool(effect='kernel')\ndef again() -> int:\n    'Again.'\n    print('again')\n    return 1")
+    ready.run(
+        "@tool(effect='kernel')\ndef again() -> int:\n    'Again.'\n    print('again')\n    return 1"
+    )
     ready.run("a = Scripted([call('again'), 'ok'])")
     cell = "%%agent -m a -t again --approve auto\ngo"
     ready.run(cell, cell="c7")

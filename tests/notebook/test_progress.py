@@ -1,4 +1,6 @@
-"""Progress goes to stderr: one redrawn line in a terminal, one line for each agent cell elsewhere."""
+"""Progress goes to stderr: one redrawn line in a terminal, one line for each agent cell
+elsewhere.
+"""
 
 import io
 

@@ -41,9 +41,12 @@ def call(name, **args):
     return Scripted([f"<execute>{{json.dumps([{{'name': name, 'args': args}}])}}</execute>", "That is all."])
 """
 CODE = (
-    "display(SHOWN, metadata=MARKED, raw=True)", "display(Shown())", "Shown()", "publish_display_data(SHOWN, MARKED)",
+    "display(SHOWN, metadata=MARKED, raw=True)",
+    "display(Shown())",
+    "Shown()",
+    "publish_display_data(SHOWN, MARKED)",
     "update_display(SHOWN, metadata=MARKED, raw=True, display_id='x')",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,19 +57,31 @@ def prepared(kernel):
 
 def agent(kernel, line, before):
     """Run an agent cell after a line of code."""
-    return kernel.run(f"{before}\nawait get_ipython().run_cell_magic('agent', {line!r}, 'go')", cell="a")
+    return kernel.run(
+        f"{before}\nawait get_ipython().run_cell_magic('agent', {line!r}, 'go')", cell="a"
+    )
 
 
 def outputs(shown):
-    return [{"output_type": "display_data", "data": c["data"], "metadata": c["metadata"]} for c in shown.values()]
+    return [
+        {"output_type": "display_data", "data": c["data"], "metadata": c["metadata"]}
+        for c in shown.values()
+    ]
 
 
 def lifted(shown):
     """The ids of the runs that a save finds in these outputs."""
-    cell = {"cell_type": "code", "id": "a", "source": "%%agent", "outputs": copy.deepcopy(outputs(shown))}
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "source": "%%agent",
+        "outputs": copy.deepcopy(outputs(shown)),
+    }
     nb = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     lift(nb)
-    return {r["id"] for listed in nb["metadata"].get(KEY, {}).get("runs", {}).values() for r in listed}
+    return {
+        r["id"] for listed in nb["metadata"].get(KEY, {}).get("runs", {}).values() for r in listed
+    }
 
 
 @pytest.mark.parametrize("tool", ["show", "show_here", "show_meanwhile"])
@@ -75,16 +90,24 @@ def test_what_a_tool_displays_carries_nothing_of_ours(prepared, tool):
     assert status == "ok"
     theirs = [c for c in shown.values() if c["data"].get("text/plain") == "shown"]
     assert theirs, shown
-    assert all(MIME not in c["data"] and KEY not in c["metadata"] and c["metadata"].get("isolated") for c in theirs)
+    assert all(
+        MIME not in c["data"] and KEY not in c["metadata"] and c["metadata"].get("isolated")
+        for c in theirs
+    )
     assert "forged" not in lifted(shown)
     assert len(lifted(shown)) == 1
 
 
 @pytest.mark.parametrize("code", CODE)
 def test_nor_does_what_the_code_of_a_model_displays(prepared, code):
-    status, _, shown = agent(prepared, "-m model -t python --approve auto", f"model = call('python', code={code!r})")
+    status, _, shown = agent(
+        prepared, "-m model -t python --approve auto", f"model = call('python', code={code!r})"
+    )
     assert status == "ok"
-    assert all(c["data"].get(MIME, {}).get("id") != "forged" and "forget" not in c["metadata"].get(KEY, {}) for c in shown.values())
+    assert all(
+        c["data"].get(MIME, {}).get("id") != "forged" and "forget" not in c["metadata"].get(KEY, {})
+        for c in shown.values()
+    )
     assert len(lifted(shown)) == 1
 
 
@@ -122,7 +145,9 @@ def test_guarding_twice_is_guarding_once_and_it_can_be_taken_back():
     publish.guard(shell)
     before = copy.deepcopy(SHOWN)
     shell.display_pub.publish(SHOWN, metadata=MARKED, transient={"display_id": "x"}, update=True)
-    assert shell.display_pub.sent == [({"text/plain": "shown"}, {"isolated": True}, {"display_id": "x"}, True)]
+    assert shell.display_pub.sent == [
+        ({"text/plain": "shown"}, {"isolated": True}, {"display_id": "x"}, True)
+    ]
     assert before == SHOWN
     publish.unguard(shell)
     publish.unguard(shell)
@@ -140,5 +165,8 @@ def test_what_holds_nothing_of_ours_passes_as_it_is(data):
 def test_the_display_of_a_tools_outcome_holds_static_kinds_only():
     from agent_nb.tools.base import Outcome
 
-    assert success(Outcome("ok", "x", {**SHOWN, "text/html": "<b>x</b>"})).display == {"text/plain": "shown", "text/html": "<b>x</b>"}
+    assert success(Outcome("ok", "x", {**SHOWN, "text/html": "<b>x</b>"})).display == {
+        "text/plain": "shown",
+        "text/html": "<b>x</b>",
+    }
     assert success(Outcome("ok", "x", {MIME: FORGED})).display is None

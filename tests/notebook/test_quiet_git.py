@@ -1,4 +1,6 @@
-"""Recorded notebooks under a real git: what a replay, a live rerun and the work of two people change in the file."""
+"""Recorded notebooks under a real git: what a replay, a live rerun and the work of two people
+change in the file.
+"""
 
 import json
 import os
@@ -14,8 +16,10 @@ from agent_nb.notebook.ipynb import load
 from agent_nb.notebook.metadata import records
 
 pytestmark = [
-    pytest.mark.kernel, pytest.mark.timeout(300), pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
-]  # fmt: skip
+    pytest.mark.kernel,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+]
 
 SETUP = """%load_ext agent_nb
 import json
@@ -27,13 +31,19 @@ def model(name, *turns):
 one, two, three, four, five = map(model, ('one', 'two', 'three', 'four', 'five'))
 six = model('six', '<execute>[{"name": "python", "args": {"code": "object()"}}]</execute>')"""
 CELLS = {
-    "setup": SETUP, "one": "%%agent -m one\nSay one.", "plain": "x = 1\nprint(x)", "two": "%%agent -m two\nSay two.",
-    "three": "%%agent -c aside -m three\nSay three.", "four": "%%agent -c aside -m four\nSay four.",
+    "setup": SETUP,
+    "one": "%%agent -m one\nSay one.",
+    "plain": "x = 1\nprint(x)",
+    "two": "%%agent -m two\nSay two.",
+    "three": "%%agent -c aside -m three\nSay three.",
+    "four": "%%agent -c aside -m four\nSay four.",
     "loop": "for n in range(3):\n    await Agent(model=five)(f'Say {n}.')",
     "six": "%%agent -c last -m six -t python --approve auto\nMake one.",
-}  # fmt: skip
+}
 LINES = "\n".join(f"Line {n} of it." for n in range(30))
-ANSWERS = {name: f"This is {name}.\n{LINES}" for name in ("one", "two", "three", "four", "five", "six")}
+ANSWERS = {
+    name: f"This is {name}.\n{LINES}" for name in ("one", "two", "three", "four", "five", "six")
+}
 REPLAY = ("--rerun", "replay")
 
 
@@ -44,10 +54,19 @@ def executed(folder, answers=ANSWERS, of=None):
     (folder / "answers.json").write_text(json.dumps(answers))
     if of is None:
         cells = [
-            {"cell_type": "code", "id": name, "source": text.splitlines(True), "metadata": {}, "outputs": [], "execution_count": None}
+            {
+                "cell_type": "code",
+                "id": name,
+                "source": text.splitlines(True),
+                "metadata": {},
+                "outputs": [],
+                "execution_count": None,
+            }
             for name, text in CELLS.items()
         ]
-        path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+        )
     else:
         shutil.copy(of, path)
     assert main(["run", "--live", "--inplace", str(path)]) == 0
@@ -55,7 +74,10 @@ def executed(folder, answers=ANSWERS, of=None):
 
 
 def other(*names):
-    return {**ANSWERS, **{name: ANSWERS[name].replace("Line 7 of it.", "Another line.") for name in names}}
+    return {
+        **ANSWERS,
+        **{name: ANSWERS[name].replace("Line 7 of it.", "Another line.") for name in names},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +103,11 @@ class Repository:
     def __init__(self, folder, notebook, *options):
         self.folder, self.path = folder, folder / "n.ipynb"
         self.git("init", "-q", "-b", "main")
-        for name, value in (("user.name", "a"), ("user.email", "a@example.org"), ("commit.gpgsign", "false")):
+        for name, value in (
+            ("user.name", "a"),
+            ("user.email", "a@example.org"),
+            ("commit.gpgsign", "false"),
+        ):
             self.git("config", name, value)
         assert main(["git-setup", *options, str(folder)]) == 0
         (folder / "answers.json").write_text(json.dumps(ANSWERS))
@@ -89,8 +115,14 @@ class Repository:
         self.commit(Path(notebook).read_text())
 
     def git(self, *words, check=True):
-        env = {**os.environ, "PYTHONPATH": str(Path(agent_nb.__file__).parents[1]), "GIT_CONFIG_GLOBAL": os.devnull}
-        done = subprocess.run(["git", *words], check=False, cwd=self.folder, env=env, capture_output=True, text=True)
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(Path(agent_nb.__file__).parents[1]),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+        }
+        done = subprocess.run(
+            ["git", *words], check=False, cwd=self.folder, env=env, capture_output=True, text=True
+        )
         assert not check or not done.returncode, done.stderr
         return done.stdout + done.stderr
 
@@ -132,7 +164,9 @@ def with_cell(name, source, base):
 
 
 def changes(diff):
-    return [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    return [
+        line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")
+    ]
 
 
 def test_a_replay_of_an_unchanged_notebook_changes_nothing(repository):
@@ -161,8 +195,11 @@ def test_only_cells_that_ran_live_are_rewritten_and_no_times_are_written(reposit
     nb["cells"][4]["source"] = ["%%agent -c aside -m three\n", "Say three again."]
     repository.commit(json.dumps(nb, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
     repository.run()
-    after = {cell["id"]: json.dumps(cell, sort_keys=True) for cell in load(repository.path)["cells"]}
-    assert {name for name in after if after[name] != before[name]} == {"three", "four", "loop"}  # `auto` runs Python code live
+    after = {
+        cell["id"]: json.dumps(cell, sort_keys=True) for cell in load(repository.path)["cells"]
+    }
+    # `auto` runs Python code live
+    assert {name for name in after if after[name] != before[name]} == {"three", "four", "loop"}
     assert not any("execution" in cell["metadata"] for cell in load(repository.path)["cells"])
     assert repository.path.read_text().startswith('{\n  "cells"')
 
@@ -189,13 +226,25 @@ def test_one_changed_answer_is_a_few_lines_in_the_diff(repository, ours):
     assert len(shown.splitlines()) <= 40
 
 
-def test_two_branches_that_reran_cells_of_different_conversations_merge_and_pass(repository, recorded, ours, theirs, capsys):
+def test_two_branches_that_reran_cells_of_different_conversations_merge_and_pass(
+    repository, recorded, ours, theirs, capsys
+):
     repository.branch(with_cell("four", theirs, recorded), with_cell("two", ours, recorded))
     repository.git("merge", "-q", "other")
     merged = records(load(repository.path))
-    assert {name: len(listed) for name, listed in merged.items()} == {"one": 1, "two": 2, "three": 1, "four": 2, "loop": 3, "six": 1}
+    assert {name: len(listed) for name, listed in merged.items()} == {
+        "one": 1,
+        "two": 2,
+        "three": 1,
+        "four": 2,
+        "loop": 3,
+        "six": 1,
+    }
     cells = {cell["id"]: cell for cell in load(repository.path)["cells"]}
-    assert [cells[name]["outputs"] for name in ("two", "four")] == [load(ours)["cells"][3]["outputs"], load(theirs)["cells"][5]["outputs"]]
+    assert [cells[name]["outputs"] for name in ("two", "four")] == [
+        load(ours)["cells"][3]["outputs"],
+        load(theirs)["cells"][5]["outputs"],
+    ]
     code, said = repository.tested(capsys)
     assert code == 0, said
     assert "8 runs replayed" in said
@@ -212,35 +261,53 @@ def test_two_branches_that_ran_every_cell_live_merge_and_pass(repository, ours, 
     assert repository.path.read_bytes() == before
 
 
-def test_in_one_conversation_the_merge_succeeds_and_the_test_names_the_cells_to_rerun(repository, recorded, ours, theirs, capsys):
+def test_in_one_conversation_the_merge_succeeds_and_the_test_names_the_cells_to_rerun(
+    repository, recorded, ours, theirs, capsys
+):
     repository.branch(with_cell("one", theirs, recorded), with_cell("two", ours, recorded))
     repository.git("merge", "-q", "other")
     code, said = repository.tested(capsys)
     assert code == 1
     problems = [line for line in said.splitlines() if line.startswith("  cell ")]
-    assert [(line.split('"')[0], "conversation" in line) for line in problems] == [("  cell 4 (two) ", True)]
+    assert [(line.split('"')[0], "conversation" in line) for line in problems] == [
+        ("  cell 4 (two) ", True)
+    ]
     assert "run --live --inplace" in said
 
 
-def test_work_that_was_stashed_or_rebased_keeps_its_runs(repository, recorded, ours, theirs, capsys):
+def test_work_that_was_stashed_or_rebased_keeps_its_runs(
+    repository, recorded, ours, theirs, capsys
+):
     repository.path.write_text(with_cell("four", theirs, recorded))
     repository.git("stash", "-q")
     assert repository.path.read_text() == recorded.read_text()
     repository.commit(with_cell("two", ours, recorded))
     repository.git("stash", "pop", "-q")
-    assert len(records(load(repository.path))["two"]) == len(records(load(repository.path))["four"]) == 2
+    assert (
+        len(records(load(repository.path))["two"])
+        == len(records(load(repository.path))["four"])
+        == 2
+    )
     repository.git("checkout", "-q", "--", ".")
     repository.git("checkout", "-q", "-b", "other", "HEAD^")
     repository.commit(with_cell("four", theirs, recorded))
     repository.git("rebase", "-q", "main")
     code, said = repository.tested(capsys)
     assert code == 0, said
-    assert len(records(load(repository.path))["two"]) == len(records(load(repository.path))["four"]) == 2
+    assert (
+        len(records(load(repository.path))["two"])
+        == len(records(load(repository.path))["four"])
+        == 2
+    )
 
 
-def test_where_commits_hold_no_records_a_live_rerun_keeps_them_in_the_file_alone(recorded, ours, tmp_path, capsys):
+def test_where_commits_hold_no_records_a_live_rerun_keeps_them_in_the_file_alone(
+    recorded, ours, tmp_path, capsys
+):
     repository = Repository(tmp_path, recorded, "--strip")
-    assert "agent_nb" not in repository.git("show", "HEAD:n.ipynb").replace("%load_ext agent_nb", "").replace("from agent_nb", "")
+    assert "agent_nb" not in repository.git("show", "HEAD:n.ipynb").replace(
+        "%load_ext agent_nb", ""
+    ).replace("from agent_nb", "")
     repository.run(*REPLAY)
     assert repository.git("status", "--short") == ""
     code, said = repository.tested(capsys)

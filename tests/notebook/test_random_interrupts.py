@@ -1,10 +1,11 @@
 """Interrupts at random moments: every cell replies, every log ends, and the queue stops.
 
-How it is known what a press met: the kernel notes when a cell begins and ends, on the machine's monotonic clock, and the test looks at the
-same clock just before and after each press. A third of the presses come twice, within 60 ms.
+How it is known what a press met: the kernel notes when a cell begins and ends, on the machine's
+monotonic clock, and the test looks at the same clock just before and after each press. A third of
+the presses come twice, within 60 ms.
 
-`AGENT_NB_INTERRUPTS` says how many cells are interrupted in each kernel (8 if it is not set; 300 is the full proof),
-`AGENT_NB_SEED` repeats the moments of an earlier time.
+`AGENT_NB_INTERRUPTS` says how many cells are interrupted in each kernel (8 if it is not set; 300 is
+the full proof), `AGENT_NB_SEED` repeats the moments of an earlier time.
 """
 
 import json
@@ -130,17 +131,21 @@ OPEN = ("question",)  # it ends only when it is interrupted
 
 
 class Cell:
-    """A cell of a scene with two behind it: another that asks the model, and a plain one. `ends` are the replies to the three.
+    """A cell of a scene with two behind it: another that asks the model, and a plain one. `ends`
+    are the replies to the three.
 
-    `moment` in seconds from its beginning, or where a question is asked from that: when it is interrupted, `twice` after how many more
-    seconds again (None: once).
+    `moment` in seconds from its beginning, or where a question is asked from that: when it is
+    interrupted, `twice` after how many more seconds again (None: once).
     """
 
     def __init__(self, kernel, number, scene, moment=None, twice=None):
         self.prompt = f"go {number}"
         self.code = SCENES[scene].format(self.prompt)
         sent = [kernel.send(self.code, cell="first", stdin=scene in OPEN)]
-        sent += [kernel.send("%%agent -m behind --live\nnext", cell="second"), kernel.send("1", cell="third")]
+        sent += [
+            kernel.send("%%agent -m behind --live\nnext", cell="second"),
+            kernel.send("1", cell="third"),
+        ]
         start = time.monotonic()
         if scene in OPEN:
             kernel.client.get_stdin_msg(timeout=BOUND)
@@ -162,7 +167,9 @@ class Cell:
             kernel.output(request)
         status, text, _ = kernel.run(f"print(told({self.code!r}))")
         assert status == "ok", text
-        self.times, self.types, self.gapless, self.said, self.status, self.asked, self.phase = json.loads(text)
+        self.times, self.types, self.gapless, self.said, self.status, self.asked, self.phase = (
+            json.loads(text)
+        )
 
     def press(self, kernel, when):
         time.sleep(max(when - time.monotonic(), 0))
@@ -171,12 +178,16 @@ class Cell:
         self.presses.append((before, time.monotonic()))
 
     def heard(self):
-        """Whether a press came while the cell ran, from beginning to end (or to that of the run that it awaits)."""
+        """Whether a press came while the cell ran, from beginning to end (or to that of the run
+        that it awaits).
+        """
         began, ended, *_ = self.times
         return any(began <= before and after <= ended for before, after in self.presses)
 
     def check(self, asked):
-        """Check that the log ended, and that the queue stopped if a press was heard; `asked`: how often the model behind was before."""
+        """Check that the log ended, and that the queue stopped if a press was heard; `asked`: how
+        often the model behind was before.
+        """
         first, second, third = (end["status"] for end in self.ends)
         if first == "error":
             assert self.ends[0]["ename"] == "AgentStopped", self.ends[0]
@@ -215,11 +226,15 @@ def test_interrupts_at_random_moments_lose_no_reply_and_no_end_and_stop_the_queu
         length = lengths.get(scene, 0.3)
         edges = [dice.uniform(0, EDGE), dice.uniform(length - EDGE, length + EDGE)]
         moment = dice.choice([dice.uniform(0, length), dice.uniform(0, length), *edges])
-        cell = Cell(kernel, number, scene, moment, dice.uniform(0.001, TWICE) if number % 3 == 0 else None)
+        cell = Cell(
+            kernel, number, scene, moment, dice.uniform(0.001, TWICE) if number % 3 == 0 else None
+        )
         try:
             cell.check(asked)
         except AssertionError as fault:
-            raise AssertionError(f"{scene}, {moment:.4f} of {length:.2f} s, seed {SEED}: {vars(cell)}") from fault
+            raise AssertionError(
+                f"{scene}, {moment:.4f} of {length:.2f} s, seed {SEED}: {vars(cell)}"
+            ) from fault
         asked = cell.asked
         stopped = cell.ends[0]["status"] == "error"
         met[cell.phase if stopped else "after its end" if cell.heard() else "outside the cell"] += 1

@@ -1,4 +1,6 @@
-"""`run --stream`: what the runs of a notebook do, on stdout while they do it, in the format of a codec."""
+"""`run --stream`: what the runs of a notebook do, on stdout while they do it, in the format of a
+codec.
+"""
 
 import io
 import json
@@ -29,13 +31,20 @@ def cell(path):
 
 
 def a_run(log):
-    for event in (RunStart(), User(content="hi"), Delta(block="1", of="respond", text="Hel"), Delta(block="1", of="respond", text="lo")):
+    for event in (
+        RunStart(),
+        User(content="hi"),
+        Delta(block="1", of="respond", text="Hel"),
+        Delta(block="1", of="respond", text="lo"),
+    ):
         log.append(event)
     log.append(Respond(content="Hello", block="1", turn=1))
     log.append(End())
 
 
-@pytest.mark.parametrize("codec", ["canonical", "cogency", "loom", "loom:export", "agent-event", "looopy"])
+@pytest.mark.parametrize(
+    "codec", ["canonical", "cogency", "loom", "loom:export", "agent-event", "looopy"]
+)
 def test_what_a_log_gets_comes_out_in_the_format(codec):
     out = io.StringIO()
     with Relay(codec, out.write) as relay:
@@ -104,7 +113,9 @@ def test_an_unknown_codec_is_refused_before_anything_runs():
 
 @pytest.mark.parametrize("more", [["--json"], ["--jobs", "2"]])
 def test_what_does_not_go_together_is_refused(more, tmp_path, capsys):
-    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    (tmp_path / "n.ipynb").write_text(
+        json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
     assert main(["run", "--stream", "cogency", *more, str(tmp_path / "n.ipynb")]) == 2
     assert "--stream" in capsys.readouterr().err
 
@@ -114,17 +125,33 @@ def test_what_does_not_go_together_is_refused(more, tmp_path, capsys):
 def test_the_command_streams_to_stdout_and_tells_on_stderr(tmp_path, again):
     (tmp_path / "script.json").write_text(json.dumps({"turns": SCRIPT}))
     (tmp_path / "run.ndjson").write_text('{"type":"thought","content":"Look."}\n{"type":"final"}\n')
-    cells = ["%load_ext agent_nb", "%%agent -m scripted/script.json\nhi", "%%agent --from run.ndjson\n"]
+    cells = [
+        "%load_ext agent_nb",
+        "%%agent -m scripted/script.json\nhi",
+        "%%agent --from run.ndjson\n",
+    ]
     path = tmp_path / "n.ipynb"
-    nbformat.write(new_notebook(cells=[new_code_cell(s, id=f"c{i}") for i, s in enumerate(cells)]), path)
+    nbformat.write(
+        new_notebook(cells=[new_code_cell(s, id=f"c{i}") for i, s in enumerate(cells)]), path
+    )
     search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": search, "IPYTHONDIR": str(tmp_path / "ipython")}
     command = [sys.executable, "-m", "agent_nb", "run", "--inplace"]
     if again:
         subprocess.run([*command, str(path)], env=environment, check=True, capture_output=True)
-    done = subprocess.run([*command, "--stream", "cogency", str(path)], env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--stream", "cogency", str(path)],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     said = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(o["type"], o.get("content")) for o in said if o["type"] in ("user", "think", "respond")] == [
-        ("user", "hi"), ("respond", "Hello, you."), ("think", "Look."),
-    ]  # fmt: skip
+    assert [
+        (o["type"], o.get("content")) for o in said if o["type"] in ("user", "think", "respond")
+    ] == [
+        ("user", "hi"),
+        ("respond", "Hello, you."),
+        ("think", "Look."),
+    ]
     assert "n.ipynb: ok" in done.stderr

@@ -12,9 +12,25 @@ from agent_nb.errors import UsageError
 from agent_nb.notebook import project
 from agent_nb.notebook.report import Report, junit, summary
 
-GOOD = Report(notebook="a.ipynb", runs=2, scripted=1, masked=("cell 1, clock: 'x' = 'y'",), unseen=("the code of json.dumps",))
-WARNED = Report(notebook="w.ipynb", runs=1, warnings=("cell 2: `double` changed",), patterns=("cell 1, pattern 'x': 'a' = 'b'",))
-BAD = Report(notebook="b c.ipynb", problems=("cell 3: \x1b[31mno\x00 \ud800 & <x>\nmore",), stale=True, seconds=1.25)
+GOOD = Report(
+    notebook="a.ipynb",
+    runs=2,
+    scripted=1,
+    masked=("cell 1, clock: 'x' = 'y'",),
+    unseen=("the code of json.dumps",),
+)
+WARNED = Report(
+    notebook="w.ipynb",
+    runs=1,
+    warnings=("cell 2: `double` changed",),
+    patterns=("cell 1, pattern 'x': 'a' = 'b'",),
+)
+BAD = Report(
+    notebook="b c.ipynb",
+    problems=("cell 3: \x1b[31mno\x00 \ud800 & <x>\nmore",),
+    stale=True,
+    seconds=1.25,
+)
 SKIPPED = Report(notebook="s.ipynb", skipped="needs the extra serve")
 
 
@@ -24,16 +40,23 @@ def test_a_report_counts_runs_and_scripts():
 
 def test_what_was_masked_and_not_seen_is_listed_on_demand():
     assert GOOD.text(verbose=True).splitlines()[1:] == [
-        "  masked: cell 1, clock: 'x' = 'y'", "  not seen: the code of json.dumps",
-    ]  # fmt: skip
+        "  masked: cell 1, clock: 'x' = 'y'",
+        "  not seen: the code of json.dumps",
+    ]
 
 
 def test_warnings_and_patterns_of_the_project_are_always_listed():
-    assert str(WARNED).splitlines()[1:] == ["  warning: cell 2: `double` changed", "  not compared: cell 1, pattern 'x': 'a' = 'b'"]
+    assert str(WARNED).splitlines()[1:] == [
+        "  warning: cell 2: `double` changed",
+        "  not compared: cell 1, pattern 'x': 'a' = 'b'",
+    ]
 
 
 def test_a_command_to_record_again_stands_only_where_it_helps():
-    assert str(BAD).splitlines()[-1] == "  To record it again: jupyter agent-nb run --live --inplace 'b c.ipynb'"
+    assert (
+        str(BAD).splitlines()[-1]
+        == "  To record it again: jupyter agent-nb run --live --inplace 'b c.ipynb'"
+    )
     assert "record it again" not in str(Report(notebook="b.ipynb", problems=("cell 1: NameError",)))
 
 
@@ -45,8 +68,11 @@ def test_junit_xml_is_valid_whatever_a_kernel_says():
     root = ElementTree.fromstring(junit([GOOD, WARNED, BAD, SKIPPED]))
     (suite,) = root
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "time")} == {
-        "tests": "4", "failures": "1", "skipped": "1", "time": "1.250",
-    }  # fmt: skip
+        "tests": "4",
+        "failures": "1",
+        "skipped": "1",
+        "time": "1.250",
+    }
     failure = suite[2].find("failure")
     assert failure.get("message").startswith("cell 3: ")
     assert "& <x>" in failure.text
@@ -73,7 +99,11 @@ def test_a_wrong_number_is_named(wrong, capsys):
 
 
 def test_one_broken_notebook_does_not_hide_the_others(tmp_path, capsys):
-    for name, text in (("a.ipynb", "{}"), ("b.ipynb", "<<<<<<< ours\n"), ("c.ipynb", '{"cells": [], "metadata": {}, "nbformat": 4}')):
+    for name, text in (
+        ("a.ipynb", "{}"),
+        ("b.ipynb", "<<<<<<< ours\n"),
+        ("c.ipynb", '{"cells": [], "metadata": {}, "nbformat": 4}'),
+    ):
         (tmp_path / name).write_text(text)
     xml = tmp_path / "r.xml"
     assert main(["test", "--json", "--junit", str(xml), str(tmp_path)]) == 1
@@ -96,10 +126,20 @@ class TestPatternsOfTheProject:
         (tmp_path / "sub" / "pyproject.toml").write_text("")
         assert project.rules(path) == ()
 
-    @pytest.mark.parametrize("entry", ['pattern = "("', 'replace = "x"', 'pattern = "x"\nwith = "y"', 'pattern = "x"\nreplace = "\\\\2"'])
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            'pattern = "("',
+            'replace = "x"',
+            'pattern = "x"\nwith = "y"',
+            'pattern = "x"\nreplace = "\\\\2"',
+        ],
+    )
     def test_a_wrong_entry_is_named(self, entry, tmp_path):
         path = self.write(tmp_path, f"[[tool.agent_nb.normalize]]\n{entry}\n")
-        with pytest.raises(UsageError, match=r"pyproject\.toml: \[\[tool\.agent_nb\.normalize\]\] number 1: "):
+        with pytest.raises(
+            UsageError, match=r"pyproject\.toml: \[\[tool\.agent_nb\.normalize\]\] number 1: "
+        ):
             project.rules(path)
 
     def test_what_is_no_list_is_named(self, tmp_path):

@@ -1,4 +1,6 @@
-"""Reruns of cells: what is played, what goes live, and what the records say, in a shell that is told cell ids."""
+"""Reruns of cells: what is played, what goes live, and what the records say, in a shell that is
+told cell ids.
+"""
 
 import json
 import os
@@ -30,11 +32,15 @@ class Notebook:
         shell.kernel = SimpleNamespace(get_parent=lambda: self.parent)
 
     def cell(self, body, line="-m model", cell="c1", sent=None, seen=False, **names):
-        """Run one agent cell and return its Run. `sent`: what our runner sends, with its proof (`proof` overrides it); `seen`: somebody
-        looks on, with a keyboard."""
+        """Run one agent cell and return its Run. `sent`: what our runner sends, with its proof
+        (`proof` overrides it); `seen`: somebody looks on, with a keyboard.
+        """
         self.shell.user_ns.update(names)
         proof = {} if sent is None else {"proof": SECRET}
-        self.parent["metadata"] = {"cellId": cell, "agent_nb": {"headless": not seen, **proof, **(sent or {})}}
+        self.parent["metadata"] = {
+            "cellId": cell,
+            "agent_nb": {"headless": not seen, **proof, **(sent or {})},
+        }
         self.parent["content"] = {"allow_stdin": seen}
         code = self.shell.transform_cell(f"%%agent {line}\n{body}")
         result = self._run(self.shell.run_cell_async(code, transformed_cell=code))
@@ -100,7 +106,10 @@ def test_an_unchanged_cell_is_replayed(nb):
     assert "replayed" in nb.last[0]["text/plain"]
 
 
-@pytest.mark.parametrize("line", ["-m model --live", "-m model --rerun live", "-m model --temperature 1", "-m model --system x"])
+@pytest.mark.parametrize(
+    "line",
+    ["-m model --live", "-m model --rerun live", "-m model --temperature 1", "-m model --system x"],
+)
 def test_a_cell_that_asks_for_it_or_has_changed_goes_live(nb, line):
     nb.cell("hi", model=Once(["one", "two"]))
     assert nb.cell("hi", line=line).answer == "two"
@@ -114,7 +123,9 @@ def test_a_changed_prompt_goes_live(nb):
 
 def test_options_that_decide_nothing_do_not_matter(nb):
     nb.cell("hi", model=Once(["one", "two"]))
-    assert nb.cell("hi", line="-m model --thoughts show --max-turns 5 --approve auto").answer == "one"
+    assert (
+        nb.cell("hi", line="-m model --thoughts show --max-turns 5 --approve auto").answer == "one"
+    )
 
 
 def test_a_run_that_failed_is_not_replayed(nb):
@@ -152,10 +163,14 @@ def test_the_environment_can_ask_for_it_too(nb, monkeypatch):
 
 
 class TestWhoDecides:
-    """What a request asks for counts with the kernel's secret; a kernel that only replays is not talked out of it."""
+    """What a request asks for counts with the kernel's secret; a kernel that only replays is not
+    talked out of it.
+    """
 
     def strict(self, monkeypatch):
-        monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.PROOF: SECRET, launch.STRICT: "1"}))
+        monkeypatch.setattr(
+            launch, "LAUNCH", launch.Launch({launch.PROOF: SECRET, launch.STRICT: "1"})
+        )
 
     def only_replaying(self, monkeypatch):
         monkeypatch.setenv("AGENT_NB_RERUN", "replay")
@@ -164,15 +179,23 @@ class TestWhoDecides:
     @pytest.mark.parametrize(
         ("line", "sent"),
         [
-            ("--live", None), ("--rerun live", None), ("", {"rerun": "live"}), ("--live", {"rerun": "auto"}),
+            ("--live", None),
+            ("--rerun live", None),
+            ("", {"rerun": "live"}),
+            ("--live", {"rerun": "auto"}),
             ("", {"rerun": "live", "proof": ""}),
         ],
-    )  # fmt: skip
-    def test_a_kernel_that_only_replays_stands_above_cell_and_request(self, nb, monkeypatch, only, line, sent):
+    )
+    def test_a_kernel_that_only_replays_stands_above_cell_and_request(
+        self, nb, monkeypatch, only, line, sent
+    ):
         first = nb.cell("hi", model=Once(["one", "two"]))
         only(self, monkeypatch)
         assert nb.cell("hi", line=f"-m model {line}".rstrip(), sent=sent).id == first.id
-        with pytest.raises(AgentCellError, match=r"stale.*Nothing runs live here \(AGENT_NB_(STRICT=1|RERUN=replay)\)"):
+        with pytest.raises(
+            AgentCellError,
+            match=r"stale.*Nothing runs live here \(AGENT_NB_(STRICT=1|RERUN=replay)\)",
+        ):
             nb.cell("ho", line=f"-m model {line}".rstrip(), sent=sent)
 
     @pytest.mark.parametrize("only", [strict, only_replaying])
@@ -207,7 +230,11 @@ class TestWhoDecides:
         nb.cell("hi", model=Once(["one", "two"]))
         cell = {"cell_type": "code", "id": "c1", "source": "%%agent -m model\nhi", "outputs": []}
         path = tmp_path / "n.ipynb"
-        path.write_text(json.dumps({"cells": [cell], "metadata": {KEY: {"version": 1, "runs": {"c1": [nb.record]}}}}))
+        path.write_text(
+            json.dumps(
+                {"cells": [cell], "metadata": {KEY: {"version": 1, "runs": {"c1": [nb.record]}}}}
+            )
+        )
         nb.restart()
         sent = {"notebook": str(path), "rerun": "replay"}
         with pytest.raises(AgentCellError, match="AGENT_NB_NOTEBOOK"):
@@ -291,24 +318,46 @@ class TestKernelCalls:
         assert nb.record["id"] == run.id != first["id"]
 
     def test_a_drift_is_shown_in_one_view_that_says_so(self, nb):
-        nb.cell("go", line=self.LINE, model=Once([f"Let me see.{CALL}", "It is 42.", "It is 43."]), base=40)
+        nb.cell(
+            "go",
+            line=self.LINE,
+            model=Once([f"Let me see.{CALL}", "It is 42.", "It is 43."]),
+            base=40,
+        )
         nb.shown.clear()
         nb.displays.clear()
         nb.cell("go", line=self.LINE, base=41)
         assert len(nb.displays) == 1
         told = nb.last[0]["text/plain"]
-        assert "python returned something else than in the record; from here on the model was asked again." in told
+        assert (
+            "python returned something else than in the record; from here on the model was asked again."
+            in told
+        )
         assert told.index("Let me see.") < told.index("from here on") < told.index("It is 43.")
         assert "replayed" not in told
         assert not any("Stopped" in str(data) or "stopped" in str(data) for data, _ in nb.shown)
 
     def test_in_a_terminal_nothing_is_printed_twice(self, nb, capsys):
         line = f"{self.LINE} --view text --thoughts show"
-        nb.cell("go", line=line, model=Once([f"<think>Hm.</think>{CALL}", "It is 42.", "It is 43."]), base=40)
+        nb.cell(
+            "go",
+            line=line,
+            model=Once([f"<think>Hm.</think>{CALL}", "It is 42.", "It is 43."]),
+            base=40,
+        )
         capsys.readouterr()
         nb.cell("go", line=line, base=41)
         told = capsys.readouterr().out
-        assert [told.count(words) for words in ("● ", "Hm.", "base + 2", "from here on the model was asked again", "It is 43.")] == [1] * 5
+        assert [
+            told.count(words)
+            for words in (
+                "● ",
+                "Hm.",
+                "base + 2",
+                "from here on the model was asked again",
+                "It is 43.",
+            )
+        ] == [1] * 5
         assert "stopped" not in told.lower(), told
 
     def test_the_log_of_a_run_that_went_on_live_is_whole(self, nb):
@@ -351,7 +400,9 @@ FOREIGN = "turn comes from a record you did not sign"
 
 
 class TestForeignTurns:
-    """What a stranger's record says was said before is matched and replayed; a model reads it only where somebody sees that."""
+    """What a stranger's record says was said before is matched and replayed; a model reads it only
+    where somebody sees that.
+    """
 
     SEEN = "-m model --view html"
 
@@ -365,12 +416,18 @@ class TestForeignTurns:
             for cell in ("c2", "c3")[: 2 if last else 1]:
                 nb.cell({"c2": "ho", "c3": "hm"}[cell], cell=cell)
                 records[cell] = nb.record
-            records = {cell: forge(record) if cell in cells else record for cell, record in records.items()}
-            code = [{"cell_type": "code", "id": c, "source": f"%%agent -m model\n{b}", "outputs": []} for c, b in
-                    (("c1", "hi"), ("c2", "ho"), ("c3", "hm"))]  # fmt: skip
+            records = {
+                cell: forge(record) if cell in cells else record for cell, record in records.items()
+            }
+            code = [
+                {"cell_type": "code", "id": c, "source": f"%%agent -m model\n{b}", "outputs": []}
+                for c, b in (("c1", "hi"), ("c2", "ho"), ("c3", "hm"))
+            ]
             runs = {cell: [record] for cell, record in records.items()}
             path = tmp_path / "n.ipynb"
-            path.write_text(json.dumps({"cells": code, "metadata": {KEY: {"version": 1, "runs": runs}}}))
+            path.write_text(
+                json.dumps({"cells": code, "metadata": {KEY: {"version": 1, "runs": runs}}})
+            )
             monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
             nb.restart()
             return nb
@@ -392,13 +449,17 @@ class TestForeignTurns:
         assert str(error.value) == f"1 earlier {FOREIGN}, {NOBODY}"
         assert "--trust-record" in str(error.value)
         assert "AGENT_NB_TRUST_RECORD" in str(error.value)
-        assert nb.cell("x", line="-m model -c other", cell="c9").answer == "four", "no model was asked before"
+        assert nb.cell("x", line="-m model -c other", cell="c9").answer == "four", (
+            "no model was asked before"
+        )
 
     def test_those_of_a_replay_neither(self, opened):
         nb = opened(self.unsigned, cells=("c1", "c2"))
         assert nb.cell("hi").answer == "one"
         assert nb.cell("ho", cell="c2").answer == "two"
-        with pytest.raises(AgentCellError, match="2 earlier turns come from records you did not sign"):
+        with pytest.raises(
+            AgentCellError, match="2 earlier turns come from records you did not sign"
+        ):
             nb.cell("hm!", cell="c3")
 
     @pytest.mark.parametrize("by", ["option", "environment"])
@@ -416,7 +477,9 @@ class TestForeignTurns:
         assert run.answer == "four"
         words = "2 earlier turns come from records you did not sign"
         assert self.named(run) == [words]
-        kinds = [x.kind if x.type == "state" else x.name if x.type == "node" else x.type for x in run.log]
+        kinds = [
+            x.kind if x.type == "state" else x.name if x.type == "node" else x.type for x in run.log
+        ]
         assert kinds.index("foreign_turns") < kinds.index("llm")
         assert words in nb.last[0]["text/plain"].splitlines()[0]
 
@@ -449,7 +512,14 @@ class TestForeignTurns:
     def test_a_drift_does_not_send_them_unseen(self, opened, monkeypatch):
         line = "-m model -t python --approve auto"
         nb = opened(self.unsigned, last=False)
-        nb.cell("go", line=f"{line} --live", cell="c3", sent={"trust": True}, model=Once([CALL, "It is 42.", "It is 43."]), base=40)
+        nb.cell(
+            "go",
+            line=f"{line} --live",
+            cell="c3",
+            sent={"trust": True},
+            model=Once([CALL, "It is 42.", "It is 43."]),
+            base=40,
+        )
         nb.shell.user_ns["base"] = 41
         with pytest.raises(AgentCellError, match=FOREIGN):
             nb.cell("go", line=line, cell="c3")
@@ -483,12 +553,28 @@ def test_a_record_may_name_any_time(nb, started):
 
 class TestFile:
     def save(self, nb, path, *cells):
-        """Write a notebook of agent cells and what they showed last, as a front end and the server hook do."""
+        """Write a notebook of agent cells and what they showed last, as a front end and the server
+        hook do.
+        """
         made = []
         for cell, line, body in cells:
             numbers = {KEY: {"run": self.records[cell]["id"]}}
-            outputs = [{"output_type": "display_data", "data": {MIME: self.records[cell]}, "metadata": numbers}]
-            made.append({"cell_type": "code", "id": cell, "source": f"%%agent {line}\n{body}", "metadata": {}, "outputs": outputs})
+            outputs = [
+                {
+                    "output_type": "display_data",
+                    "data": {MIME: self.records[cell]},
+                    "metadata": numbers,
+                }
+            ]
+            made.append(
+                {
+                    "cell_type": "code",
+                    "id": cell,
+                    "source": f"%%agent {line}\n{body}",
+                    "metadata": {},
+                    "outputs": outputs,
+                }
+            )
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}
         lift(notebook)
         path.write_text(json.dumps(notebook))
@@ -540,8 +626,12 @@ class TestFile:
     def test_status_names_what_has_changed(self, nb, path):
         notebook = json.loads(path.read_text())
         notebook["cells"][1]["source"] = "%%agent -m model\nand now?"
-        notebook["cells"].append({**notebook["cells"][0], "id": "c3", "source": "%%agent -m model\nnew"})
-        notebook["cells"].append({**notebook["cells"][0], "id": "c4", "source": "%%agent --nope\nnew"})
+        notebook["cells"].append(
+            {**notebook["cells"][0], "id": "c3", "source": "%%agent -m model\nnew"}
+        )
+        notebook["cells"].append(
+            {**notebook["cells"][0], "id": "c4", "source": "%%agent --nope\nnew"}
+        )
         path.write_text(json.dumps(notebook))
         found = self.status(nb)
         assert found["c1"] == ("recorded", "hi", "")
@@ -571,7 +661,9 @@ class TestFile:
         assert found["c2"] == ("stale", "and then?", "prompt changed")
 
     def test_status_goes_by_what_this_kernel_would_send(self, nb, path):
-        """The conversation was led here otherwise than the file says: the cell has an answer to that."""
+        """The conversation was led here otherwise than the file says: the cell has an answer to
+        that.
+        """
         nb.cell("other", cell="c0", model=Once(["zero", "seven"]))
         nb.cell("and?", line="-m model --live", cell="c2")
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
@@ -581,11 +673,25 @@ class TestFile:
         ids = nb.last[1][KEY]["forget"]
         assert ids == [self.records["c1"]["id"]]
         notebook = json.loads(path.read_text())
-        mark = {"output_type": "display_data", "data": {"text/plain": "x"}, "metadata": {KEY: {"forget": ids}}}
-        notebook["cells"].append({"cell_type": "code", "id": "f", "source": "%agent forget", "metadata": {}, "outputs": [mark]})
+        mark = {
+            "output_type": "display_data",
+            "data": {"text/plain": "x"},
+            "metadata": {KEY: {"forget": ids}},
+        }
+        notebook["cells"].append(
+            {
+                "cell_type": "code",
+                "id": "f",
+                "source": "%agent forget",
+                "metadata": {},
+                "outputs": [mark],
+            }
+        )
         lift(notebook, json.loads(path.read_text())["metadata"][KEY])
         assert list(notebook["metadata"][KEY]["runs"]) == ["c2"]
-        assert ids[0] not in json.dumps([o["data"] for c in notebook["cells"] for o in c["outputs"]])
+        assert ids[0] not in json.dumps(
+            [o["data"] for c in notebook["cells"] for o in c["outputs"]]
+        )
         assert nb.cell("hi").answer == "three"
 
 
@@ -607,7 +713,9 @@ class TestLost:
 
     def save(self, path, runs):
         metadata = {KEY: {"version": 1, "runs": runs}}
-        path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": []}))
+        path.write_text(
+            json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": []})
+        )
 
     def test_a_run_that_another_notebook_has_saved_is_not_lost(self, nb, files, monkeypatch):
         run = nb.cell("hi", model=Once(["one"]))

@@ -1,4 +1,6 @@
-"""The button of a replayed cell: the same prompt is asked live, in the place of the replay, when no cell runs."""
+"""The button of a replayed cell: the same prompt is asked live, in the place of the replay, when no
+cell runs.
+"""
 
 import itertools
 import json
@@ -28,13 +30,22 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Front:
-    """Sends cells and presses buttons; keeps what the kernel says of displays, buttons and texts."""
+    """Sends cells and presses buttons; keeps what the kernel says of displays, buttons
+    and texts.
+    """
 
     def __init__(self, kernel):
         self.client = kernel.client
         self.name = f"c{next(NUMBERS)}"  # of the agent cell of this test, and of its conversation
         self.source = f"%%agent -m model -t python --approve auto -c {self.name}\ngo"
-        self.buttons, self.closed, self.shown, self.text, self.idle, self.replies = {}, set(), [], "", set(), {}
+        self.buttons, self.closed, self.shown, self.text, self.idle, self.replies = (
+            {},
+            set(),
+            [],
+            "",
+            set(),
+            {},
+        )
 
     def hear(self, until, seconds=120):
         end = time.monotonic() + seconds
@@ -63,12 +74,15 @@ class Front:
 
     def agent(self, option=""):
         """Run the agent cell of this test."""
-        return self.cell(self.source.replace("%%agent", f"%%agent {option}".rstrip()), cell=self.name)
+        return self.cell(
+            self.source.replace("%%agent", f"%%agent {option}".rstrip()), cell=self.name
+        )
 
     def cell(self, code, cell="other"):
         asked = self.send(code, cell)
         self.hear(lambda: asked in self.idle)
-        self.reply(asked)  # ipykernel 7.0 to 7.3 may lose a request that arrives while it replies to another
+        # ipykernel 7.0 to 7.3 may lose a request that arrives while it replies to another
+        self.reply(asked)
         return asked
 
     def reply(self, asked):
@@ -79,33 +93,51 @@ class Front:
         return self.replies[asked]
 
     def send(self, code, cell="other"):
-        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        content = {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": False,
+        }
         message = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
         self.client.shell_channel.send(message)
         return message["header"]["msg_id"]
 
     def button(self, label, but=()):
         """The newest button of that label that can be pressed."""
-        usable = [c for c, s in self.buttons.items() if s.get("description") == label and not s.get("disabled")]
+        usable = [
+            c
+            for c, s in self.buttons.items()
+            if s.get("description") == label and not s.get("disabled")
+        ]
         found = [c for c in usable if c not in self.closed and c not in but]
         return found[-1] if found else None
 
     def press(self, label, but=()):
         self.hear(lambda: self.button(label, but))
         data = {"method": "custom", "content": {"event": "click"}}
-        self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": self.button(label, but), "data": data}))
+        self.client.shell_channel.send(
+            self.client.session.msg("comm_msg", {"comm_id": self.button(label, but), "data": data})
+        )
 
     @property
     def last(self):
         """The last display but buttons."""
-        return next(content for _, content in reversed(self.shown) if BUTTON not in content["metadata"].get(KEY, {}))
+        return next(
+            content
+            for _, content in reversed(self.shown)
+            if BUTTON not in content["metadata"].get(KEY, {})
+        )
 
     def static(self):
         """Whether the last display is the static bundle of a live run."""
         return bool(self.shown) and MIME in self.last["data"] and WIDGET not in self.last["data"]
 
 
-OTHERS = [python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python]
+OTHERS = [
+    python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python
+]
 
 
 @pytest.fixture(params=[sys.executable, *OTHERS], ids=lambda p: Path(p).parent.parent.name or p)
@@ -137,7 +169,11 @@ def replayed(front, turns):
 
 def buttons(front):
     """What was shown of buttons: the displays with their data."""
-    return [(c["transient"]["display_id"], c["data"]) for _, c in front.shown if BUTTON in c["metadata"].get(KEY, {})]
+    return [
+        (c["transient"]["display_id"], c["data"])
+        for _, c in front.shown
+        if BUTTON in c["metadata"].get(KEY, {})
+    ]
 
 
 def test_a_replay_leaves_a_static_page_with_its_record_and_below_it_a_button(front):
@@ -159,7 +195,9 @@ def test_a_press_runs_the_prompt_live_in_the_same_display_and_records_it(front):
     assert [data for _, data in buttons(front)][1:] == [{}]
     assert front.last["data"][MIME]["id"] != before
     assert "replayed" not in front.last["metadata"][KEY]
-    front.cell(f"s = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]")
+    front.cell(
+        f"s = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]"
+    )
     front.cell("print(_agent.answer, len(s.turns))")
     front.hear(lambda: "two 1" in front.text)
     front.agent()
@@ -188,7 +226,9 @@ def test_a_live_run_by_button_asks_by_buttons(front):
 
 def test_a_press_while_the_conversation_is_in_use_starts_nothing(front):
     replayed(front, ["one", "two"])
-    front.cell(f"c = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]; c.running = 'x'")
+    front.cell(
+        f"c = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]; c.running = 'x'"
+    )
     front.press("↻ Run live")
     front.hear(lambda: "busy" in front.text)
     front.cell("c.running = ''")
@@ -206,7 +246,9 @@ def test_a_live_run_by_button_can_be_stopped(front):
 
 def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
     replayed(front, ["one", {"chunks": ["a "] * 400, "delay": 0.1}])
-    front.cell("from agent_nb.notebook.frontend import hears_beside_cells; print('held up:', hears_beside_cells())")
+    front.cell(
+        "from agent_nb.notebook.frontend import hears_beside_cells; print('held up:', hears_beside_cells())"
+    )
     held_up = "held up: True" in front.text
     old = set(front.buttons)
     front.press("↻ Run live")

@@ -1,4 +1,6 @@
-"""Cells of a real kernel behind `agent_nb.serve()`: followed, stopped and answered from another process."""
+"""Cells of a real kernel behind `agent_nb.serve()`: followed, stopped and answered from another
+process.
+"""
 
 import json
 import threading
@@ -34,7 +36,9 @@ def http(kernel):
     status, said, _ = kernel.run(SETUP)
     assert status == "ok", said
     url, token = said.split()[-2:]
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60) as client:
+    with httpx.Client(
+        base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60
+    ) as client:
         yield client
     kernel.run("server.stop()")
 
@@ -42,14 +46,18 @@ def http(kernel):
 def newest(http, status):
     """Return the newest run of a status, waiting for it."""
     while True:
-        runs = [info["run"] for info in http.get("/runs").json()["runs"] if info["status"] == status]
+        runs = [
+            info["run"] for info in http.get("/runs").json()["runs"] if info["status"] == status
+        ]
         if runs:
             return runs[-1]
 
 
 def events(http, run):
     """Yield the events of a run as they come."""
-    with http.stream("GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}) as answer:
+    with http.stream(
+        "GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}
+    ) as answer:
         for line in answer.iter_lines():
             if line.strip():
                 yield json.loads(line)
@@ -58,7 +66,12 @@ def events(http, run):
 def test_a_cell_that_ran_before_and_one_that_runs_now_are_published(kernel, http):
     kernel.run("%%agent -m quick\nhi", cell="one")
     run = newest(http, "ok")
-    assert [e["type"] for e in events(http, run) if e["type"] not in ("delta", "metric")] == ["run_start", "user", "respond", "end"]
+    assert [e["type"] for e in events(http, run) if e["type"] not in ("delta", "metric")] == [
+        "run_start",
+        "user",
+        "respond",
+        "end",
+    ]
     info = http.get(f"/runs/{run}").json()
     assert (info["prompt"], info["conversation"]) == ("hi", "main")
 
@@ -69,7 +82,10 @@ def test_a_cell_is_stopped_from_elsewhere_and_the_next_one_works(kernel, http):
     assert http.post(f"/runs/{run}/cancel").status_code == 202
     assert kernel.finish(request)[:2] == ("error", STOPPED)
     last = list(events(http, run))
-    assert [(e["type"], e.get("detail")) for e in last[-2:]] == [("interrupt", "from elsewhere"), ("end", None)]
+    assert [(e["type"], e.get("detail")) for e in last[-2:]] == [
+        ("interrupt", "from elsewhere"),
+        ("end", None),
+    ]
     assert kernel.run("print(_agent.status)")[1].strip() == "interrupted"
 
 
@@ -79,11 +95,15 @@ def answered(http):
     for event in events(http, run):
         if event["type"] == "approval" and event.get("stage", "requested") == "requested":
             body = {"decision": "allow", "args": {"name": "b"}}
-            assert http.post(f"/runs/{run}/approvals/{event['call_id']}", json=body).status_code == 200
+            assert (
+                http.post(f"/runs/{run}/approvals/{event['call_id']}", json=body).status_code == 200
+            )
             return
 
 
-@pytest.mark.parametrize("front_end", [{"cell": "ask", "stdin": True}, {"stdin": True}], ids=["notebook", "console"])
+@pytest.mark.parametrize(
+    "front_end", [{"cell": "ask", "stdin": True}, {"stdin": True}], ids=["notebook", "console"]
+)
 def test_the_question_of_a_cell_is_answered_from_elsewhere(front_end, kernel, http):
     request = kernel.send("%%agent -m ask -t touch\ntouch a", **front_end)
     answering = threading.Thread(target=answered, args=(http,), daemon=True)
@@ -91,7 +111,9 @@ def test_the_question_of_a_cell_is_answered_from_elsewhere(front_end, kernel, ht
     status, said, _ = kernel.finish(request)
     answering.join(60)
     assert status == "ok", said
-    status, said, _ = kernel.run("print([e.content for e in _agent.log.of('result')], _agent.log.of('approval')[1].by)")
+    status, said, _ = kernel.run(
+        "print([e.content for e in _agent.log.of('result')], _agent.log.of('approval')[1].by)"
+    )
     assert said.strip() == "['touched b'] remote"
     assert kernel.run("print(6 * 7)")[1].strip() == "42"
 

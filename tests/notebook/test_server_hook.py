@@ -1,4 +1,6 @@
-"""A real Jupyter Server, as installing the wheel configures it, lifts records when a notebook is saved."""
+"""A real Jupyter Server, as installing the wheel configures it, lifts records when a notebook is
+saved.
+"""
 
 import json
 import os
@@ -29,32 +31,50 @@ class Server:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
             "JUPYTER_CONFIG_PATH": str(config),
-            **{name: str(config / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")},
+            **{
+                name: str(config / name.lower())
+                for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+            },
         }
         command = [
-            sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", f"--port={self.url.rsplit(':', 1)[1]}",
-            f"--ServerApp.root_dir={folder}", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True",
-        ]  # fmt: skip
-        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            sys.executable,
+            "-m",
+            "jupyter_server",
+            "--no-browser",
+            "--allow-root",
+            f"--port={self.url.rsplit(':', 1)[1]}",
+            f"--ServerApp.root_dir={folder}",
+            "--IdentityProvider.token=",
+            "--ServerApp.disable_check_xsrf=True",
+        ]
+        self.process = subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
 
     def ready(self):
         for _ in range(200):
             try:
                 return self.ask("GET", "/api")
             except OSError:  # refused, or reset while it begins
-                assert self.process.poll() is None, "the server ended: " + self.process.stdout.read()
+                assert self.process.poll() is None, (
+                    "the server ended: " + self.process.stdout.read()
+                )
                 time.sleep(0.1)
         raise AssertionError("the server did not answer")
 
     def ask(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            self.url + path, data, {"Content-Type": "application/json"}, method=method
+        )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=20) as answer:
             return json.load(answer)
 
     def save(self, nb):
-        return self.ask("PUT", "/api/contents/n.ipynb", {"type": "notebook", "format": "json", "content": nb})
+        return self.ask(
+            "PUT", "/api/contents/n.ipynb", {"type": "notebook", "format": "json", "content": nb}
+        )
 
     def close(self):
         if self.process.poll() is None:
@@ -67,7 +87,10 @@ class Server:
 def server(tmp_path):
     config = tmp_path / "config"
     (config / "jupyter_server_config.d").mkdir(parents=True)
-    shutil.copy(ROOT / "agent_nb/notebook/jupyter_server_config.json", config / "jupyter_server_config.d/agent_nb.json")
+    shutil.copy(
+        ROOT / "agent_nb/notebook/jupyter_server_config.json",
+        config / "jupyter_server_config.d/agent_nb.json",
+    )
     (tmp_path / "work").mkdir()
     server = Server(tmp_path / "work", config)
     try:
@@ -78,7 +101,14 @@ def server(tmp_path):
 
 
 def notebook(*outputs):
-    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": "%%agent\nhi", "outputs": list(outputs)}
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "execution_count": 1,
+        "metadata": {},
+        "source": "%%agent\nhi",
+        "outputs": list(outputs),
+    }
     return {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
@@ -94,4 +124,7 @@ def test_saving_lifts_the_record_and_clearing_outputs_keeps_it(server, tmp_path)
     assert saved["metadata"]["agent_nb"]["runs"] == {"a": [record]}
     assert saved["cells"][0]["outputs"] == []
     server.process.terminate()
-    assert "outputs of n.ipynb are cleared; the record of 1 cell remains" in server.process.stdout.read()
+    assert (
+        "outputs of n.ipynb are cleared; the record of 1 cell remains"
+        in server.process.stdout.read()
+    )

@@ -1,4 +1,6 @@
-"""Runs of Python code in a cell: shown while it awaits them, stopped, asked about, recorded once, and shown again."""
+"""Runs of Python code in a cell: shown while it awaits them, stopped, asked about, recorded once,
+and shown again.
+"""
 
 import json
 
@@ -45,13 +47,18 @@ def ready(kernel):
 
 @pytest.mark.kernel
 def test_an_awaited_run_is_shown_as_it_stays_with_its_record_once(ready):
-    status, said, shown = ready.run("run = await Agent(Scripted(['Hello **there**.']))('hi')\nrun", cell="one")
+    status, said, shown = ready.run(
+        "run = await Agent(Scripted(['Hello **there**.']))('hi')\nrun", cell="one"
+    )
     assert status == "ok", said
     (display,) = shown.values()
     assert "<strong>there</strong>" in display["data"]["text/html"]
     assert display["data"][MIME]["cell"] == "one"
     assert display["data"][MIME]["signature"]
-    assert ready.run("print(run is _agent, run.cell, len(run.log))")[1].split()[:2] == ["True", "one"]
+    assert ready.run("print(run is _agent, run.cell, len(run.log))")[1].split()[:2] == [
+        "True",
+        "one",
+    ]
 
 
 @pytest.mark.kernel
@@ -62,9 +69,13 @@ def test_a_run_shows_itself_as_one_line_where_its_cards_are_and_as_cards_elsewhe
 
 
 @pytest.mark.kernel
-def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_the_cell_at_the_line_that_awaits(ready):
+def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_the_cell_at_the_line_that_awaits(
+    ready,
+):
     failing = "Agent(Scripted([{'error': {'status': 401, 'message': 'bad key'}}]))"
-    status, said, shown = ready.run(f"def ask():\n    return {failing}('hi')\nawait ask()", cell="failed")
+    status, said, shown = ready.run(
+        f"def ask():\n    return {failing}('hi')\nawait ask()", cell="failed"
+    )
     said = output(said)  # without colours
     assert status == "error"
     assert "RunFailed: The run failed: bad key" in said
@@ -87,7 +98,8 @@ def test_a_run_without_a_view_leaves_its_record_and_shows_nothing(ready):
 def test_a_run_inside_a_tool_is_not_shown_by_itself(ready):
     status, said, shown = ready.run("run = await Agent(calling('delegate'), [delegate])('go')")
     assert status == "ok", said
-    assert sorted(len(display["data"]) > 1 for display in shown.values()) == [False, True]  # its record stands alone
+    # its record stands alone
+    assert sorted(len(display["data"]) > 1 for display in shown.values()) == [False, True]
     assert ready.run("print(run.log.of('result')[0].content)")[1].strip() == "Inner."
 
 
@@ -99,24 +111,37 @@ def test_an_interrupt_stops_the_run_and_the_cell(ready):
     ready.marked()
     ready.interrupt()
     status, said, shown = ready.finish(request)
-    assert (status, said) == ("error", "agent: stopped (kernel interrupt); what is queued behind this cell does not run")
+    assert (status, said) == (
+        "error",
+        "agent: stopped (kernel interrupt); what is queued behind this cell does not run",
+    )
     assert len(shown) == 1
-    assert ready.run("print(stream.run.status, _agent is stream.run)")[1].split() == ["interrupted", "True"]
+    assert ready.run("print(stream.run.status, _agent is stream.run)")[1].split() == [
+        "interrupted",
+        "True",
+    ]
 
 
 @pytest.mark.kernel
 def test_a_question_is_asked_on_the_keyboard_where_there_are_no_buttons(ready):
-    request = ready.send("run = await Agent(calling('touch', name='a'), [touch])('go', view='html')", stdin=True)
+    request = ready.send(
+        "run = await Agent(calling('touch', name='a'), [touch])('go', view='html')", stdin=True
+    )
     asked = ready.client.get_stdin_msg(timeout=60)
     assert "touch" in asked["content"]["prompt"]
     ready.client.input("y")
     assert ready.finish(request)[0] == "ok"
-    assert ready.run("print(run.log.of('result')[0].content, run.log.of('approval')[1].by)")[1].strip() == "touched a stdin"
+    assert (
+        ready.run("print(run.log.of('result')[0].content, run.log.of('approval')[1].by)")[1].strip()
+        == "touched a stdin"
+    )
 
 
 @pytest.mark.kernel
 def test_a_run_that_goes_on_is_shown_again_and_stopped_there(ready):
-    status, said, shown = ready.run("stream = Agent(slow())('hi').start()\nawait asyncio.sleep(0.1)\nstream.run.show('html')")
+    status, said, shown = ready.run(
+        "stream = Agent(slow())('hi').start()\nawait asyncio.sleep(0.1)\nstream.run.show('html')"
+    )
     assert (status, len(shown)) == ("ok", 1), said
     update = "stream.stop()\n" + WAIT.format("stream.log.ended")
     assert ready.run(update)[0] == "ok"
@@ -149,7 +174,9 @@ def test_a_run_that_is_over_is_shown_without_widgets(ready):
     ready.run("run = await Agent(Scripted(['Hello.']))('hi', view=None)")
     _, said, shown = ready.run("run.show()", cell="w")
     assert said == ""
-    assert [set(display["data"]) for display in shown.values()] == [{"text/html", "text/markdown", "text/plain"}]
+    assert [set(display["data"]) for display in shown.values()] == [
+        {"text/html", "text/markdown", "text/plain"}
+    ]
 
 
 def test_an_unknown_view_is_refused_with_the_known_ones(shell, run):

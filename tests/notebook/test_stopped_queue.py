@@ -1,4 +1,6 @@
-"""Somebody stops a cell: it ends when its record is finished, and what is queued behind it does not run."""
+"""Somebody stops a cell: it ends when its record is finished, and what is queued behind it does not
+run.
+"""
 
 import asyncio
 import json
@@ -64,11 +66,17 @@ def ready(kernel):
 
 
 def events(kernel, name="_agent"):
-    return [json.loads(line) for line in kernel.run(f"print({name}.log.to_ndjson())")[1].splitlines() if line]
+    return [
+        json.loads(line)
+        for line in kernel.run(f"print({name}.log.to_ndjson())")[1].splitlines()
+        if line
+    ]
 
 
 def queued(kernel, code, press=None):
-    """Run a cell with two behind it, the last asks the model; return (status, text) of each, and how often it was asked."""
+    """Run a cell with two behind it, the last asks the model; return (status, text) of each, and
+    how often it was asked.
+    """
     kernel.run("asked.clear()")
     codes = {"first": code, "plain": "ran = True", "last": "%%agent -m model --live\ngo"}
     requests = [kernel.send(code, cell=cell) for cell, code in codes.items()]
@@ -79,7 +87,14 @@ def queued(kernel, code, press=None):
     return ends, int(kernel.run("print(len(asked))")[1])
 
 
-@pytest.mark.parametrize("code", ["%%agent -m model --live\ngo", "await Agent(model)('go')", "await Agent(model)('go', view=None)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%%agent -m model --live\ngo",
+        "await Agent(model)('go')",
+        "await Agent(model)('go', view=None)",
+    ],
+)
 def test_an_interrupt_aborts_what_is_queued_and_the_model_is_not_asked_again(ready, code):
     ready.run("model = Model(mark, wait)")
 
@@ -92,7 +107,14 @@ def test_an_interrupt_aborts_what_is_queued_and_the_model_is_not_asked_again(rea
     assert asked == 1
 
 
-@pytest.mark.parametrize("code", ["%%agent -m model --live\ngo", "await Agent(model)('go')", "await Agent(model)('go', view=None)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%%agent -m model --live\ngo",
+        "await Agent(model)('go')",
+        "await Agent(model)('go', view=None)",
+    ],
+)
 def test_a_stop_from_elsewhere_aborts_what_is_queued(ready, code):
     ready.run("model = Model(elsewhere, wait)")
     ends, asked = queued(ready, code)
@@ -107,7 +129,10 @@ try:
 except KeyboardInterrupt as stop:
     print(type(stop).__name__, stop.by, stop.run is _agent, stop.run.status, stop.run.answer)
 """
-    assert ready.run(code)[:2] == ("ok", "AgentStopped from elsewhere True interrupted I am thinking\n")
+    assert ready.run(code)[:2] == (
+        "ok",
+        "AgentStopped from elsewhere True interrupted I am thinking\n",
+    )
     assert [e["type"] for e in events(ready)[-2:]] == ["interrupt", "end"]
 
 
@@ -136,7 +161,9 @@ def test_an_interrupt_stops_all_runs_that_a_cell_awaits_together(ready):
     ready.marked()
     ready.interrupt()
     assert ready.finish(request)[0] == "error"
-    assert ready.run("print([s.run.status for s in streams])")[1] == "['interrupted', 'interrupted']\n"
+    assert (
+        ready.run("print([s.run.status for s in streams])")[1] == "['interrupted', 'interrupted']\n"
+    )
 
 
 def test_a_cell_that_goes_on_after_a_stop_can_be_interrupted_again(ready):
@@ -190,9 +217,13 @@ model, endless = Model(), Endless()
 @pytest.mark.parametrize(
     ("code", "times"),
     [
-        pytest.param("%%agent -m endless --live --max-tokens 1\ngo", 0, id="before the model is asked"),
+        pytest.param(
+            "%%agent -m endless --live --max-tokens 1\ngo", 0, id="before the model is asked"
+        ),
         pytest.param("%%agent -m endless --live --max-tokens 9000\ngo", 1, id="within a turn"),
-        pytest.param("await Agent(endless, limits={'tokens': 9000})('go')", 1, id="of an awaited run"),
+        pytest.param(
+            "await Agent(endless, limits={'tokens': 9000})('go')", 1, id="of an awaited run"
+        ),
     ],
 )
 def test_a_limit_stops_no_queue(ready, code, times):
@@ -247,7 +278,9 @@ patched.start()""")
     assert events(ready)[-2]["detail"] == "kernel interrupt"
 
 
-def test_a_run_that_is_left_behind_before_its_first_event_leaves_no_empty_log_and_asks_no_model(ready):
+def test_a_run_that_is_left_behind_before_its_first_event_leaves_no_empty_log_and_asks_no_model(
+    ready,
+):
     ready.run("""from unittest.mock import patch
 from agent_nb.notebook.streams import Work
 async def run(work):
@@ -273,7 +306,9 @@ patched.start()""")
     assert (asked, int(ready.run("print(len(asked))")[1]), journals(ready) - before) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("place", ["view.live.LiveView.close", "journal.Journal.close", "notebook.session.Session.keep"])
+@pytest.mark.parametrize(
+    "place", ["view.live.LiveView.close", "journal.Journal.close", "notebook.session.Session.keep"]
+)
 def test_a_press_while_the_record_is_finished_stops_the_queue_and_not_the_run(ready, place):
     module, _, rest = place.rpartition(".")[0].rpartition(".")
     where = f"__import__('agent_nb.{module}', fromlist=['x']).{rest}, {place.rpartition('.')[2]!r}"
@@ -295,7 +330,9 @@ patched.start()""")
 def test_a_press_after_the_cell_loses_no_reply_and_stops_the_queue(ready, place):
     manager, name = place.split(".")
     where = f"get_ipython().{manager}"
-    ready.run(f"plain = {where}.{name}\ndef late(*args):\n    {where}.{name} = plain\n    press()\n    return plain(*args)")
+    ready.run(
+        f"plain = {where}.{name}\ndef late(*args):\n    {where}.{name} = plain\n    press()\n    return plain(*args)"
+    )
     ready.run(f"def arm():\n    {where}.{name} = late\nmodel = Model(arm)")
     ends, asked = queued(ready, "%%agent -m model --live\ngo")
     assert [status for status, _ in ends] == ["ok", "aborted", "aborted"]
@@ -318,9 +355,16 @@ def test_a_double_click_loses_no_reply_and_no_answer(ready, code):
 
 
 def test_plain_cells_are_interrupted_as_before(ready):
-    assert ready.run("print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)")[1] == "True\n"
-    ticking = "mark()\nfor _ in range(1000): await asyncio.sleep(0.05)"  # in one long await the kernel itself hears nothing
-    for code, name in (("mark()\ntime.sleep(60)", "KeyboardInterrupt"), (ticking, "CancelledError")):
+    assert (
+        ready.run("print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)")[1]
+        == "True\n"
+    )
+    # in one long await the kernel itself hears nothing
+    ticking = "mark()\nfor _ in range(1000): await asyncio.sleep(0.05)"
+    for code, name in (
+        ("mark()\ntime.sleep(60)", "KeyboardInterrupt"),
+        (ticking, "CancelledError"),
+    ):
         request = ready.send(code)
         ready.marked()
         ready.interrupt()
@@ -331,8 +375,16 @@ def test_plain_cells_are_interrupted_as_before(ready):
 
 def test_nothing_is_set_while_the_kernel_is_idle(ready):
     ready.run("model = Model(mark, wait)")
-    assert queued(ready, "%%agent -m model --live\ngo", lambda: (ready.marked(), ready.interrupt()))[0][0][0] == "error"
-    assert ready.run("print(get_ipython().kernel.saved_sigint_handler is signal.SIG_IGN)")[1] == "True\n"
+    assert (
+        queued(ready, "%%agent -m model --live\ngo", lambda: (ready.marked(), ready.interrupt()))[
+            0
+        ][0][0]
+        == "error"
+    )
+    assert (
+        ready.run("print(get_ipython().kernel.saved_sigint_handler is signal.SIG_IGN)")[1]
+        == "True\n"
+    )
     for _ in range(5):
         ready.interrupt()
     assert ready.run("print('alive')")[1] == "alive\n"
@@ -342,7 +394,12 @@ def test_unloading_gives_the_kernel_its_hooks_back(ready):
     hooks = "{'pre_handler_hook', 'post_handler_hook'} & vars(get_ipython().kernel).keys()"
     assert ready.run(f"print(len({hooks}))")[1] == "2\n"
     assert ready.run("%unload_ext agent_nb")[0] == "ok"
-    assert ready.run(f"print(len({hooks}), signal.getsignal(signal.SIGINT) is signal.default_int_handler)")[1] == "0 True\n"
+    assert (
+        ready.run(
+            f"print(len({hooks}), signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+        )[1]
+        == "0 True\n"
+    )
     assert ready.run("%load_ext agent_nb")[0] == "ok"
     assert ready.run("model = Model()")[0] == "ok"
     assert ready.run("%%agent -m model --live\ngo")[0] == "ok"

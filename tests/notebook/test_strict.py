@@ -26,12 +26,21 @@ SECOND = "%%agent -m two\nAre you sure?"
 
 
 def code(source, number):
-    return {"cell_type": "code", "id": f"cell{number}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": f"cell{number}",
+        "source": source,
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def write(path, *sources):
     cells = [code(source, number) for number, source in enumerate(sources, 1)]
-    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
     return path
 
 
@@ -98,7 +107,9 @@ class TestReplaying:
             outputs = json.dumps([c["outputs"] for c in once["cells"]], sort_keys=True)
             if _ == 0:
                 before, first = once, outputs
-        assert json.dumps(once["metadata"]["agent_nb"], sort_keys=True) == json.dumps(before["metadata"]["agent_nb"], sort_keys=True)
+        assert json.dumps(once["metadata"]["agent_nb"], sort_keys=True) == json.dumps(
+            before["metadata"]["agent_nb"], sort_keys=True
+        )
         assert outputs == first
 
     def test_the_metadata_of_a_replay_is_byte_for_byte_that_of_the_recording(self, notebook):
@@ -150,7 +161,9 @@ class TestReplaying:
     def test_a_tampered_record_is_not_played_and_auto_says_so(self, notebook, capsys):
         tamper(notebook, "byte")
         assert main(["run", "--inplace", str(notebook)]) == 0
-        (told,) = [o["text"] for o in load(notebook)["cells"][2]["outputs"] if o["output_type"] == "stream"]
+        (told,) = [
+            o["text"] for o in load(notebook)["cells"][2]["outputs"] if o["output_type"] == "stream"
+        ]
         assert "changed after it was made" in "".join(told)
         assert "drift" not in "".join(told)
         assert main(["test", str(notebook)]) == 0
@@ -159,7 +172,11 @@ class TestReplaying:
     def test_a_forged_record_beside_the_users_changes_nothing(self, notebook, capsys, started):
         nb = load(notebook)
         listed = nb["metadata"]["agent_nb"]["runs"]["cell3"]
-        forged = json.loads(json.dumps({**listed[0], "id": "forged", "started": started}).replace("It is 42.", "It is 666."))
+        forged = json.loads(
+            json.dumps({**listed[0], "id": "forged", "started": started}).replace(
+                "It is 42.", "It is 666."
+            )
+        )
         del forged["signature"]
         listed.insert(0, {**forged, "hash": record_hash(forged)})
         notebook.write_text(json.dumps(nb))
@@ -195,11 +212,18 @@ class TestReplaying:
         monkeypatch.setenv("PYTHONPATH", str(Path(agent_nb.__file__).parents[1]))
         edit(notebook, 1, "base = 40", "base = 41")
         installed = entry_points(group="pytest11", name="agent_nb")
-        plugin = (*(() if installed else ("-p", "agent_nb.pytest_plugin")), "-p", "no:cacheprovider")
+        plugin = (
+            *(() if installed else ("-p", "agent_nb.pytest_plugin")),
+            "-p",
+            "no:cacheprovider",
+        )
         done = pytester.runpytest_subprocess(*plugin, "--agent-nb", str(notebook))
         done.assert_outcomes(failed=1)
         assert "+43" in done.stdout.str()
-        assert pytester.runpytest_subprocess(*plugin, str(notebook.parent)).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+        assert (
+            pytester.runpytest_subprocess(*plugin, str(notebook.parent)).ret
+            == pytest.ExitCode.NO_TESTS_COLLECTED
+        )
 
 
 SERVING = "import sys\nsys.modules['uvicorn'] = None\nimport agent_nb\nagent_nb.serve()"
@@ -209,7 +233,9 @@ SERVE = "pip install 'jupyter-agent-nb[serve]'"
 class TestAnExtraThatIsNotInstalled:
     @pytest.fixture
     def serving(self, notebook):
-        """The recorded notebook with a cell between its agent cells that needs the extra `serve`, which its kernel does not find."""
+        """The recorded notebook with a cell between its agent cells that needs the extra `serve`,
+        which its kernel does not find.
+        """
 
         def serving():
             nb = json.loads(notebook.read_text())
@@ -224,7 +250,9 @@ class TestAnExtraThatIsNotInstalled:
         """This process does not find the extra either."""
         from agent_nb.notebook import doctor
 
-        monkeypatch.setitem(doctor.EXTRAS, "serve", (("no_such_module",), *doctor.EXTRAS["serve"][1:]))
+        monkeypatch.setitem(
+            doctor.EXTRAS, "serve", (("no_such_module",), *doctor.EXTRAS["serve"][1:])
+        )
 
     def test_the_notebook_is_skipped_with_the_extra_it_needs(self, serving, without, capsys):
         path = serving()
@@ -232,7 +260,11 @@ class TestAnExtraThatIsNotInstalled:
         assert capsys.readouterr().out == f"{path}: skipped: needs the extra serve ({SERVE})\n"
         assert main(["test", "--json", str(path)]) == 0
         (report,) = json.loads(capsys.readouterr().out)
-        assert (report["ok"], report["skipped"], report["runs"]) == (True, f"needs the extra serve ({SERVE})", 1)
+        assert (report["ok"], report["skipped"], report["runs"]) == (
+            True,
+            f"needs the extra serve ({SERVE})",
+            1,
+        )
 
     def test_where_the_extra_is_installed_nothing_is_skipped(self, serving, capsys):
         assert main(["test", str(serving())]) == 1
@@ -240,7 +272,8 @@ class TestAnExtraThatIsNotInstalled:
 
     def test_a_library_that_is_here_and_broken_is_a_failure(self, serving, without, capsys):
         path = serving()
-        edit(path, 4, "sys.modules['uvicorn'] = None", "sys.modules['click'] = None")  # what uvicorn imports
+        # what uvicorn imports
+        edit(path, 4, "sys.modules['uvicorn'] = None", "sys.modules['click'] = None")
         assert main(["test", str(path)]) == 1
         assert "ModuleNotFoundError: import of click halted" in capsys.readouterr().out
 
@@ -263,7 +296,11 @@ class TestAnExtraThatIsNotInstalled:
     def test_pytest_skips_it_with_the_reason(self, serving, without, pytester):
         path = serving()
         installed = entry_points(group="pytest11", name="agent_nb")
-        plugin = (*(() if installed else ("-p", "agent_nb.pytest_plugin")), "-p", "no:cacheprovider")
+        plugin = (
+            *(() if installed else ("-p", "agent_nb.pytest_plugin")),
+            "-p",
+            "no:cacheprovider",
+        )
         done = pytester.runpytest_inprocess(*plugin, "--agent-nb", "-rs", str(path))
         done.assert_outcomes(skipped=1)
         assert "needs the extra serve" in done.stdout.str()
@@ -288,7 +325,9 @@ THIRD = "%%agent -m three -t answer,shout\nWhat is the answer?\nSay it."
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """A recorded notebook whose tool is an undeclared function that uses and changes variables, and a cell that looks at them."""
+    """A recorded notebook whose tool is an undeclared function that uses and changes variables, and
+    a cell that looks at them.
+    """
     folder = tmp_path_factory.mktemp("plain")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
@@ -329,12 +368,19 @@ class TestFunctionsOfTheNotebook:
         assert "NameError" in capsys.readouterr().out
 
     def test_a_declared_effect_wins(self, functions, capsys):
-        edit(functions, 1, "def answer", "from agent_nb import tool\n@tool(effect='none')\ndef answer")
+        edit(
+            functions,
+            1,
+            "def answer",
+            "from agent_nb import tool\n@tool(effect='none')\ndef answer",
+        )
         edit(functions, 1, "base = 40", "base = 41")
         edit(functions, 3, "[base + 2]", "[]")
         assert main(["test", str(functions)]) == 0
 
-    def test_another_user_must_trust_their_arguments(self, functions, monkeypatch, tmp_path, capsys):
+    def test_another_user_must_trust_their_arguments(
+        self, functions, monkeypatch, tmp_path, capsys
+    ):
         monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "somebody"))
         assert main(["test", str(functions)]) == 1
         told = capsys.readouterr().out
@@ -365,9 +411,14 @@ class TestReading:
         assert main(["events", str(notebook), "--format", "csv"]) == 0
         assert capsys.readouterr().out.startswith("turn,type,name,text,seconds")
         assert main(["events", str(notebook), "-o", str(tmp_path / "e.json")]) == 0
-        assert len(json.loads((tmp_path / "e.json").read_text())) == sum(len(r.log) for r in runs(notebook))
+        assert len(json.loads((tmp_path / "e.json").read_text())) == sum(
+            len(r.log) for r in runs(notebook)
+        )
         pytest.importorskip("pyarrow")
-        assert main(["events", str(notebook), "--columns", "calls", "-o", str(tmp_path / "e.parquet")]) == 0
+        assert (
+            main(["events", str(notebook), "--columns", "calls", "-o", str(tmp_path / "e.parquet")])
+            == 0
+        )
         assert list(pd.read_parquet(tmp_path / "e.parquet")["name"]) == ["python"]
 
     def test_events_of_chosen_columns(self, notebook, capsys):
@@ -375,7 +426,10 @@ class TestReading:
         assert "It is 42." in capsys.readouterr().out
         assert main(["events", str(notebook), "--columns", "nonsense,x"]) == 2
 
-    @pytest.mark.parametrize(("form", "words"), [("markdown", "It is 42."), ("html", "<"), ("text", "It is 42."), ("canonical", '"type"')])
+    @pytest.mark.parametrize(
+        ("form", "words"),
+        [("markdown", "It is 42."), ("html", "<"), ("text", "It is 42."), ("canonical", '"type"')],
+    )
     def test_export(self, notebook, capsys, form, words):
         assert main(["export", str(notebook), "--to", form]) == 0
         assert words in capsys.readouterr().out
@@ -387,7 +441,9 @@ class TestReading:
         assert {json.loads(line)["run"] for line in lines} == {run}
 
     @pytest.mark.parametrize("codec", plugins.names("codecs"))
-    def test_export_in_every_codec_to_stdout_by_a_dash(self, notebook, tmp_path, monkeypatch, capsys, codec):
+    def test_export_in_every_codec_to_stdout_by_a_dash(
+        self, notebook, tmp_path, monkeypatch, capsys, codec
+    ):
         monkeypatch.chdir(tmp_path)
         assert main(["export", str(notebook), "--to", codec, "-o", "-"]) == 0
         assert list(decode(capsys.readouterr().out.splitlines(keepends=True), codec))
@@ -407,7 +463,9 @@ class TestReading:
 
     def test_events_as_they_are_into_a_file(self, notebook, tmp_path):
         assert main(["events", str(notebook), "--json", "-o", str(tmp_path / "e.ndjson")]) == 0
-        assert json.loads((tmp_path / "e.ndjson").read_text().splitlines()[0])["type"] == "run_start"
+        assert (
+            json.loads((tmp_path / "e.ndjson").read_text().splitlines()[0])["type"] == "run_start"
+        )
 
     def test_diff_takes_two_notebooks_at_most(self, notebook, capsys):
         assert main(["diff", *[str(notebook)] * 3]) == 2

@@ -18,7 +18,13 @@ def test_the_numbers_of_a_run():
     run = ended(Result(call_id="c", turn=1), Metric(total=Counts(input=10, output=5), turn=2))
     numbers = summary(run)
     assert numbers["run"] == "r1"
-    assert (numbers["status"], numbers["model"], numbers["turns"], numbers["calls"], numbers["tokens"]) == ("ok", "a/b", 2, 1, [10, 5])
+    assert (
+        numbers["status"],
+        numbers["model"],
+        numbers["turns"],
+        numbers["calls"],
+        numbers["tokens"],
+    ) == ("ok", "a/b", 2, 1, [10, 5])
     assert numbers["seconds"] > 0
     assert "error" not in numbers
     assert line(numbers).startswith("ok · a/b · 2 turns · 1 call · 10 → 5 tokens")
@@ -32,11 +38,15 @@ def test_a_failed_run_says_why_in_one_line():
 def test_a_replay_is_said_to_be_one_and_whether_it_drifted():
     numbers = summary(ended())
     assert line({**numbers, "replayed": True}).startswith("ok, replayed · a/b")
-    assert line({**numbers, "replayed": True, "drift": {"seq": 5}}).startswith("ok, replayed, drifted · a/b")
+    assert line({**numbers, "replayed": True, "drift": {"seq": 5}}).startswith(
+        "ok, replayed, drifted · a/b"
+    )
 
 
 def test_a_run_that_ended_at_a_limit_says_which_in_one_line():
-    numbers = summary(ended(Interrupt(reason="limit", detail="stopped at the limit of 30 turns"), status="limit"))
+    numbers = summary(
+        ended(Interrupt(reason="limit", detail="stopped at the limit of 30 turns"), status="limit")
+    )
     assert line(numbers).startswith("stopped at the limit of 30 turns · a/b")
 
 

@@ -1,4 +1,6 @@
-"""Terminal IPython on a pseudo-terminal: a cell runs, Ctrl-C ends it, a question is answered on the keyboard."""
+"""Terminal IPython on a pseudo-terminal: a cell runs, Ctrl-C ends it, a question is answered on the
+keyboard.
+"""
 
 import time
 
@@ -37,7 +39,9 @@ def test_ctrl_c_ends_the_run_and_the_next_cell_works(terminal):
 def test_ctrl_c_ends_an_awaited_run_with_one_line_and_the_next_cell_works(terminal):
     terminal.cell("from agent_nb import Agent")
     terminal.cell("stream = Agent(Scripted([{'text': 'x', 'delay': 60}]))('hi')")
-    terminal.cell("get_ipython().events.register('pre_run_cell', lambda info: print('begun') if 'await' in info.raw_cell else None)")
+    terminal.cell(
+        "get_ipython().events.register('pre_run_cell', lambda info: print('begun') if 'await' in info.raw_cell else None)"
+    )
     terminal.type("await stream\n")
     terminal.expect("begun")
     time.sleep(0.5)  # a person who loses patience

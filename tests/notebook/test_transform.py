@@ -1,4 +1,6 @@
-"""The input transformer rewrites exactly the cells that begin with our magic, and nothing of their text is lost."""
+"""The input transformer rewrites exactly the cells that begin with our magic, and nothing of their
+text is lost.
+"""
 
 import ast
 
@@ -57,7 +59,8 @@ BODIES = [
 @pytest.mark.parametrize("body", BODIES)
 def test_the_body_arrives_as_it_was_typed(shell, body):
     cell = "%%agent -m scripted/x.yaml\n" + body
-    expected = body if body.endswith("\n") else body + "\n"  # IPython itself ends every cell with a newline
+    # IPython itself ends every cell with a newline
+    expected = body if body.endswith("\n") else body + "\n"
     assert call_of(shell.manager.transform_cell(cell)) == ["agent", "-m scripted/x.yaml", expected]
 
 
@@ -83,7 +86,11 @@ def test_the_options_are_the_rest_of_the_first_line(shell, cell, line):
 
 
 def test_an_indented_cell_is_dedented_as_ipython_does(shell):
-    assert call_of(shell.manager.transform_cell("  %%agent\n  a\n    b")) == ["agent", "", "a\n  b\n"]
+    assert call_of(shell.manager.transform_cell("  %%agent\n  a\n    b")) == [
+        "agent",
+        "",
+        "a\n  b\n",
+    ]
 
 
 @pytest.mark.parametrize("cell", ["%%agent?", "%%agent??"])
@@ -91,7 +98,15 @@ def test_help_stays_help(shell, cell):
     assert shell.manager.transform_cell(cell).startswith("get_ipython().run_line_magic('pinfo")
 
 
-OTHERS = ["x = 1\n", "# %%agent\nx\n", "%%agentic\nx\n", "%%agent-x\nx\n", "%agent help\n", "#1\n%%agent\nx\n", "\n"]
+OTHERS = [
+    "x = 1\n",
+    "# %%agent\nx\n",
+    "%%agentic\nx\n",
+    "%%agent-x\nx\n",
+    "%agent help\n",
+    "#1\n%%agent\nx\n",
+    "\n",
+]
 
 
 @pytest.mark.parametrize("cell", OTHERS)
@@ -122,7 +137,10 @@ def test_installing_twice_and_uninstalling_leaves_the_shell_as_it_was():
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("%agent attach http://h/runs/r -o x", "await get_ipython().run_line_magic('agent', 'attach http://h/runs/r -o x');\n"),
+        (
+            "%agent attach http://h/runs/r -o x",
+            "await get_ipython().run_line_magic('agent', 'attach http://h/runs/r -o x');\n",
+        ),
         ("run = %agent attach", "run = await get_ipython().run_line_magic('agent', 'attach')\n"),
         ("%agent attached", "get_ipython().run_line_magic('agent', 'attached')\n"),
         ("%agent status", "get_ipython().run_line_magic('agent', 'status')\n"),
@@ -131,12 +149,16 @@ def test_installing_twice_and_uninstalling_leaves_the_shell_as_it_was():
 )
 def test_a_line_that_follows_a_run_is_awaited_and_no_other(line, code, shell):
     manager = shell.manager
-    assert "".join(transform.awaited(manager.transform_cell(line).splitlines(keepends=True))) == code
+    assert (
+        "".join(transform.awaited(manager.transform_cell(line).splitlines(keepends=True))) == code
+    )
 
 
 def test_texts_that_look_like_it_stay_as_they_are(shell):
     cell = "text = '''\n%agent attach x\n'''\n"
-    assert transform.awaited(shell.manager.transform_cell(cell).splitlines(keepends=True)) == cell.splitlines(keepends=True)
+    assert transform.awaited(
+        shell.manager.transform_cell(cell).splitlines(keepends=True)
+    ) == cell.splitlines(keepends=True)
 
 
 def test_the_post_transformer_comes_once_and_goes(shell):

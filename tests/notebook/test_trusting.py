@@ -1,4 +1,6 @@
-"""The yes to what the notebook's folder offers: asked for when a cell starts, given by a command, never where nobody is."""
+"""The yes to what the notebook's folder offers: asked for when a cell starts, given by a command,
+never where nobody is.
+"""
 
 import json
 import re
@@ -46,7 +48,10 @@ def waiting(*offers):
 
 
 def offers(folder):
-    return [Offer.of("keys", folder / ".env", "has OPENAI_API_KEY"), Offer.of("policy", folder / "p.yaml", "allows shell", b"x")]
+    return [
+        Offer.of("keys", folder / ".env", "has OPENAI_API_KEY"),
+        Offer.of("policy", folder / "p.yaml", "allows shell", b"x"),
+    ]
 
 
 def test_each_offer_is_asked_about_once_and_remembered(tmp_path, answer):
@@ -59,7 +64,9 @@ def test_each_offer_is_asked_about_once_and_remembered(tmp_path, answer):
     assert declined == {policy}
 
 
-@pytest.mark.parametrize("said", [["n"], [""], ["perhaps", "hm", "yep"], [EOFError()], [StdinNotImplementedError("no")]])
+@pytest.mark.parametrize(
+    "said", [["n"], [""], ["perhaps", "hm", "yep"], [EOFError()], [StdinNotImplementedError("no")]]
+)
 def test_what_is_not_clearly_a_yes_is_a_no(tmp_path, answer, said):
     answer(*said)
     permit(waiting(offers(tmp_path)[0]), set(), stdin=True)
@@ -91,23 +98,32 @@ def test_what_a_run_cannot_do_without_is_asked_about_and_its_lack_an_error(tmp_p
 
 
 def test_the_question_names_file_folder_and_all_that_a_yes_allows(tmp_path):
-    text = question(Offer.of("policy", tmp_path / "p\x1b[2J.yaml", "allows \u202e" + "x" * 1500, b"x"))
+    text = question(
+        Offer.of("policy", tmp_path / "p\x1b[2J.yaml", "allows \u202e" + "x" * 1500, b"x")
+    )
     assert f"in {tmp_path} allows" in text
     assert "x" * 1500 in text
     assert "\\x1b[2J" in text
     assert "\\u202e" in text
     assert all(c.isprintable() or c == "\n" for c in text)
-    assert question(Offer.of("keys", tmp_path / ".env", "has OPENAI_API_KEY")).endswith("A yes counts in this folder, from now on.")
+    assert question(Offer.of("keys", tmp_path / ".env", "has OPENAI_API_KEY")).endswith(
+        "A yes counts in this folder, from now on."
+    )
 
 
 def test_the_command_allows_what_the_folder_offers_now(folder, monkeypatch):
     monkeypatch.setenv("AGENT_NB_CONFIG", "agent.toml")
     said = trust_folder([]).splitlines()
     assert [line.partition(" ")[2].removeprefix(str(folder)) for line in said] == [
-        "/.env has OPENAI_API_KEY", "/policy.yaml allows shell, python", "/agent.toml chooses the model lab/x",
-    ]  # fmt: skip
+        "/.env has OPENAI_API_KEY",
+        "/policy.yaml allows shell, python",
+        "/agent.toml chooses the model lab/x",
+    ]
     assert KEY not in "".join(said)
-    assert trusting.listing() == f"{folder} may give keys (.env), be obeyed in agent.toml, be obeyed in policy.yaml"
+    assert (
+        trusting.listing()
+        == f"{folder} may give keys (.env), be obeyed in agent.toml, be obeyed in policy.yaml"
+    )
     assert trust_folder(["--list"]) == trusting.listing()
     assert trust_folder(["--revoke"]) == ".: nothing is allowed any more"
     assert trust_folder(["--revoke", str(folder)]) == f"{folder}: nothing was allowed"
@@ -120,7 +136,12 @@ def test_the_command_allows_a_single_file(folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(["nowhere"], "File or folder not found"), (["--all"], "no option"), (["other.yaml"], "line 1")]
+    ("words", "said"),
+    [
+        (["nowhere"], "File or folder not found"),
+        (["--all"], "no option"),
+        (["other.yaml"], "line 1"),
+    ],
 )
 def test_the_command_refuses_what_is_nothing(folder, words, said):
     with pytest.raises(UsageError, match=said):
@@ -144,7 +165,10 @@ def test_the_terminal_has_the_same_command(folder, capsys):
 
 def test_the_cell_has_the_same_command_and_the_configuration_lists_it(folder, loaded, capsys):
     loaded.run_line_magic("agent", "key")
-    assert f".env in {folder} has OPENAI_API_KEY. It counts only when you allow it" in capsys.readouterr().out
+    assert (
+        f".env in {folder} has OPENAI_API_KEY. It counts only when you allow it"
+        in capsys.readouterr().out
+    )
     loaded.run_line_magic("agent", "trust-folder")
     loaded.run_line_magic("agent", "config")
     loaded.run_line_magic("agent", "key")
@@ -158,13 +182,22 @@ def test_a_cell_where_nobody_can_be_asked_runs_by_the_restricting_rules(agent, f
     from agent_nb import Scripted
 
     calls = '[{"name": "python", "args": {"code": "made = 1"}}, {"name": "write", "args": {"file": "x", "content": "y"}}]'
-    run = agent("-m model -t python,write --approve policy.yaml", model=Scripted([f"<execute>{calls}</execute>", "done"]))
+    run = agent(
+        "-m model -t python,write --approve policy.yaml",
+        model=Scripted([f"<execute>{calls}</execute>", "done"]),
+    )
     results = run.events.of("result")
     assert [r.status for r in results] == ["denied", "denied"]
-    assert "python needs approval and there is nobody to ask. policy.yaml, line 1 would allow it, but policy.yaml in" in results[0].content
+    assert (
+        "python needs approval and there is nobody to ask. policy.yaml, line 1 would allow it, but policy.yaml in"
+        in results[0].content
+    )
     assert "jupyter agent-nb trust-folder" in results[0].content
     trust_folder(["policy.yaml"])
-    run = agent("-m model -t python,write --approve policy.yaml --live", model=Scripted([f"<execute>{calls}</execute>", "done"]))
+    run = agent(
+        "-m model -t python,write --approve policy.yaml --live",
+        model=Scripted([f"<execute>{calls}</execute>", "done"]),
+    )
     assert [r.status for r in run.events.of("result")] == ["ok", "denied"]
 
 
@@ -173,13 +206,26 @@ def test_tools_that_a_later_cell_makes_are_known_to_a_policy(agent, folder, monk
     from agent_nb.notebook.failure import AgentCellError
 
     (folder / "names.yaml").write_text("rules: [{deny: [send, mail, fetch]}]")
-    sources = ["def send(x): ...", "@tool(name='mail')\ndef m(): ...", "%%agent -t fetch\ngo", "%%writefile names.yaml\nsned = 1", "# sned"]
-    cells = [{"cell_type": "code", "id": str(n), "source": s, "metadata": {}, "outputs": []} for n, s in enumerate(sources)]
-    (folder / "n.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    sources = [
+        "def send(x): ...",
+        "@tool(name='mail')\ndef m(): ...",
+        "%%agent -t fetch\ngo",
+        "%%writefile names.yaml\nsned = 1",
+        "# sned",
+    ]
+    cells = [
+        {"cell_type": "code", "id": str(n), "source": s, "metadata": {}, "outputs": []}
+        for n, s in enumerate(sources)
+    ]
+    (folder / "n.ipynb").write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
     monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(folder / "n.ipynb"))
     assert agent("-m model --approve names.yaml --live", model=Scripted(["done"])).status == "ok"
     (folder / "names.yaml").write_text("rules: [{deny: sned}]")
-    with pytest.raises(AgentCellError, match=r"names.yaml, line 1: there is no tool 'sned'.* Did you mean 'send'"):
+    with pytest.raises(
+        AgentCellError, match=r"names.yaml, line 1: there is no tool 'sned'.* Did you mean 'send'"
+    ):
         agent("-m model --approve names.yaml --live", model=Scripted(["done"]))
 
 
@@ -235,10 +281,16 @@ def test_a_cell_asks_for_a_key_of_the_folder_before_it_calls_the_model(kernel, p
     place = Path(kernel.mark).parent
     (place / ".env").write_text(f"OPENAI_API_KEY={KEY}\nOPENAI_BASE_URL=http://evil.example")
     try:
-        kernel.run(f"%load_ext agent_nb\nimport os\nos.environ['OPENAI_BASE_URL'] = {provider.url!r}")
+        kernel.run(
+            f"%load_ext agent_nb\nimport os\nos.environ['OPENAI_BASE_URL'] = {provider.url!r}"
+        )
         prompt, _ = asked(kernel, "%%agent -m openai/x --live\nhi", "n")
-        assert f".env in {place.resolve()} has OPENAI_API_KEY. A yes counts in this folder" in prompt.replace("~", str(Path.home()))
-        assert kernel.run("%%agent -m openai/x --live\nhi", cell="again", stdin=True)[0] == "ok"  # it is not asked again
+        assert (
+            f".env in {place.resolve()} has OPENAI_API_KEY. A yes counts in this folder"
+            in prompt.replace("~", str(Path.home()))
+        )
+        # it is not asked again
+        assert kernel.run("%%agent -m openai/x --live\nhi", cell="again", stdin=True)[0] == "ok"
         assert provider.asked == [None, None]
         kernel.run("get_ipython().magics_manager.registry['AgentMagics'].session.declined.clear()")
         assert asked(kernel, "%%agent -m openai/x --live\nhi", "y")[1][0] == "ok"
@@ -290,13 +342,37 @@ def test_a_replay_that_runs_nothing_again_asks_nothing(kernel):
 def test_a_runner_says_yes_for_one_run(tmp_path, monkeypatch, command, given):
     monkeypatch.delenv("AGENT_NB_TRUST_FOLDER", raising=False)
     source = f"import os\nopen({str(tmp_path / 'said')!r}, 'w').write(os.environ.get('AGENT_NB_TRUST_FOLDER', 'no'))"
-    cell = {"cell_type": "code", "id": "a", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "source": source,
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
     path = tmp_path / "n.ipynb"
-    path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(
+        json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
     if command == "pytest":
         flags = ["--agent-nb-trust-folder"] if given else []
-        arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--agent-nb", *flags, str(path)]
-        assert subprocess.run(arguments, cwd=tmp_path, check=False, capture_output=True, timeout=300).returncode == 0
+        arguments = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--agent-nb",
+            *flags,
+            str(path),
+        ]
+        assert (
+            subprocess.run(
+                arguments, cwd=tmp_path, check=False, capture_output=True, timeout=300
+            ).returncode
+            == 0
+        )
     else:
         assert main([command, *(["--trust-folder"] if given else []), str(path)]) == 0
     assert (tmp_path / "said").read_text() == ("--trust-folder" if given else "no")

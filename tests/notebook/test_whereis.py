@@ -7,7 +7,9 @@ from agent_nb.notebook.whereis import VARIABLE, notebook_path
 
 @pytest.fixture
 def there(tmp_path, monkeypatch):
-    """A notebook below the folder in which a runner was started; the kernel runs in the notebook's own."""
+    """A notebook below the folder in which a runner was started; the kernel runs in the notebook's
+    own.
+    """
     path = tmp_path / "below" / "n.ipynb"
     path.parent.mkdir()
     path.write_text("{}")
@@ -17,7 +19,9 @@ def there(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("named", ["n.ipynb", "below/n.ipynb"])
-def test_a_relative_path_is_looked_up_where_the_kernel_runs_and_where_its_runner_was_started(there, monkeypatch, named):
+def test_a_relative_path_is_looked_up_where_the_kernel_runs_and_where_its_runner_was_started(
+    there, monkeypatch, named
+):
     monkeypatch.setenv(VARIABLE, named)
     assert notebook_path({}, {}, ask=False).resolve() == there
 
@@ -30,4 +34,7 @@ def test_a_path_without_a_file_is_none(there, monkeypatch):
 def test_what_our_runner_sends_stands_above_the_variable(there, monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(there))
     (tmp_path / "sent.ipynb").write_text("{}")
-    assert notebook_path({"notebook": str(tmp_path / "sent.ipynb")}, {}, ask=False) == tmp_path / "sent.ipynb"
+    assert (
+        notebook_path({"notebook": str(tmp_path / "sent.ipynb")}, {}, ask=False)
+        == tmp_path / "sent.ipynb"
+    )

@@ -1,7 +1,9 @@
-"""Front ends without a browser, each driven as its profile is: a client that speaks to a kernel in messages (with a keyboard or not, with
-widgets or not, never a subshell), IPython on a pseudo-terminal, nbclient, nbconvert.
+"""Front ends without a browser, each driven as its profile is: a client that speaks to a kernel in
+messages (with a keyboard or not, with widgets or not, never a subshell), IPython on a
+pseudo-terminal, nbclient, nbconvert.
 
-Each runs scenes (SCENES) and tells what was `Seen`. A runner executes all its scenes in one notebook.
+Each runs scenes (SCENES) and tells what was `Seen`. A runner executes all its scenes in one
+notebook.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ EVENTS = "print(json.dumps([{'type': e.type, **{f: getattr(e, f) for f in e.__st
 
 @dataclass
 class Seen:
-    """What somebody in front of a cell saw: its display at last, its streams, every page shown, widgets opened (id → model) and closed."""
+    """What somebody in front of a cell saw: its display at last, its streams, every page shown,
+    widgets opened (id → model) and closed.
+    """
 
     shown: dict[str, Any] = field(default_factory=dict)
     streamed: str = ""
@@ -96,7 +100,11 @@ class Seen:
     @property
     def text(self) -> str:
         """The words to be read, of the page or of the terminal."""
-        return unescape(re.sub("<[^>]*>", "", self.page)) or str(self.shown.get("text/plain", "")) or self.streamed
+        return (
+            unescape(re.sub("<[^>]*>", "", self.page))
+            or str(self.shown.get("text/plain", ""))
+            or self.streamed
+        )
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """The events of a type."""
@@ -113,7 +121,9 @@ class Messages:
         self._models: dict[str, dict[str, Any]] = {}
 
     def scene(self, name: str, *steps: tuple[str, Any], line: str = "") -> Seen:
-        """Run a scene; `steps` follow as soon as they can: `press` a button, `fill` the editor, `type`, `interrupt` at a text."""
+        """Run a scene; `steps` follow as soon as they can: `press` a button, `fill` the editor,
+        `type`, `interrupt` at a text.
+        """
         options = f"{'' if self.widgets else '--view html '}--live {line}"
         seen = self.cell(SCENES[name].replace("%%agent ", f"%%agent {options} "), *steps)
         seen.events = json.loads(self.cell(EVENTS).streamed)
@@ -130,7 +140,9 @@ class Messages:
             if left and self._did(seen, *left[0]):
                 left.pop(0)
         assert left == []
-        while (reply := self.client.get_shell_msg(timeout=60))["parent_header"].get("msg_id") != request:
+        while (reply := self.client.get_shell_msg(timeout=60))["parent_header"].get(
+            "msg_id"
+        ) != request:
             pass
         seen.failed = reply["content"]["status"] != "ok"
         return seen
@@ -178,7 +190,9 @@ class Messages:
     def _did(self, seen: Seen, step: str, what: Any) -> bool:
         """Do a step if its time has come."""
         ready = {
-            "press": lambda: self._placed(self._find("ButtonModel", description=what, disabled=False)),
+            "press": lambda: self._placed(
+                self._find("ButtonModel", description=what, disabled=False)
+            ),
             "fill": lambda: self._placed(self._find("TextareaModel")),
             "type": lambda: seen.question,
             "interrupt": lambda: any(what in page for page in [seen.streamed, *seen.pages]),
@@ -197,17 +211,27 @@ class Messages:
 
     def _find(self, model: str, **traits: Any) -> str:
         for name, state in self._models.items():
-            if state.get("_model_name") == model and all(state.get(k) == v for k, v in traits.items()):
+            if state.get("_model_name") == model and all(
+                state.get(k) == v for k, v in traits.items()
+            ):
                 return name
         return ""
 
     def _placed(self, name: str) -> str:
-        """Return the name of a widget once it stands in the page, "" before: nobody can use it sooner."""
+        """Return the name of a widget once it stands in the page, "" before: nobody can use it
+        sooner.
+        """
         held = f"IPY_MODEL_{name}"
-        return name if name and any(held in state.get("children", ()) for state in self._models.values()) else ""
+        return (
+            name
+            if name and any(held in state.get("children", ()) for state in self._models.values())
+            else ""
+        )
 
     def _say(self, comm: str, data: dict[str, Any]) -> None:
-        self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": comm, "data": data}))
+        self.client.shell_channel.send(
+            self.client.session.msg("comm_msg", {"comm_id": comm, "data": data})
+        )
 
 
 class Keyboard:
@@ -233,7 +257,10 @@ class Keyboard:
                 self.terminal.type("\x03")
         seen.streamed += self.terminal.expect(r"\nIn \[\d+\]: ")
         seen.failed = "\nagent: " in seen.streamed
-        seen.events, seen.sent = self.value(EVENTS), self.value("print(json.dumps(sent)); sent.clear()")
+        seen.events, seen.sent = (
+            self.value(EVENTS),
+            self.value("print(json.dumps(sent)); sent.clear()"),
+        )
         return seen
 
     def value(self, code: str) -> Any:
@@ -261,20 +288,27 @@ class Watched(NotebookClient):  # type: ignore[misc]
 
 
 class Runner:
-    """nbclient or nbconvert: all scenes in one notebook, executed once; the endless one is interrupted by its time-out."""
+    """nbclient or nbconvert: all scenes in one notebook, executed once; the endless one is
+    interrupted by its time-out.
+    """
 
     def __init__(self, folder: Path, *, convert: bool) -> None:
         self._names = [*SCENES]
         cells = [new_code_cell(PREPARE)]
         for name in self._names:
-            cells += [new_code_cell(SCENES[name]), new_code_cell(f"{EVENTS}; print(json.dumps(sent)); sent.clear()")]
+            cells += [
+                new_code_cell(SCENES[name]),
+                new_code_cell(f"{EVENTS}; print(json.dumps(sent)); sent.clear()"),
+            ]
         cells.append(new_code_cell("_agent"))
         nb = new_notebook(cells=cells)
         resources = {"metadata": {"path": str(folder)}}
         options = {
-            "allow_errors": True, "interrupt_on_timeout": True, "iopub_timeout": 60,
+            "allow_errors": True,
+            "interrupt_on_timeout": True,
+            "iopub_timeout": 60,
             "timeout_func": lambda cell: 5 if "-m talk" in cell.source else 60,
-        }  # fmt: skip
+        }
         self.pages: dict[int, list[str]] = {}
         if convert:
             from nbconvert.preprocessors import ExecutePreprocessor
@@ -292,7 +326,9 @@ class Runner:
         """Return what was seen of a scene."""
         index = 1 + 2 * self._names.index(name)
         seen = self._seen(index)
-        events, sent = "".join(o["text"] for o in self.notebook.cells[index + 1].outputs).strip().split("\n")
+        events, sent = (
+            "".join(o["text"] for o in self.notebook.cells[index + 1].outputs).strip().split("\n")
+        )
         seen.events, seen.sent = json.loads(events), json.loads(sent)
         return seen
 
@@ -310,21 +346,41 @@ class Runner:
 
     def _seen(self, index: int) -> Seen:
         outputs = self.notebook.cells[index].outputs
-        shown = [o["data"] for o in outputs if o["output_type"] in ("display_data", "execute_result")]
-        said = "".join(o["text"] if o["output_type"] == "stream" else "\n".join(o.get("traceback", ())) for o in outputs)
+        shown = [
+            o["data"] for o in outputs if o["output_type"] in ("display_data", "execute_result")
+        ]
+        said = "".join(
+            o["text"] if o["output_type"] == "stream" else "\n".join(o.get("traceback", ()))
+            for o in outputs
+        )
         failed = any(o["output_type"] == "error" for o in outputs)
-        return Seen(shown=dict(shown[-1]) if shown else {}, streamed=said, pages=self.pages.get(index, []), failed=failed)
+        return Seen(
+            shown=dict(shown[-1]) if shown else {},
+            streamed=said,
+            pages=self.pages.get(index, []),
+            failed=failed,
+        )
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A folder for kernels and notebooks, with state folders of its own in the environment and no keys."""
+    """A folder for kernels and notebooks, with state folders of its own in the environment and no
+    keys.
+    """
     folder = tmp_path_factory.mktemp("profiles")
     (folder / "policy.yaml").write_text(POLICY)
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "IPYTHONDIR"):
+        for name in (
+            "XDG_CONFIG_HOME",
+            "XDG_STATE_HOME",
+            "XDG_DATA_HOME",
+            "XDG_CACHE_HOME",
+            "IPYTHONDIR",
+        ):
             patch.setenv(name, str(folder / name.lower()))
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+        patch.setenv(
+            "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        )
         patch.setenv("AGENT_NB_TRUST_FOLDER", "1")
         yield folder
 
@@ -360,8 +416,11 @@ def nbclient(folder: Path) -> Runner:
 def nbconvert(folder: Path) -> Runner:
     """A notebook that nbconvert has executed."""
     if importlib.util.find_spec("nbconvert") is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("nbconvert is not installed")
-    alone = folder / "alone"  # a kernel that nobody tells its notebook would find what nbclient has written
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+            "nbconvert is not installed"
+        )
+    # a kernel that nobody tells its notebook would find what nbclient has written
+    alone = folder / "alone"
     shutil.copytree(folder, alone, ignore=shutil.ignore_patterns("*.ipynb", "alone"))
     return Runner(alone, convert=True)
 

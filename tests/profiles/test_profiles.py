@@ -1,4 +1,6 @@
-"""The cells of the table that need no browser, each a test: the words of a cell choose what is checked."""
+"""The cells of the table that need no browser, each a test: the words of a cell choose what is
+checked.
+"""
 
 import runpy
 from pathlib import Path
@@ -8,13 +10,19 @@ import pytest
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(240)]
 
 TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
-CELLS = [(profile, name, cell.outcome) for (profile, name), cell in TABLE["cells"]().items() if cell.test.startswith(TABLE["HERE"])]
+CELLS = [
+    (profile, name, cell.outcome)
+    for (profile, name), cell in TABLE["cells"]().items()
+    if cell.test.startswith(TABLE["HERE"])
+]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 RECORD = "application/vnd.agent-nb.run+json"
 STOPPED = "agent: stopped ({}); what is queued behind this cell does not run"
 
 
-@pytest.mark.parametrize(("name", "behaviour", "outcome"), CELLS, ids=[f"{profile}-{name}" for profile, name, _ in CELLS])
+@pytest.mark.parametrize(
+    ("name", "behaviour", "outcome"), CELLS, ids=[f"{profile}-{name}" for profile, name, _ in CELLS]
+)
 def test_cell(profile, name, behaviour, outcome):
     CHECKS[behaviour, outcome](profile(name))
 
@@ -48,7 +56,9 @@ def printed(front):
 
 
 def as_it_comes(front):
-    """What the model has said is there while the rest of it is not: the run is stopped at the sight of it."""
+    """What the model has said is there while the rest of it is not: the run is stopped at the sight
+    of it.
+    """
     seen = front.scene("talk", ("interrupt", "I am still writing"))
     assert seen.of("respond")[0]["incomplete"]
     assert len(seen.of("respond")[0]["content"]) < 20_000
@@ -100,12 +110,18 @@ def denied_by_typing(front):
 
 
 def asked_by_typing(front):
-    seen = front.scene("ask", ("type", "perhaps"), ("type", "y")) if hasattr(front, "terminal") else front.scene("ask", ("type", "y"))
+    seen = (
+        front.scene("ask", ("type", "perhaps"), ("type", "y"))
+        if hasattr(front, "terminal")
+        else front.scene("ask", ("type", "y"))
+    )
     assert seen.sent == ["hello"]
 
 
 def denied_by_policy(front):
-    """Nobody can be asked: not by a button that no message reaches, not on a keyboard that is not there."""
+    """Nobody can be asked: not by a button that no message reaches, not on a keyboard that is not
+    there.
+    """
     front.widgets = False
     seen = front.scene("ask")
     assert (seen.sent, decided(seen)) == ([], [("deny", "policy")])
@@ -115,7 +131,9 @@ def denied_by_policy(front):
 
 
 def interrupted(front):
-    seen = front.scene(*(["talk"] if hasattr(front, "notebook") else ["talk", ("interrupt", "I am still writing")]))
+    seen = front.scene(
+        *(["talk"] if hasattr(front, "notebook") else ["talk", ("interrupt", "I am still writing")])
+    )
     assert [event["type"] for event in seen.events[-2:]] == ["interrupt", "end"]
     assert seen.of("respond")[0]["incomplete"]
     assert "I am still writing" in seen.text
@@ -132,7 +150,9 @@ def static_at_the_end(front):
 
 def stays_as_printed(front):
     seen = front.scene("work")
-    assert seen.text.index("dig") < seen.text.index("There is a **hole**.") < seen.text.index("✓ done")
+    assert (
+        seen.text.index("dig") < seen.text.index("There is a **hole**.") < seen.text.index("✓ done")
+    )
 
 
 def static_after_a_crash(front):

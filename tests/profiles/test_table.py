@@ -1,4 +1,6 @@
-"""The table of profiles cannot lie: it is whole, and every cell of it names a test that pytest collects, or says why there is none."""
+"""The table of profiles cannot lie: it is whole, and every cell of it names a test that pytest
+collects, or says why there is none.
+"""
 
 import os
 import re
@@ -15,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_profile_has_every_behaviour():
-    assert set(CELLS) == {(profile, behaviour) for profile in TABLE["PROFILES"] for behaviour in TABLE["BEHAVIOURS"]}
+    assert set(CELLS) == {
+        (profile, behaviour) for profile in TABLE["PROFILES"] for behaviour in TABLE["BEHAVIOURS"]
+    }
     assert (len(TABLE["PROFILES"]), len(TABLE["BEHAVIOURS"])) == (8, 14)
 
 
@@ -29,9 +33,23 @@ def test_a_cell_without_a_test_says_why():
 def test_every_test_that_a_cell_names_is_collected():
     named = {cell.test for cell in CELLS.values() if cell.test}
     files = sorted({name.partition("::")[0] for name in named})
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "kernel or browser", *files]
-    plain = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # it may ask for another listing
-    said = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False, timeout=300)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "kernel or browser",
+        *files,
+    ]
+    # it may ask for another listing
+    plain = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    said = subprocess.run(
+        command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False, timeout=300
+    )
     assert named - set(said.stdout.splitlines()) == set(), said.stderr
 
 

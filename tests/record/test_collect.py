@@ -12,21 +12,35 @@ from agent_nb.record import KEY, MIME, detach, run_record
 
 def cell(cell_id, *records, kind="code"):
     outputs = [
-        {"output_type": "display_data", "data": {MIME: r, "text/plain": "x"}, "metadata": {KEY: {"run": r.get("id")}}} for r in records
+        {
+            "output_type": "display_data",
+            "data": {MIME: r, "text/plain": "x"},
+            "metadata": {KEY: {"run": r.get("id")}},
+        }
+        for r in records
     ]
     return {"cell_type": kind, "id": cell_id, "source": "", "metadata": {}, "outputs": outputs}
 
 
 def save(path, cells, listed=None, payloads=None):
-    metadata = {KEY: {"version": 1, "runs": listed, "payloads": payloads or {}}} if listed is not None else {}
+    metadata = (
+        {KEY: {"version": 1, "runs": listed, "payloads": payloads or {}}}
+        if listed is not None
+        else {}
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}),
+        encoding="utf-8",
+    )
     return path
 
 
 @pytest.fixture
 def make(new_log):
-    return lambda name, start=1_763_760_000.0, **options: run_record(new_log(f"run-{name}", start=start, **options), cell="c1")
+    return lambda name, start=1_763_760_000.0, **options: run_record(
+        new_log(f"run-{name}", start=start, **options), cell="c1"
+    )
 
 
 def test_runs_are_found_in_metadata_and_in_outputs(make, tmp_path):
@@ -46,7 +60,10 @@ def test_an_equal_record_in_both_places_is_one_record_and_a_changed_one_is_two(m
     made = make("x")
     changed = {**made, "status": "error"}
     for shown, expected in ((made, 1), (changed, 2)):
-        notebook = {"cells": [cell("c1", shown)], "metadata": {KEY: {"version": 1, "runs": {"c1": [made]}}}}
+        notebook = {
+            "cells": [cell("c1", shown)],
+            "metadata": {KEY: {"version": 1, "runs": {"c1": [made]}}},
+        }
         assert len(records(notebook)) == expected
 
 
@@ -111,7 +128,10 @@ def test_one_frame_of_all_runs(make, tmp_path):
     assert {n.rsplit("/", 1)[-1] for n in frame["notebook"]} == {"a.ipynb", "b.ipynb"}
     assert list(found.to_frame(RUNS)["run"]) == ["run-a", "run-b"]
     for columns in (CALLS, TURNS, RUNS, "all", "all calls"):
-        assert {n.rsplit("/", 1)[-1] for n in found.to_frame(columns)["notebook"]} <= {"a.ipynb", "b.ipynb"}
+        assert {n.rsplit("/", 1)[-1] for n in found.to_frame(columns)["notebook"]} <= {
+            "a.ipynb",
+            "b.ipynb",
+        }
         assert not found.to_frame(columns)["notebook"].isna().any()
 
 

@@ -28,13 +28,18 @@ def test_a_run_is_the_same_as_itself():
 def test_ids_times_tokens_and_chunks_do_not_count(new_log):
     one, other = new_log("one", seed=1), new_log("other", seed=1, start=5e9)
     shifted = [
-        msgspec.structs.replace(x, chunks="", block="b") if x.type in ("think", "respond") else x for x in other if x.type != "metric"
+        msgspec.structs.replace(x, chunks="", block="b") if x.type in ("think", "respond") else x
+        for x in other
+        if x.type != "metric"
     ]
     assert not diff(one, log(*shifted))
 
 
 def test_call_ids_do_not_count():
-    other = [msgspec.structs.replace(x, call_id="call_9") if x.type in ("call", "result") else x for x in BASE]
+    other = [
+        msgspec.structs.replace(x, call_id="call_9") if x.type in ("call", "result") else x
+        for x in BASE
+    ]
     assert not diff(log(*BASE), log(*other))
 
 
@@ -48,12 +53,17 @@ def test_a_changed_answer_is_shown_line_by_line():
 def test_another_argument_is_a_changed_call():
     other = msgspec.structs.replace(CALL, args={"file": "b.txt"})
     found = diff(log(*BASE), log(*BASE[:2], other, *BASE[3:]))
-    assert [(c.what, c.head, c.before, c.after) for c in found.changes] == [("changed", "call read", "file = a.txt", "file = b.txt")]
+    assert [(c.what, c.head, c.before, c.after) for c in found.changes] == [
+        ("changed", "call read", "file = a.txt", "file = b.txt")
+    ]
 
 
 def test_another_tool_is_a_removed_and_an_added_call():
     found = diff(log(*BASE), log(*BASE[:2], msgspec.structs.replace(CALL, name="list"), *BASE[3:]))
-    assert [(c.what, c.head) for c in found.changes] == [("removed", "call read"), ("added", "call list")]
+    assert [(c.what, c.head) for c in found.changes] == [
+        ("removed", "call read"),
+        ("added", "call list"),
+    ]
 
 
 def test_a_call_more_does_not_misalign_the_rest():
@@ -80,7 +90,14 @@ def test_results_are_compared_in_normal_form():
     [
         (lambda x: [e.RunStart(model="other"), *x[1:]], "settings"),
         (lambda x: [*x[:-1], e.End(status="error")], "end"),
-        (lambda x: [*x[:3], e.Result(call_id="c1", name="read", status="error", content="one\ntwo", turn=1), *x[4:]], "result read"),
+        (
+            lambda x: [
+                *x[:3],
+                e.Result(call_id="c1", name="read", status="error", content="one\ntwo", turn=1),
+                *x[4:],
+            ],
+            "result read",
+        ),
         (lambda x: [*x[:5], e.Error(code="provider", message="no"), *x[5:]], "error provider"),
     ],
 )
@@ -89,12 +106,16 @@ def test_what_else_counts(change, head):
 
 
 def test_the_report_names_the_runs_and_their_cells():
-    text = str(diff(Run(log(*BASE, run="one"), cell="c1"), Run(log(*BASE[:5], run="two"), cell="c2")))
+    text = str(
+        diff(Run(log(*BASE, run="one"), cell="c1"), Run(log(*BASE[:5], run="two"), cell="c2"))
+    )
     assert "one (cell c1) → two (cell c2): 1 difference" in text
 
 
 def test_the_report_has_no_control_characters():
-    found = diff(log(*BASE), log(*BASE[:4], e.Respond(content="\x1b[2Jgone \u202e", turn=2), e.End()))
+    found = diff(
+        log(*BASE), log(*BASE[:4], e.Respond(content="\x1b[2Jgone \u202e", turn=2), e.End())
+    )
     assert "\x1b" not in str(found)
     assert "\u202e" not in str(found)
 

@@ -15,37 +15,94 @@ TURN = [e.User(content="What is the  capital?"), e.Respond(content="Paris.")]
 
 def recorded(given, **settings):
     """The beginning of the log of a run that was given this."""
-    kept = {"system": given.settings.get("system"), "sampling": given.settings.get("sampling") or {}, "asked": given.model}
-    start = e.RunStart(model="m", dialect="xml", tools=list(given.tools), settings={**kept, "turns": given.turns, **settings})
+    kept = {
+        "system": given.settings.get("system"),
+        "sampling": given.settings.get("sampling") or {},
+        "asked": given.model,
+    }
+    start = e.RunStart(
+        model="m",
+        dialect="xml",
+        tools=list(given.tools),
+        settings={**kept, "turns": given.turns, **settings},
+    )
     return [start, e.User(content=given.prompt, attachments=tuple(given.attachments))]
 
 
 @pytest.mark.parametrize(
     ("before", "now", "name", "lines"),
     [
-        ({"prompt": "a\nb"}, {"prompt": "a\nc"}, "prompt", ["--- recorded", "+++ now", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]),
-        ({"attachments": [PICTURE]}, {"attachments": [OTHER]}, "prompt",
-         ["attachment 1 changed: image/png, 67 bytes → image/png, 80 bytes"]),
+        (
+            {"prompt": "a\nb"},
+            {"prompt": "a\nc"},
+            "prompt",
+            ["--- recorded", "+++ now", "@@ -1,2 +1,2 @@", " a", "-b", "+c"],
+        ),
+        (
+            {"attachments": [PICTURE]},
+            {"attachments": [OTHER]},
+            "prompt",
+            ["attachment 1 changed: image/png, 67 bytes → image/png, 80 bytes"],
+        ),
         ({}, {"attachments": [OTHER]}, "prompt", ["attachment 1 is new: image/png, 80 bytes"]),
-        ({"attachments": [PICTURE, OTHER]}, {"attachments": [PICTURE]}, "prompt", ["attachment 2 is gone: image/png, 80 bytes"]),
+        (
+            {"attachments": [PICTURE, OTHER]},
+            {"attachments": [PICTURE]},
+            "prompt",
+            ["attachment 2 is gone: image/png, 80 bytes"],
+        ),
         ({"model": "a/b"}, {"model": "a/c"}, "model", ["model: a/b → a/c"]),
         ({"model": "a/b"}, {"model": ""}, "model", ["model: a/b → chosen by the environment"]),
-        ({"model": "scripted#1"}, {"model": "scripted#2"}, "model", ["model: the script scripted says other words"]),
-        ({"tools": ("read",)}, {"tools": ("read", "write")}, "tools", ["tools: read → read, write"]),
+        (
+            {"model": "scripted#1"},
+            {"model": "scripted#2"},
+            "model",
+            ["model: the script scripted says other words"],
+        ),
+        (
+            {"tools": ("read",)},
+            {"tools": ("read", "write")},
+            "tools",
+            ["tools: read → read, write"],
+        ),
         ({"tools": ("read",)}, {}, "tools", ["tools: read → none"]),
-        ({"settings": {"sampling": {"seed": 1}}}, {"settings": {"sampling": {"seed": 2, "top_p": 0.5}}}, "settings",
-         ["seed: 1 → 2", "top_p: not set → 0.5"]),
-        ({"settings": {"system": "Be short."}}, {"settings": {"system": "Be long."}}, "settings",
-         ["system:", "--- recorded", "+++ now", "@@ -1 +1 @@", "-Be short.", "+Be long."]),
+        (
+            {"settings": {"sampling": {"seed": 1}}},
+            {"settings": {"sampling": {"seed": 2, "top_p": 0.5}}},
+            "settings",
+            ["seed: 1 → 2", "top_p: not set → 0.5"],
+        ),
+        (
+            {"settings": {"system": "Be short."}},
+            {"settings": {"system": "Be long."}},
+            "settings",
+            ["system:", "--- recorded", "+++ now", "@@ -1 +1 @@", "-Be short.", "+Be long."],
+        ),
         ({}, {"settings": {"dialect": "section"}}, "settings", ["dialect: xml → section"]),
-        ({"history": [TURN]}, {"history": [[e.User(content="And now?")]]}, "conversation",
-         ["conversation: turn 1 (“And now?”) is not what it was; recorded were 1, now there is 1"]),
-        ({"history": [TURN]}, {"history": [TURN, TURN]}, "conversation",
-         ["conversation: turn 2 (“What is the capital?”) is new; recorded were 1, now there are 2"]),
-        ({"history": [TURN, TURN]}, {"history": [TURN]}, "conversation",
-         ["conversation: turn 2 is missing; recorded were 2, now there is 1"]),
+        (
+            {"history": [TURN]},
+            {"history": [[e.User(content="And now?")]]},
+            "conversation",
+            [
+                "conversation: turn 1 (“And now?”) is not what it was; recorded were 1, now there is 1"
+            ],
+        ),
+        (
+            {"history": [TURN]},
+            {"history": [TURN, TURN]},
+            "conversation",
+            [
+                "conversation: turn 2 (“What is the capital?”) is new; recorded were 1, now there are 2"
+            ],
+        ),
+        (
+            {"history": [TURN, TURN]},
+            {"history": [TURN]},
+            "conversation",
+            ["conversation: turn 2 is missing; recorded were 2, now there is 1"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_both_sides_are_named(before, now, name, lines):
     old, new = Given(**{"prompt": "go", **before}), Given(**{"prompt": "go", **now})
     assert [i for i in INPUTS if old.inputs[i] != new.inputs[i]] == [name]
@@ -54,7 +111,10 @@ def test_both_sides_are_named(before, now, name, lines):
 
 def test_a_prompt_with_the_same_words_has_another_attachment():
     old = Given(prompt="go", attachments=[PICTURE])
-    assert Given(prompt="go", attachments=[OTHER]).named(recorded(old), ["prompt", "model"]) == ("attachment", "model")
+    assert Given(prompt="go", attachments=[OTHER]).named(recorded(old), ["prompt", "model"]) == (
+        "attachment",
+        "model",
+    )
     assert Given(prompt="stop").named(recorded(old), ["prompt"]) == ("prompt",)
 
 
@@ -67,4 +127,6 @@ def test_an_older_record_that_names_no_turns_says_what_it_can():
 
 def test_the_digests_are_those_by_which_records_are_found():
     given = Given(prompt="go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN])
-    assert given.inputs == inputs_of("go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN])
+    assert given.inputs == inputs_of(
+        "go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN]
+    )

@@ -17,7 +17,8 @@ from agent_nb.log import EventLog
 
 KILLS = 50
 
-# Forks a writer, kills it at a random moment, fifty times; says how many characters each writer had logged 100 ms earlier.
+# Forks a writer, kills it at a random moment, fifty times; says how many characters each writer had
+# logged 100 ms earlier.
 DRIVER = """
 import json, os, random, select, signal, struct, sys, time
 from pathlib import Path
@@ -79,13 +80,19 @@ def written(log, where, **options):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(tmp_path), str(KILLS)], capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, "-c", DRIVER, str(tmp_path), str(KILLS)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
     )
     said = {s["run"]: s["logged"] for s in map(json.loads, done.stdout.splitlines())}
     assert len(said) == KILLS
     for found in recoverable(where=tmp_path):
         log = recover(found.path)
-        assert sum(len(x.content) for x in log if x.type in ("think", "respond")) >= said.pop(found.header.run)
+        assert sum(len(x.content) for x in log if x.type in ("think", "respond")) >= said.pop(
+            found.header.run
+        )
         assert (found.status, found.prompt) == ("lost", "go")
         assert [x.type for x in log[-2:]] == ["interrupt", "end"]
         assert [x.seq for x in log] == list(range(1, len(log) + 1))
@@ -103,7 +110,11 @@ def test_recovered_deltas_are_those_that_came(new_log, tmp_path):
     lines = []
     with_deltas = EventLog(log.run)
     with_deltas.subscribe(lines.append)
-    for event in (e.RunStart(), e.Delta(block="1", of="respond", text="Hel"), e.Delta(block="1", of="respond", text="lo")):
+    for event in (
+        e.RunStart(),
+        e.Delta(block="1", of="respond", text="Hel"),
+        e.Delta(block="1", of="respond", text="lo"),
+    ):
         with_deltas.append(event)
     recovered = EventLog.of_events(fold(lines))
     assert recovered[1].incomplete
@@ -158,7 +169,9 @@ def test_only_its_user_can_read_a_journal(tmp_path):
 
 def test_a_journal_names_its_cell_and_no_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/ann")
-    Journal("r", cell="c1", notebook="/home/ann/nb/x.ipynb", conversation="main", where=tmp_path)(e.RunStart())
+    Journal("r", cell="c1", notebook="/home/ann/nb/x.ipynb", conversation="main", where=tmp_path)(
+        e.RunStart()
+    )
     (found,) = recoverable(where=tmp_path)
     assert (found.header.cell, found.header.conversation) == ("c1", "main")
     assert "ann" not in found.header.notebook
@@ -209,7 +222,9 @@ def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
     assert recoverable(where=tmp_path / "file") == []
 
 
-def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_do(tmp_path, monkeypatch):
+def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_do(
+    tmp_path, monkeypatch
+):
     said = []
     writer = Journal("r", where=tmp_path, warn=said.append)
     log = EventLog("r")
@@ -228,7 +243,11 @@ def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_d
     assert not log.faults
     monkeypatch.undo()
     log.append(e.Respond(content="still not written", block="9"))
-    assert [event.type for event in recover(journal.journals(tmp_path)[0])] == ["user", "interrupt", "end"]
+    assert [event.type for event in recover(journal.journals(tmp_path)[0])] == [
+        "user",
+        "interrupt",
+        "end",
+    ]
 
 
 def test_a_discarded_journal_is_gone(tmp_path):

@@ -56,4 +56,7 @@ def test_without_pillow_pictures_are_not_compared_and_it_says_so(monkeypatch):
     one, other = picture(), picture(colour=BLACK)
     monkeypatch.setitem(sys.modules, "PIL", None)
     found = compare(one, other)
-    assert (found.difference, found.unseen) == ("", "pictures are compared with Pillow: pip install pillow")
+    assert (found.difference, found.unseen) == (
+        "",
+        "pictures are compared with Pillow: pip install pillow",
+    )

@@ -11,13 +11,17 @@ from agent_nb.portable import LARGE, Home, Packer, Unpacker, canonical, payload_
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.text(max_size=8) | st.sampled_from(["$int", "$payload", "$literal", "$raw", "$float"])
-VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=4) | st.dictionaries(KEYS, v, max_size=3), max_leaves=20)
+VALUES = st.recursive(
+    SCALARS, lambda v: st.lists(v, max_size=4) | st.dictionaries(KEYS, v, max_size=3), max_leaves=20
+)
 
 
 def there_and_back(value, home="/home/ann", other=None, large=LARGE):
     packer = Packer(Home(home), large)
     packed = packer.pack(value)
-    return Unpacker(packer.payloads, Home(home if other is None else other)).unpack(json.loads(json.dumps(packed)))
+    return Unpacker(packer.payloads, Home(home if other is None else other)).unpack(
+        json.loads(json.dumps(packed))
+    )
 
 
 @given(VALUES)
@@ -30,7 +34,9 @@ def test_large_values_come_back_from_the_payloads(value):
     assert there_and_back(value, large=3) == value
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, 2**53, -(2**70), pytest.param(10**5000, id="huge")])
+@pytest.mark.parametrize(
+    "value", [math.inf, -math.inf, 2**53, -(2**70), pytest.param(10**5000, id="huge")]
+)
 def test_numbers_that_javascript_lacks_come_back(value):
     assert there_and_back({"x": [value]}) == {"x": [value]}
 

@@ -1,4 +1,6 @@
-"""Which record counts: the user's own before any other, whatever times others name; and which of them stay."""
+"""Which record counts: the user's own before any other, whatever times others name; and which of
+them stay.
+"""
 
 import math
 import time
@@ -9,7 +11,22 @@ from agent_nb.ranking import TOLERANCE, kept, newest, oldest, ranked, started
 from agent_nb.signing import mine, sign
 
 KEY, OTHER = b"this user's secret", b"somebody else's"
-NO_TIME = [None, "9e9", "", True, [9e9], {"a": 1}, math.nan, math.inf, -math.inf, -1, -1e300, 1e300, 10**400, -(10**400)]
+NO_TIME = [
+    None,
+    "9e9",
+    "",
+    True,
+    [9e9],
+    {"a": 1},
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1,
+    -1e300,
+    1e300,
+    10**400,
+    -(10**400),
+]
 
 
 def made(name, at=1.0, key=b""):
@@ -24,33 +41,64 @@ def names(records):
 def test_what_is_no_time_counts_as_the_oldest(value):
     assert started({"started": value}) == 0.0
     assert started({}) == 0.0
-    assert names(newest([{"id": "odd", "started": value}, {"id": "old", "started": 1.0}])) == ["old", "odd"]
+    assert names(newest([{"id": "odd", "started": value}, {"id": "old", "started": 1.0}])) == [
+        "old",
+        "odd",
+    ]
 
 
 def test_so_does_the_future_unless_clocks_may_differ_so_much():
     now = time.time()
     assert started({"started": now + TOLERANCE * 2}) == 0.0
     assert started({"started": now + TOLERANCE / 2}) > now
-    assert names(newest([made("future", 9e9), made("now", now), made("old", 1)])) == ["now", "old", "future"]
-    assert names(oldest([made("future", 9e9), made("now", now), made("later", 9.5e9)])) == ["future", "later", "now"]
+    assert names(newest([made("future", 9e9), made("now", now), made("old", 1)])) == [
+        "now",
+        "old",
+        "future",
+    ]
+    assert names(oldest([made("future", 9e9), made("now", now), made("later", 9.5e9)])) == [
+        "future",
+        "later",
+        "now",
+    ]
 
 
 def test_the_users_own_come_first_and_each_class_by_its_start():
-    records = [made("forged", time.time()), made("a", 1.0, KEY), made("other", 5.0, OTHER), made("b", 2.0, KEY)]
+    records = [
+        made("forged", time.time()),
+        made("a", 1.0, KEY),
+        made("other", 5.0, OTHER),
+        made("b", 2.0, KEY),
+    ]
     assert names(ranked(records, KEY)) == ["b", "a", "forged", "other"]
     assert names(ranked(records, b"")) == ["forged", "other", "b", "a"]
 
 
 def test_a_record_of_the_user_that_was_changed_is_not_the_users():
     own = made("a", 2.0, KEY)
-    for change in ({"id": "b"}, {"hash": "sha256:0"}, {"hash": None}, {"signature": "x"}, {"signature": "ü"}, {"signature": 7}):
+    for change in (
+        {"id": "b"},
+        {"hash": "sha256:0"},
+        {"hash": None},
+        {"signature": "x"},
+        {"signature": "ü"},
+        {"signature": 7},
+    ):
         assert not mine({**own, **change}, KEY)
         assert ranked([{**own, **change}, own], KEY)[0] == own
 
 
 def test_nor_is_one_whose_payload_was_swapped():
     key = "0" * 64
-    own = sign({"id": "a", "started": 1.0, "events": [{"type": "result", "content": {"$payload": key}}], "payloads": {key: "x"}}, KEY)
+    own = sign(
+        {
+            "id": "a",
+            "started": 1.0,
+            "events": [{"type": "result", "content": {"$payload": key}}],
+            "payloads": {key: "x"},
+        },
+        KEY,
+    )
     assert not mine(own, KEY)
 
 

@@ -19,21 +19,39 @@ from agent_nb.event_json import decode_event, event_from, to_builtins
 from agent_nb.inputs import inputs_of
 from agent_nb.log import EventLog
 from agent_nb.portable import LARGE, canonical
-from agent_nb.record import attach, closed, detach, events_of, log_of, payload_keys, record_hash, run_record
+from agent_nb.record import (
+    attach,
+    closed,
+    detach,
+    events_of,
+    log_of,
+    payload_keys,
+    record_hash,
+    run_record,
+)
 from agent_nb.schema import COUNT, FILL, PATH, build, load
 from agent_nb.signing import intact, sign, signed_by
 from agent_nb.view.state import RunView
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = st.text(max_size=20)
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda v: st.lists(v, max_size=3) | st.dictionaries(TEXT, v))
-FIELDS = st.dictionaries(st.sampled_from(["content", "args", "chunks", "turn", "note", "raw_args", "display"]), JSON, max_size=4)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(TEXT, v),
+)
+FIELDS = st.dictionaries(
+    st.sampled_from(["content", "args", "chunks", "turn", "note", "raw_args", "display"]),
+    JSON,
+    max_size=4,
+)
 
 
 def saved(record):
     """What a front end makes of a record: JSON, keys sorted, integral floats as integers."""
     text = json.dumps(record, sort_keys=True, indent=1, ensure_ascii=False)
-    return json.loads(text, parse_float=lambda s: int(float(s)) if float(s).is_integer() else float(s))
+    return json.loads(
+        text, parse_float=lambda s: int(float(s)) if float(s).is_integer() else float(s)
+    )
 
 
 def test_the_events_come_back_exactly(log):
@@ -65,7 +83,9 @@ def test_any_changed_character_changes_the_hash(log):
 
 @given(st.lists(st.tuples(st.sampled_from([*e.TYPES, "novel"]), FIELDS), max_size=6))
 def test_any_events_come_back(objects):
-    events = EventLog.of_events(event_from({"type": t, **f}) for t, f in objects if t not in ("delta", "end"))
+    events = EventLog.of_events(
+        event_from({"type": t, **f}) for t, f in objects if t not in ("delta", "end")
+    )
     back = events_of(saved(run_record([*events, e.End(seq=len(events) + 1)], home="")))
     want = [{**to_builtins(x), "chunks": None} for x in events]
     assert [{**to_builtins(x), "chunks": None} for x in back[:-1]] == want
@@ -73,7 +93,12 @@ def test_any_events_come_back(objects):
 
 @given(JSON)
 def test_nothing_in_a_foreign_record_raises(value):
-    for record in (value, {"events": value}, {"events": [value, {"type": value}]}, {"id": value, "format": value, "cut": value}):
+    for record in (
+        value,
+        {"events": value},
+        {"events": [value, {"type": value}]},
+        {"id": value, "format": value, "cut": value},
+    ):
         events_of(record)
         check(record)
         check_metadata(value)
@@ -82,7 +107,11 @@ def test_nothing_in_a_foreign_record_raises(value):
 
 
 def test_a_record_of_a_later_version_is_read():
-    record = {"format": 9, "id": "r", "events": [{"type": "user", "content": "hi", "mood": "new"}, {"type": "novel", "x": 1}]}
+    record = {
+        "format": 9,
+        "id": "r",
+        "events": [{"type": "user", "content": "hi", "mood": "new"}, {"type": "novel", "x": 1}],
+    }
     user, novel, *_ = events_of(record)
     assert (user.content, user.extra) == ("hi", {"mood": "new"})
     assert (novel.kind, novel.payload["x"]) == ("novel", 1)
@@ -152,9 +181,11 @@ def test_deltas_stay_whole_under_another_home():
 def test_a_run_beyond_the_size_limit_is_cut_and_says_so(field):
     big = "w" * 300_000
     events = {
-        "result": e.Result(call_id="c", content=big), "user": e.User(content=big),
-        "respond": e.Respond(content=big), "progress": e.Progress(call_id="c", data=[big, 1]),
-    }  # fmt: skip
+        "result": e.Result(call_id="c", content=big),
+        "user": e.User(content=big),
+        "respond": e.Respond(content=big),
+        "progress": e.Progress(call_id="c", data=[big, 1]),
+    }
     log = EventLog.of_events([e.User(content="q"), events[field], e.End()])
     record = run_record(log, cap=10_000)
     assert len(json.dumps(record)) < 12_000
@@ -163,13 +194,17 @@ def test_a_run_beyond_the_size_limit_is_cut_and_says_so(field):
 
 
 def test_tool_output_is_cut_before_the_words_of_the_model():
-    log = EventLog.of_events([e.Respond(content="a" * 5000), e.Progress(call_id="c", text="p" * 6000), e.End()])
+    log = EventLog.of_events(
+        [e.Respond(content="a" * 5000), e.Progress(call_id="c", text="p" * 6000), e.End()]
+    )
     record = run_record(log, cap=7000)
     assert [c["kind"] for c in record["cut"]] == ["progress"]
 
 
 def test_too_many_small_events_are_dropped_and_counted():
-    log = EventLog.of_events([e.User(content="q"), *(e.Progress(call_id="c", text="line") for _ in range(2000)), e.End()])
+    log = EventLog.of_events(
+        [e.User(content="q"), *(e.Progress(call_id="c", text="line") for _ in range(2000)), e.End()]
+    )
     record = run_record(log, cap=20_000)
     back = events_of(record)
     assert record["cut"][0]["events"] == 2000 - len(back) + 2
@@ -209,7 +244,9 @@ def test_check_says_when_a_payload_is_missing_or_changed(new_log):
 
 
 def test_secrets_are_found_by_place_and_not_repeated(log):
-    found = secrets_in(run_record(log), None, lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else [])
+    found = secrets_in(
+        run_record(log), None, lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else []
+    )
     assert found == ["event 2 (user): OPENAI_API_KEY"]
 
 
@@ -220,21 +257,33 @@ def test_the_schema_file_is_what_the_event_types_say():
 def test_the_schema_accepts_a_record(new_log):
     jsonschema = pytest.importorskip("jsonschema")
     bare, payloads = detach(saved(run_record(new_log(result="y" * (LARGE + 1)), cell="c1")))
-    jsonschema.Draft202012Validator(load()).validate({"version": 1, "runs": {"c1": [bare]}, "payloads": payloads})
+    jsonschema.Draft202012Validator(load()).validate(
+        {"version": 1, "runs": {"c1": [bare]}, "payloads": payloads}
+    )
 
 
 @pytest.mark.parametrize(
-    "event", [{"type": "call", "index": "one"}, {"type": "end", "status": "perhaps"}, {"type": "user", "content": {"x": 1}}, {}]
+    "event",
+    [
+        {"type": "call", "index": "one"},
+        {"type": "end", "status": "perhaps"},
+        {"type": "user", "content": {"x": 1}},
+        {},
+    ],
 )
 def test_the_schema_refuses_what_the_event_types_refuse(log, event):
     jsonschema = pytest.importorskip("jsonschema")
     record = saved(run_record(log))
     record["events"][1] = event
-    assert not jsonschema.Draft202012Validator(load()).is_valid({"version": 1, "runs": {"c1": [record]}})
+    assert not jsonschema.Draft202012Validator(load()).is_valid(
+        {"version": 1, "runs": {"c1": [record]}}
+    )
 
 
 def test_every_event_type_but_delta_is_in_the_schema():
-    assert {n.removeprefix("event.") for n in load()["$defs"] if n.startswith("event.")} == set(e.TYPES) - {"delta"}
+    assert {n.removeprefix("event.") for n in load()["$defs"] if n.startswith("event.")} == set(
+        e.TYPES
+    ) - {"delta"}
 
 
 WRITTEN = {"query": "x", "limit": 3, "by": [{"name": "b", "desc": True}], "after": None}
@@ -244,14 +293,25 @@ def calling(**fields):
     """A run with one call whose arguments are not in the order of the alphabet."""
     log = EventLog("run000000001")
     log.append(e.RunStart())
-    log.append(e.Call(call_id="c", name="find", args=WRITTEN, raw_args=json.dumps(WRITTEN), **fields))
-    log.append(e.Approval(call_id="c", stage="decided", decision="allow", args={**WRITTEN, "limit": 5, "a new one": 1}))
+    log.append(
+        e.Call(call_id="c", name="find", args=WRITTEN, raw_args=json.dumps(WRITTEN), **fields)
+    )
+    log.append(
+        e.Approval(
+            call_id="c",
+            stage="decided",
+            decision="allow",
+            args={**WRITTEN, "limit": 5, "a new one": 1},
+        )
+    )
     log.append(e.Result(call_id="c", name="find", content="ok"))
     log.append(e.End())
     return log
 
 
-@pytest.mark.parametrize("padding", ["", "y" * 500], ids=["args beside their text", "args in their text only"])
+@pytest.mark.parametrize(
+    "padding", ["", "y" * 500], ids=["args beside their text", "args in their text only"]
+)
 def test_arguments_keep_the_order_in_which_the_model_wrote_them(padding, monkeypatch):
     monkeypatch.setitem(WRITTEN, "query", f"x{padding}")
     again = log_of(saved(run_record(calling())))
@@ -267,9 +327,20 @@ def test_arguments_keep_the_order_in_which_the_model_wrote_them(padding, monkeyp
 
 FOREIGN = {
     "loom": {"type": "tool_call", "call_id": "c", "name": "find", "arguments": WRITTEN},
-    "looopy": {"kind": "tool-call", "taskId": "t", "toolCallId": "c", "toolName": "find", "arguments": WRITTEN},
+    "looopy": {
+        "kind": "tool-call",
+        "taskId": "t",
+        "toolCallId": "c",
+        "toolName": "find",
+        "arguments": WRITTEN,
+    },
     "agent-event": {"type": "tool_call", "toolName": "find", "toolArgs": WRITTEN},
-    "ui-message": {"type": "tool-input-available", "toolCallId": "c", "toolName": "find", "input": WRITTEN},
+    "ui-message": {
+        "type": "tool-input-available",
+        "toolCallId": "c",
+        "toolName": "find",
+        "input": WRITTEN,
+    },
     "cogency": {"type": "call", "content": json.dumps({"name": "find", "args": WRITTEN})},
 }
 
@@ -291,12 +362,23 @@ def test_arguments_that_are_not_those_of_their_text_stay_as_they_are():
 def stored(tmp_path, *runs):
     """Return a notebook with the records of `runs`, as nbformat saves it: keys in order."""
     path = tmp_path / "a.ipynb"
-    path.write_text(json.dumps({"metadata": {"agent_nb": {"version": 1, "runs": {"c1": [run_record(r) for r in runs]}}}}, sort_keys=True))
+    path.write_text(
+        json.dumps(
+            {
+                "metadata": {
+                    "agent_nb": {"version": 1, "runs": {"c1": [run_record(r) for r in runs]}}
+                }
+            },
+            sort_keys=True,
+        )
+    )
     return path
 
 
 def jq(*arguments):
-    done = subprocess.run(["jq", "-c", *map(str, arguments)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["jq", "-c", *map(str, arguments)], capture_output=True, text=True, check=True
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -307,10 +389,14 @@ def whole(event):
 
 
 def filled(record, schema):
-    """Return the stored events with what is left out of them, as the schema says and `FILL` does."""
+    """Return the stored events with what is left out of them, as the schema says and
+    `FILL` does.
+    """
 
     def defaults(definition):
-        return {k: v["default"] for k, v in definition.get("properties", {}).items() if "default" in v}
+        return {
+            k: v["default"] for k, v in definition.get("properties", {}).items() if "default" in v
+        }
 
     definitions = schema["$defs"]
     for place, event in enumerate(record["events"], 1):
@@ -322,7 +408,9 @@ def test_the_schema_names_what_is_left_out_of_a_record(log):
     record = run_record(log)
     packed = ("extra", "chunks", "args")
     restored = [{k: v for k, v in whole(event).items() if k not in packed} for event in log]
-    assert [{k: v for k, v in event.items() if k not in packed} for event in filled(record, load())] == restored
+    assert [
+        {k: v for k, v in event.items() if k not in packed} for event in filled(record, load())
+    ] == restored
     assert "status" not in next(event for event in record["events"] if event["type"] == "result")
 
 
@@ -337,7 +425,10 @@ def test_jq_counts_in_what_is_left_out(log, tmp_path):
 
 def test_the_record_is_small(new_log):
     log = new_log(turns=3, words=2000)
-    text = sum(len(getattr(x, "content", "").encode()) + len(getattr(x, "raw_args", "").encode()) for x in log)
+    text = sum(
+        len(getattr(x, "content", "").encode()) + len(getattr(x, "raw_args", "").encode())
+        for x in log
+    )
     assert len(json.dumps(run_record(log), indent=1, ensure_ascii=False).encode()) <= 1.5 * text
 
 
@@ -347,7 +438,9 @@ def test_decoding_one_stored_event_needs_no_record(log):
 
 
 def older(record):
-    """Return a record as releases before the exact hash made it: names without a mark, half characters hashed as question marks."""
+    """Return a record as releases before the exact hash made it: names without a mark, half
+    characters hashed as question marks.
+    """
 
     def name(packed):
         return hashlib.sha256(canonical(packed).encode("utf-8", "replace")).hexdigest()
@@ -362,12 +455,21 @@ def older(record):
 
 def run_of(prompt):
     where = {"ts": 1.0, "run": "r"}
-    return EventLog.of_events([e.RunStart(seq=1, **where), e.User(seq=2, content=prompt, **where), e.End(seq=3, **where)])
+    return EventLog.of_events(
+        [e.RunStart(seq=1, **where), e.User(seq=2, content=prompt, **where), e.End(seq=3, **where)]
+    )
 
 
 @pytest.mark.parametrize("size", [1, LARGE], ids=["in the record", "as a payload"])
 @pytest.mark.parametrize(
-    "pair", [("a\ud800", "a?"), ("a\ud800", "a\udc00"), ("\ud83d\ude00", "\U0001f600"), ("é", "e\u0301"), ("a\u2028b", "a\nb")]
+    "pair",
+    [
+        ("a\ud800", "a?"),
+        ("a\ud800", "a\udc00"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("é", "e\u0301"),
+        ("a\u2028b", "a\nb"),
+    ],
 )
 def test_no_two_texts_have_one_hash(pair, size):
     one, other = (run_record(run_of(text * size)) for text in pair)
@@ -378,7 +480,11 @@ def test_no_two_texts_have_one_hash(pair, size):
     assert len({inputs_of(text)["prompt"] for text in pair}) == 2
 
 
-@pytest.mark.parametrize("prompt", ["hello", "half \ud800", "x" * LARGE, "half \ud800" * LARGE], ids=["text", "half", "long", "long half"])
+@pytest.mark.parametrize(
+    "prompt",
+    ["hello", "half \ud800", "x" * LARGE, "half \ud800" * LARGE],
+    ids=["text", "half", "long", "long half"],
+)
 def test_records_from_before_the_exact_hash_still_verify_and_read(prompt):
     new = run_record(run_of(prompt))
     old = older(new)
@@ -395,10 +501,16 @@ def test_a_record_cannot_be_passed_off_as_an_older_one():
     signed = sign(run_record(run_of("rm a?")), b"key")
     forged = older(json.loads(json.dumps(signed).replace("rm a?", "rm a\\ud800")))
     assert not signed_by(forged, b"key")
-    assert not signed_by({k: v for k, v in signed.items() if k != "hash"} | {"hash": "sha256:"}, b"key")
+    assert not signed_by(
+        {k: v for k, v in signed.items() if k != "hash"} | {"hash": "sha256:"}, b"key"
+    )
 
 
 def test_the_records_of_the_examples_verify_as_they_were_made():
-    found = [item.record for path in EXAMPLES.glob("*.ipynb") for item in records(json.loads(path.read_text(encoding="utf-8")))]
+    found = [
+        item.record
+        for path in EXAMPLES.glob("*.ipynb")
+        for item in records(json.loads(path.read_text(encoding="utf-8")))
+    ]
     assert found
     assert all(intact(record) for record in found)

@@ -55,7 +55,12 @@ def space():
 
 def agent(turns=TURNS, **options):
     model = options.pop("model", None) or Scripted(turns)
-    return Agent(model, [python, weather], secrets=options.pop("secrets", {}), **{"approve": "auto", **options})
+    return Agent(
+        model,
+        [python, weather],
+        secrets=options.pop("secrets", {}),
+        **{"approve": "auto", **options},
+    )
 
 
 def wait(stream):
@@ -89,15 +94,26 @@ def play(stored, live=False, trust=False, key=KEY, **options):
 
 TAMPERED = {
     "a byte of an event": lambda r: json.loads(json.dumps(r).replace("It is 42.", "It is 43.")),
-    "a byte of an input": lambda r: json.loads(json.dumps(r).replace('"content": "go"', '"content": "no"')),
-    "the inputs themselves": lambda r: {**r, "events": [{**r["events"][0], "settings": {}}, *r["events"][1:]]},
+    "a byte of an input": lambda r: json.loads(
+        json.dumps(r).replace('"content": "go"', '"content": "no"')
+    ),
+    "the inputs themselves": lambda r: {
+        **r,
+        "events": [{**r["events"][0], "settings": {}}, *r["events"][1:]],
+    },
     "the hash": lambda r: {**r, "hash": "sha256:" + "0" * 64},
     "no hash": lambda r: {k: v for k, v in r.items() if k != "hash"},
     "an event less": lambda r: {**r, "events": r["events"][:-2] + r["events"][-1:]},
     "the first event gone": lambda r: {**r, "events": r["events"][1:]},
-    "two events the other way round": lambda r: {**r, "events": [r["events"][0], *r["events"][1:][::-1]]},
-    "an event more": lambda r: {**r, "events": [*r["events"][:-1], {"type": "respond", "content": "x"}, r["events"][-1]]},
-}  # fmt: skip
+    "two events the other way round": lambda r: {
+        **r,
+        "events": [r["events"][0], *r["events"][1:][::-1]],
+    },
+    "an event more": lambda r: {
+        **r,
+        "events": [*r["events"][:-1], {"type": "respond", "content": "x"}, r["events"][-1]],
+    },
+}
 
 
 class TestMatching:
@@ -125,7 +141,10 @@ class TestMatching:
         assert match([], agent().inputs("go")).status == "unrecorded"
 
     def test_limits_and_approval_do_not_count(self):
-        assert match([record()], agent(limits={"turns": 3}, approve="ask").inputs("go")).status == "recorded"
+        assert (
+            match([record()], agent(limits={"turns": 3}, approve="ask").inputs("go")).status
+            == "recorded"
+        )
 
     def test_our_own_instructions_do_not_count(self, monkeypatch):
         stored = record()
@@ -141,11 +160,21 @@ class TestMatching:
         assert mine == inputs_of("read /Users/bob/x", home="/Users/bob")
 
     def test_the_conversation_counts_by_what_was_said(self):
-        before = [e.User(content="q", ts=1.0), e.Think(content="hm"), e.Respond(content="a", block="1"), e.Metric(), e.End()]
-        same = [msgspec.structs.replace(x, ts=99.0, run="other") for x in before if x.type != "think"]
+        before = [
+            e.User(content="q", ts=1.0),
+            e.Think(content="hm"),
+            e.Respond(content="a", block="1"),
+            e.Metric(),
+            e.End(),
+        ]
+        same = [
+            msgspec.structs.replace(x, ts=99.0, run="other") for x in before if x.type != "think"
+        ]
         assert inputs_of("p", history=[before]) == inputs_of("p", history=[same])
         other = [e.User(content="q"), e.Respond(content="b")]
-        assert changed(inputs_of("p", history=[before]), inputs_of("p", history=[other])) == ("conversation",)
+        assert changed(inputs_of("p", history=[before]), inputs_of("p", history=[other])) == (
+            "conversation",
+        )
 
     def test_a_late_agent_needs_no_model_and_no_key_to_match(self):
         stored = record(model=None)
@@ -194,11 +223,16 @@ class TestMatching:
         assert match([second, first], agent().inputs("go")).record == second
 
     def test_the_hash_covers_every_input(self):
-        base = inputs_of("p", model="m", tools=["t"], settings={"system": "s"}, history=[[e.User(content="x")]])
+        base = inputs_of(
+            "p", model="m", tools=["t"], settings={"system": "s"}, history=[[e.User(content="x")]]
+        )
         assert len({inputs_hash(base), *(inputs_hash({**base, name: "0"}) for name in base)}) == 6
 
 
-RUNS = {"a": [{"id": "1", "source": "s"}], "b": [{"id": "2", "source": "s"}, {"id": "3", "source": "old"}]}
+RUNS = {
+    "a": [{"id": "1", "source": "s"}],
+    "b": [{"id": "2", "source": "s"}, {"id": "3", "source": "old"}],
+}
 
 
 class TestCandidates:
@@ -257,7 +291,9 @@ class TestPlaying:
         assert list(stream.log) == events_of(stored)
 
     def test_the_first_difference_is_reported(self):
-        stored = record([calls(("python", {"code": "base + 1"}), ("python", {"code": "base + 2"})), "ok"])
+        stored = record(
+            [calls(("python", {"code": "base + 1"}), ("python", {"code": "base + 2"})), "ok"]
+        )
         SPACE["base"] = 1
         drift = play(stored).played.drift
         assert (drift.recorded, drift.fresh) == ("41", "2")
@@ -287,7 +323,9 @@ class TestPlaying:
         assert done.log[-1].status == "ok"
 
     def test_waits_for_a_busy_provider_are_not_waited_again(self, monkeypatch):
-        stored = record([{"error": {"status": 429, "message": "slow down", "retry_after": 0}}, "Fine."])
+        stored = record(
+            [{"error": {"status": 429, "message": "slow down", "retry_after": 0}}, "Fine."]
+        )
 
         async def sleep(seconds):
             raise AssertionError(f"waited {seconds} s")
@@ -299,7 +337,9 @@ class TestPlaying:
 
 
 class TestFunctionsOfTheNotebook:
-    """Plain functions of `__main__`: those that use its variables run again, whoever made the record."""
+    """Plain functions of `__main__`: those that use its variables run again, whoever made the
+    record.
+    """
 
     CELL = """
 said = []
@@ -353,14 +393,18 @@ def shout(text: str) -> str:
 
     @pytest.mark.parametrize("approve", ["ask", "auto"])
     def test_those_of_somebody_else_run_only_with_trust(self, cell, approve):
-        """The code is the notebook's, the arguments are the record's: `note` may do anything with them."""
+        """The code is the notebook's, the arguments are the record's: `note` may do anything with
+        them.
+        """
         stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
         assert "--trust-record" in self.play(cell, stored, approve=approve).fresh
         assert cell["said"] == []
         assert self.play(cell, stored, trust=True, approve=approve) is None
         assert cell["said"] == ["a"]
 
-    def test_a_policy_that_allows_them_does_not_vouch_for_a_strangers_arguments(self, cell, tmp_path):
+    def test_a_policy_that_allows_them_does_not_vouch_for_a_strangers_arguments(
+        self, cell, tmp_path
+    ):
         rules = tmp_path / "rules.yaml"
         rules.write_text("rules:\n  - allow: note\n")
         stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
@@ -374,7 +418,9 @@ def shout(text: str) -> str:
             asked.append((question.name, question.args))
             return Decision(len(asked) == 1, by="click")
 
-        stored = self.record(cell, ("note", {"text": "a"}), ("note", {"text": "b"}), key=b"somebody else")
+        stored = self.record(
+            cell, ("note", {"text": "a"}), ("note", {"text": "b"}), key=b"somebody else"
+        )
         assert "denied" in self.play(cell, stored, ask=ask).fresh
         assert asked == [("note", {"text": "a"}), ("note", {"text": "b"})]
         assert cell["said"] == ["a"]
@@ -448,7 +494,9 @@ class TestTrust:
             asked.append(question.args["code"])
             return Decision(len(asked) == 1, scope=scope, by="click")
 
-        forged = self.forged(calls(("python", {"code": "gone.append(1)"}), ("python", {"code": "gone.append(2)"})))
+        forged = self.forged(
+            calls(("python", {"code": "gone.append(1)"}), ("python", {"code": "gone.append(2)"}))
+        )
         assert "denied" in play(forged, ask=ask).played.drift.fresh
         assert asked == ["gone.append(1)", "gone.append(2)"]
         assert SPACE["gone"] == [1]
@@ -518,7 +566,9 @@ class TestTrust:
         assert all(e.scope != "kernel" for e in played.log.of("approval"))
         assert STANDING.names == []
 
-    def test_what_is_allowed_until_the_kernel_restarts_does_not_count_for_a_strangers_call(self, monkeypatch):
+    def test_what_is_allowed_until_the_kernel_restarts_does_not_count_for_a_strangers_call(
+        self, monkeypatch
+    ):
         monkeypatch.setattr(Standing, "allows", lambda *_: True)
         asked = []
 
@@ -576,7 +626,9 @@ class TestTrust:
 
     def test_redacted_calls_never_run_again(self):
         secrets = {"MY_KEY": "sk-verysecretvalue123"}
-        stored = record([calls(("python", {"code": "len('sk-verysecretvalue123')"})), "ok"], secrets=secrets)
+        stored = record(
+            [calls(("python", {"code": "len('sk-verysecretvalue123')"})), "ok"], secrets=secrets
+        )
         assert "sk-verysecret" not in json.dumps(stored)
         drift = play(stored, secrets=secrets).played.drift
         assert "redacted" in drift.fresh
@@ -671,7 +723,14 @@ def test_what_does_not_count_as_different(one, other):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("42", "43"), ("x = 1.5", "x = 2.5"), ("42 s", "43 s"), ("https://a.example/x", "https://b.example/x"), ("a b", "ab"), ([1], [2])],
+    [
+        ("42", "43"),
+        ("x = 1.5", "x = 2.5"),
+        ("42 s", "43 s"),
+        ("https://a.example/x", "https://b.example/x"),
+        ("a b", "ab"),
+        ([1], [2]),
+    ],
 )
 def test_what_counts_as_different(one, other):
     assert normal(one) != normal(other)

@@ -27,10 +27,15 @@ def listed(tmp_path, text):
 @pytest.mark.parametrize(
     "line",
     [
-        f"ann {LINE}", f"ann {LINE} ann@work", f'ann namespaces="git,{NAMESPACE}" {LINE}', f'ann namespaces="record@*" {LINE}',
-        f'ann valid-after="20200101Z",valid-before="20990101120000Z" {LINE}', f"# a team\n\nann {LINE}\n", f'"ann" {LINE}',
+        f"ann {LINE}",
+        f"ann {LINE} ann@work",
+        f'ann namespaces="git,{NAMESPACE}" {LINE}',
+        f'ann namespaces="record@*" {LINE}',
+        f'ann valid-after="20200101Z",valid-before="20990101120000Z" {LINE}',
+        f"# a team\n\nann {LINE}\n",
+        f'"ann" {LINE}',
     ],
-)  # fmt: skip
+)
 def test_a_line_of_openssh_names_a_signer(tmp_path, line):
     assert listed(tmp_path, line) == [Signer("ann", KEY)]
 
@@ -38,13 +43,14 @@ def test_a_line_of_openssh_names_a_signer(tmp_path, line):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (f'ann namespaces="git" {LINE}', "for other namespaces"), (f'ann namespaces="!record@*,*" {LINE}', "for other namespaces"),
+        (f'ann namespaces="git" {LINE}', "for other namespaces"),
+        (f'ann namespaces="!record@*,*" {LINE}', "for other namespaces"),
         (f'ann valid-before="20200101" {LINE}', "valid until 20200101"),
         (f'ann valid-after="20990101" {LINE}', "not valid before 20990101"),
         (f"ann {RSA}", "ssh-rsa keys do not count, only ssh-ed25519"),
         ("ann sk-ssh-ed25519@openssh.com AAAA", "sk-ssh-ed25519@openssh.com keys do not count"),
     ],
-)  # fmt: skip
+)
 def test_a_line_that_does_not_count_says_why(tmp_path, line, why):
     (found,) = listed(tmp_path, f"{line}\nbob {LINE}")[:-1]
     assert why in found.problem
@@ -55,10 +61,18 @@ def test_a_line_that_does_not_count_says_why(tmp_path, line, why):
 @pytest.mark.parametrize(
     "line",
     [
-        "ann", LINE, "ann ssh-ed25519", "ann ssh-ed25519 AAAA", f'ann namespaces="git {LINE}', f'ann cert-authority {LINE}',
-        f'ann verify-required {LINE}', f'ann valid-before="soon" {LINE}', f"ann what? {LINE}", f"ann a b {LINE}",
+        "ann",
+        LINE,
+        "ann ssh-ed25519",
+        "ann ssh-ed25519 AAAA",
+        f'ann namespaces="git {LINE}',
+        f"ann cert-authority {LINE}",
+        f"ann verify-required {LINE}",
+        f'ann valid-before="soon" {LINE}',
+        f"ann what? {LINE}",
+        f"ann a b {LINE}",
     ],
-)  # fmt: skip
+)
 def test_a_line_that_cannot_be_understood_is_an_error(tmp_path, line):
     with pytest.raises(UsageError):
         listed(tmp_path, f"bob {LINE}\n{line}")
@@ -81,7 +95,9 @@ def test_who_is_added_counts_until_removed(tmp_path):
     assert known() == []
     (tmp_path / "ann.pub").write_text(f"{LINE} ann@work\n")
     assert add("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
-    assert add("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer("bob", OTHER)
+    assert add("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer(
+        "bob", OTHER
+    )
     add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")  # once more changes nothing
     assert known() == [Signer("ann", KEY), Signer("bob", OTHER)]
     assert path().stat().st_mode & 0o077 == 0
@@ -102,11 +118,16 @@ def test_removing_leaves_what_else_stands_in_the_list(tmp_path):
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("ann", RSA, "ssh-rsa keys do not count"), ("ann", "no such file", "neither a file nor a key"), ("a b", LINE, "not a name"),
-        ("*", LINE, "not a name"), ("ann", f'x namespaces="git" {LINE}', "other namespaces"), ("ann", "PRIVATE", "is a private key"),
-        ("ann", "TWO", "has 2 lines"), ("bob", LINE, "another key of bob"),
+        ("ann", RSA, "ssh-rsa keys do not count"),
+        ("ann", "no such file", "neither a file nor a key"),
+        ("a b", LINE, "not a name"),
+        ("*", LINE, "not a name"),
+        ("ann", f'x namespaces="git" {LINE}', "other namespaces"),
+        ("ann", "PRIVATE", "is a private key"),
+        ("ann", "TWO", "has 2 lines"),
+        ("bob", LINE, "another key of bob"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_added_is_refused_in_words(tmp_path, monkeypatch, name, given, why):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "PRIVATE").write_text("-----BEGIN OPENSSH PRIVATE KEY-----")
@@ -118,7 +139,8 @@ def test_what_cannot_be_added_is_refused_in_words(tmp_path, monkeypatch, name, g
 
 
 def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monkeypatch):
-    monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: "config/agent_nb")  # older versions take XDG_CONFIG_HOME as it is
+    # older versions take XDG_CONFIG_HOME as it is
+    monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: "config/agent_nb")
     with pytest.raises(UsageError, match="relative path"):
         known()
 

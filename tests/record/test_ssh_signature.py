@@ -1,4 +1,6 @@
-"""Signatures in the form of `ssh-keygen -Y`: what is written is read again, nothing else is, and OpenSSH agrees."""
+"""Signatures in the form of `ssh-keygen -Y`: what is written is read again, nothing else is, and
+OpenSSH agrees.
+"""
 
 import base64
 import shutil
@@ -10,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.errors import MissingExtra, UsageError
-from agent_nb.ssh_signature import Signature, armored, each, encoded, fingerprint, holds, public_key, read
+from agent_nb.ssh_signature import (
+    Signature,
+    armored,
+    each,
+    encoded,
+    fingerprint,
+    holds,
+    public_key,
+    read,
+)
 
 SPACE = "record@jupyter-agent-nb"
 signatures = st.builds(
@@ -92,7 +103,9 @@ def test_a_good_signature_holds_for_its_message_and_namespace_only(key):
     assert not holds(signature, b"Said", SPACE)
     assert not holds(signature, b"said", "git")
     assert not holds(key.sign(b"said", "git"), b"said", SPACE)
-    assert not holds(Signature(private(b"\2" * 32).public, SPACE, "sha512", signature.value), b"said", SPACE)
+    assert not holds(
+        Signature(private(b"\2" * 32).public, SPACE, "sha512", signature.value), b"said", SPACE
+    )
     assert not holds(Signature(signature.key, SPACE, "sha256", signature.value), b"said", SPACE)
 
 
@@ -118,7 +131,11 @@ def test_what_is_not_a_key_is_refused_in_words():
     pytest.importorskip("cryptography")
     from agent_nb.ssh_signature import PrivateKey
 
-    for data in (b"", b"ssh-ed25519 AAAA", b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"):
+    for data in (
+        b"",
+        b"ssh-ed25519 AAAA",
+        b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n",
+    ):
         with pytest.raises(UsageError, match="it is not an OpenSSH private key"):
             PrivateKey.of(data, str)
 
@@ -135,7 +152,9 @@ def test_without_the_extra_the_command_that_installs_it_is_named(monkeypatch):
 
 
 def test_public_keys_of_another_kind_are_refused():
-    rsa = base64.b64encode(struct.pack(">I", 7) + b"ssh-rsa" + struct.pack(">I", 3) + b"abc").decode()
+    rsa = base64.b64encode(
+        struct.pack(">I", 7) + b"ssh-rsa" + struct.pack(">I", 3) + b"abc"
+    ).decode()
     for text in (rsa, "AAAA", "no base64!"):
         with pytest.raises(UsageError):
             public_key(text)
@@ -148,16 +167,37 @@ def test_openssh_verifies_what_we_sign_and_writes_the_same(key, tmp_path):
     (tmp_path / "key").chmod(0o600)
     (tmp_path / "message").write_bytes(said)
     ours = armored(key.sign(said, space))
-    subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", "key", "-n", space, "message"], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-Y", "sign", "-f", "key", "-n", space, "message"],
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+    )
     assert (tmp_path / "message.sig").read_text() == ours
     (tmp_path / "ours").write_text(ours)
     line = f"ann {base64_line(key.public)}\n"
     (tmp_path / "signers").write_text(line)
-    command = ["ssh-keygen", "-Y", "verify", "-f", "signers", "-I", "ann", "-n", space, "-s", "ours"]
-    done = subprocess.run(command, cwd=tmp_path, input=said, capture_output=True, timeout=60, check=False)
+    command = [
+        "ssh-keygen",
+        "-Y",
+        "verify",
+        "-f",
+        "signers",
+        "-I",
+        "ann",
+        "-n",
+        space,
+        "-s",
+        "ours",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, input=said, capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert fingerprint(key.public) in done.stdout.decode()
-    assert subprocess.run(command, cwd=tmp_path, input=said + b"x", capture_output=True, timeout=60, check=False).returncode
+    assert subprocess.run(
+        command, cwd=tmp_path, input=said + b"x", capture_output=True, timeout=60, check=False
+    ).returncode
 
 
 def base64_line(public):

@@ -12,11 +12,16 @@ from agent_nb.timeline import Timeline, rows, text, timeline
 
 
 def at(second, event):
-    return type(event)(**{**{f: getattr(event, f) for f in event.__struct_fields__}, "ts": 1000.0 + second})
+    return type(event)(
+        **{**{f: getattr(event, f) for f in event.__struct_fields__}, "ts": 1000.0 + second}
+    )
 
 
 def llm(second, phase, number=1, result="", **more):
-    return at(second, e.Node(name="llm", phase=phase, span=f"llm-{number}", turn=number, result=result, **more))
+    return at(
+        second,
+        e.Node(name="llm", phase=phase, span=f"llm-{number}", turn=number, result=result, **more),
+    )
 
 
 @pytest.fixture
@@ -39,13 +44,18 @@ def log():
 
 def test_model_requests_and_tools_have_a_line_each_in_order(log):
     assert [(r.label, round(r.start, 3), round(r.seconds, 3)) for r in rows(log)] == [
-        ("model, turn 1", 0, 3), ("shell", 3, 3), ("model, turn 2", 6, 2),
-    ]  # fmt: skip
+        ("model, turn 1", 0, 3),
+        ("shell", 3, 3),
+        ("model, turn 2", 6, 2),
+    ]
 
 
 def test_the_time_before_the_first_piece_is_waiting(log):
     first = rows(log)[0]
-    assert [(s.kind, round(s.start, 1), round(s.end, 1)) for s in first.segments] == [("wait", 0, 0.5), ("think", 0.5, 3)]
+    assert [(s.kind, round(s.start, 1), round(s.end, 1)) for s in first.segments] == [
+        ("wait", 0, 0.5),
+        ("think", 0.5, 3),
+    ]
 
 
 def test_a_question_is_waiting_and_a_failed_call_is_seen(log):
@@ -58,20 +68,28 @@ def test_the_sums_say_where_the_time_went(log):
 
 
 def test_short_times_are_milliseconds_and_what_took_none_is_left_out():
-    log = [at(0, e.Started(call_id="a", name="a")), at(0.0124, e.Result(call_id="a", name="a", duration=0.012))]
+    log = [
+        at(0, e.Started(call_id="a", name="a")),
+        at(0.0124, e.Result(call_id="a", name="a", duration=0.012)),
+    ]
     assert text(log).startswith("12 ms in all: tools 12 ms\n")
 
 
 def test_parallel_calls_count_once_in_the_sum():
-    calls = [at(0, e.Started(call_id=c, name=c)) for c in "ab"] + [at(2, e.Result(call_id=c, name=c, duration=2.0)) for c in "ab"]
+    calls = [at(0, e.Started(call_id=c, name=c)) for c in "ab"] + [
+        at(2, e.Result(call_id=c, name=c, duration=2.0)) for c in "ab"
+    ]
     assert "tools 2.0 s" in text(calls)
 
 
 def test_the_pause_before_a_retry_belongs_to_the_next_request():
     log = [
-        llm(0, "enter"), llm(1, "exit", result="error: 503"), at(1, e.Error(code="retry")),
-        llm(3, "enter", data={"attempt": 2}), llm(4, "exit", result="ok"),
-    ]  # fmt: skip
+        llm(0, "enter"),
+        llm(1, "exit", result="error: 503"),
+        at(1, e.Error(code="retry")),
+        llm(3, "enter", data={"attempt": 2}),
+        llm(4, "exit", result="ok"),
+    ]
     second = rows(log)[1]
     assert (second.label, second.start, second.seconds) == ("model, turn 1, attempt 2", 1, 3)
 
@@ -83,7 +101,9 @@ def test_what_is_still_open_ends_with_the_last_event(log):
 
 
 def test_blocks_without_requests_still_show():
-    assert [r.label for r in rows([at(0, e.User()), at(1, e.Respond(content="x", turn=1, chunks="BA"))])] == ["model, turn 1"]
+    assert [
+        r.label for r in rows([at(0, e.User()), at(1, e.Respond(content="x", turn=1, chunks="BA"))])
+    ] == ["model, turn 1"]
 
 
 def test_bars_are_as_long_as_their_time(log):
@@ -100,7 +120,10 @@ def test_html_has_text_bars_and_nothing_that_a_sanitizer_takes(log):
 
 
 def test_names_are_escaped(log):
-    log = [at(0, e.Started(call_id="x", name="<script>alert(1)</script>")), at(1, e.Result(call_id="x", name="y", duration=1.0))]
+    log = [
+        at(0, e.Started(call_id="x", name="<script>alert(1)</script>")),
+        at(1, e.Result(call_id="x", name="y", duration=1.0)),
+    ]
     assert "<script" not in timeline(log)
 
 
@@ -111,7 +134,11 @@ def test_a_run_without_work_says_so(log):
 
 
 def test_very_many_calls_are_cut():
-    log = [x for n in range(500) for x in (at(n, e.Started(call_id=str(n), name="t")), at(n, e.Result(call_id=str(n))))]
+    log = [
+        x
+        for n in range(500)
+        for x in (at(n, e.Started(call_id=str(n), name="t")), at(n, e.Result(call_id=str(n))))
+    ]
     assert "300 more" in timeline(log)
 
 
@@ -129,19 +156,31 @@ def test_nodes_of_a_graph_are_spans():
             e.Node(name="think", phase="enter", span="think-0", ts=10.0),
             e.Node(name="think", phase="exit", span="think-0", result="ok", ts=12.0),
             e.Extension(namespace="loom", name="got_node_start", payload={"id": "n1"}, ts=12.0),
-            e.Extension(namespace="loom", name="got_node_failed", payload={"id": "n1", "error": "lost"}, ts=13.0),
+            e.Extension(
+                namespace="loom",
+                name="got_node_failed",
+                payload={"id": "n1", "error": "lost"},
+                ts=13.0,
+            ),
             e.Node(name="act", phase="enter", span="act-1", ts=13.0),
             e.End(ts=14.0),
         ]
     )
     assert [(r.label, r.start, r.seconds, r.note) for r in found] == [
-        ("think", 0.0, 2.0, ""), ("n1", 2.0, 1.0, "error: lost"), ("act", 3.0, 1.0, "running"),
-    ]  # fmt: skip
+        ("think", 0.0, 2.0, ""),
+        ("n1", 2.0, 1.0, "error: lost"),
+        ("act", 3.0, 1.0, "running"),
+    ]
 
 
 def test_words_of_sub_agents_that_run_at_the_same_time_belong_to_their_own_requests():
     def child(second, event, name):
-        return at(second, type(event)(**{**{f: getattr(event, f) for f in event.__struct_fields__}, "span": name}))
+        return at(
+            second,
+            type(event)(
+                **{**{f: getattr(event, f) for f in event.__struct_fields__}, "span": name}
+            ),
+        )
 
     found = rows(
         [

@@ -48,8 +48,15 @@ class Rig:
         self.hub = Hub(keep=options.pop("keep", 20_000), epoch=7)
         settings = options.pop("settings", Settings(keepalive=0))
         starts = options.pop("starts", True)
-        self.server = Server(self.hub, self._start if starts else None, token=TOKEN, settings=settings, **options).start()
-        self.client = httpx.Client(base_url=self.server.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30, trust_env=False)
+        self.server = Server(
+            self.hub, self._start if starts else None, token=TOKEN, settings=settings, **options
+        ).start()
+        self.client = httpx.Client(
+            base_url=self.server.url,
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            timeout=30,
+            trust_env=False,
+        )
 
     def _start(self, message: str, conversation: str) -> Driven:
         run = Driven()
@@ -61,7 +68,9 @@ class Rig:
 
     def publish(self, run: str = "r", *events: ev.Event) -> Driven:
         driven = Driven(run)
-        self.hub.attach(driven.log, conversation="main", cancel=driven.cancel, approve=driven.approve)
+        self.hub.attach(
+            driven.log, conversation="main", cancel=driven.cancel, approve=driven.approve
+        )
         driven.feed(*events)
         return driven
 

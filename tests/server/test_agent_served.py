@@ -1,4 +1,6 @@
-"""A real agent behind the server: started over HTTP, asked, followed by another process's eyes, in every format."""
+"""A real agent behind the server: started over HTTP, asked, followed by another process's eyes, in
+every format.
+"""
 
 import threading
 
@@ -13,7 +15,10 @@ from agent_nb.server.client import attach
 from agent_nb.tools.base import Decision
 
 TURNS = [
-    {"text": '<think>Look first.</think><execute>[{"name": "double", "args": {"number": 21}}]</execute>', "chunk": 5},
+    {
+        "text": '<think>Look first.</think><execute>[{"name": "double", "args": {"number": 21}}]</execute>',
+        "chunk": 5,
+    },
     {"text": "It is 42.", "chunk": 3, "delay": 0.01},
 ]
 
@@ -57,7 +62,12 @@ def served(token):
 
 
 def test_an_agent_is_started_over_http_asks_and_is_followed_to_its_end(served, token):
-    with httpx.Client(base_url=served.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=30) as client:
+    with httpx.Client(
+        base_url=served.url,
+        headers={"Authorization": f"Bearer {token}"},
+        trust_env=False,
+        timeout=30,
+    ) as client:
         run = client.post("/runs", json={"message": "Double 21."}).json()["run"]
         answered = threading.Event()
 
@@ -73,7 +83,11 @@ def test_an_agent_is_started_over_http_asks_and_is_followed_to_its_end(served, t
         assert (found.answer, found.status) == ("It is 42.", "ok")
         assert answered.is_set()
         assert [str(e.content) for e in found.log if e.type == "result"] == ["42"]
-        remote = client.get(f"/runs/{run}/events", params={"internal": "1"}, headers={"Accept": "application/x-ndjson"}).text
+        remote = client.get(
+            f"/runs/{run}/events",
+            params={"internal": "1"},
+            headers={"Accept": "application/x-ndjson"},
+        ).text
         assert decode(remote, "canonical") == list(found.log)
         for name in plugins.names("codecs"):
             text = client.get(f"/runs/{run}/events", params={"format": name}).text
@@ -88,7 +102,12 @@ def test_a_question_nobody_answers_can_be_cancelled_over_http(served, token):
                 await attached.cancel()
         return attached.run
 
-    with httpx.Client(base_url=served.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=30) as client:
+    with httpx.Client(
+        base_url=served.url,
+        headers={"Authorization": f"Bearer {token}"},
+        trust_env=False,
+        timeout=30,
+    ) as client:
         run = client.post("/runs", json={"message": "Double 21."}).json()["run"]
         found = anyio.run(follow)
     assert found.status == "interrupted"

@@ -15,9 +15,13 @@ from agent_nb.server.app import Server, Settings
 from agent_nb.wire.sse import SSEDecoder
 
 RUN = (
-    ev.RunStart(agent="a"), ev.User(content="hi"), ev.Node(name="llm", span="llm-1"), ev.Think(content="hm"),
-    ev.Respond(content="yo"), ev.End(),
-)  # fmt: skip
+    ev.RunStart(agent="a"),
+    ev.User(content="hi"),
+    ev.Node(name="llm", span="llm-1"),
+    ev.Think(content="hm"),
+    ev.Respond(content="yo"),
+    ev.End(),
+)
 
 
 def frames(text):
@@ -37,10 +41,18 @@ def test_a_run_is_streamed_as_server_sent_events_with_its_ids(rig):
     assert answer.headers["x-accel-buffering"] == "no"
     found = frames(answer.text)
     assert [(f.event, f.id) for f in found] == [("message", i) for i in ("1", "2", "4", "5", "6")]
-    assert [json.loads(f.data)["type"] for f in found] == ["run_start", "user", "think", "respond", "end"]
+    assert [json.loads(f.data)["type"] for f in found] == [
+        "run_start",
+        "user",
+        "think",
+        "respond",
+        "end",
+    ]
 
 
-@pytest.mark.parametrize("accept", ["application/x-ndjson", "application/jsonl", "application/json"])
+@pytest.mark.parametrize(
+    "accept", ["application/x-ndjson", "application/jsonl", "application/json"]
+)
 def test_a_run_is_streamed_as_json_lines_where_asked(accept, rig):
     server = rig()
     server.publish("r", *RUN)
@@ -52,7 +64,9 @@ def test_a_run_is_streamed_as_json_lines_where_asked(accept, rig):
 def test_events_arrive_while_the_run_goes_on_and_the_stream_ends_with_it(rig):
     server = rig()
     run = server.publish("r", ev.User(content="hi"))
-    with server.client.stream("GET", "/runs/r/events", headers={"Accept": "application/x-ndjson"}) as answer:
+    with server.client.stream(
+        "GET", "/runs/r/events", headers={"Accept": "application/x-ndjson"}
+    ) as answer:
         lines = answer.iter_lines()
         assert json.loads(next(lines))["type"] == "user"
         run.feed(ev.Delta(of="respond", block="b", text="y"))
@@ -65,14 +79,22 @@ def test_events_arrive_while_the_run_goes_on_and_the_stream_ends_with_it(rig):
 def test_a_stream_resumes_after_the_last_event_id(where, rig):
     server = rig()
     server.publish("r", *RUN)
-    asked = {"headers": {"Last-Event-ID": "4"}} if where == "header" else {"params": {"lastEventId": "4"}}
+    asked = (
+        {"headers": {"Last-Event-ID": "4"}}
+        if where == "header"
+        else {"params": {"lastEventId": "4"}}
+    )
     assert [f.id for f in frames(server.client.get("/runs/r/events", **asked).text)] == ["5", "6"]
 
 
 def test_a_stream_resumes_between_deltas(rig):
     server = rig()
     run = server.publish("r", ev.User(content="hi"))
-    run.feed(*(ev.Delta(of="respond", block="b", text=t) for t in "abc"), ev.Respond(content="abc", block="b"), ev.End())
+    run.feed(
+        *(ev.Delta(of="respond", block="b", text=t) for t in "abc"),
+        ev.Respond(content="abc", block="b"),
+        ev.End(),
+    )
     found = frames(server.client.get("/runs/r/events", headers={"Last-Event-ID": "1.7.2"}).text)
     assert [f.id for f in found] == ["1.7.3", "2", "3"]
 
@@ -87,11 +109,21 @@ def test_an_unknown_last_event_id_is_answered_with_a_gap_and_everything(rig):
     server = rig()
     server.publish("r", *RUN)
     found = frames(server.client.get("/runs/r/events", headers={"Last-Event-ID": "other-9"}).text)
-    assert (found[0].event, json.loads(found[0].data)) == ("gap", {"run": "r", "reason": "unknown", "after": "other-9", "missed": 0})
+    assert (found[0].event, json.loads(found[0].data)) == (
+        "gap",
+        {"run": "r", "reason": "unknown", "after": "other-9", "missed": 0},
+    )
     assert [f.id for f in found[1:]] == ["1", "2", "4", "5", "6"]
-    lines = server.client.get("/runs/r/events", headers={"Last-Event-ID": "x", "Accept": "application/x-ndjson"}).text.splitlines()
-    assert json.loads(lines[0]) == {"type": "extension", "run": "r", "namespace": "hub", "name": "gap",
-                                    "payload": {"run": "r", "reason": "unknown", "after": "x", "missed": 0}}  # fmt: skip
+    lines = server.client.get(
+        "/runs/r/events", headers={"Last-Event-ID": "x", "Accept": "application/x-ndjson"}
+    ).text.splitlines()
+    assert json.loads(lines[0]) == {
+        "type": "extension",
+        "run": "r",
+        "namespace": "hub",
+        "name": "gap",
+        "payload": {"run": "r", "reason": "unknown", "after": "x", "missed": 0},
+    }
 
 
 def test_evicted_events_are_answered_with_a_gap(rig):
@@ -106,14 +138,28 @@ def test_evicted_events_are_answered_with_a_gap(rig):
     assert (told["reason"], told["after"], int(found[1].id)) == ("evicted", "3", told["missed"] + 4)
 
 
-@pytest.mark.parametrize("name", ["cogency", "loom", "loom:export", "agent-event", "looopy", "looopy:document", "ag-ui", "ui-message"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cogency",
+        "loom",
+        "loom:export",
+        "agent-event",
+        "looopy",
+        "looopy:document",
+        "ag-ui",
+        "ui-message",
+    ],
+)
 def test_every_format_is_served_in_both_framings_and_decodes(name, rig):
     from agent_nb.convert import decode
 
     server = rig()
     server.publish("r", *RUN)
     for accept in ("text/event-stream", "application/x-ndjson"):
-        text = server.client.get("/runs/r/events", params={"format": name}, headers={"Accept": accept}).text
+        text = server.client.get(
+            "/runs/r/events", params={"format": name}, headers={"Accept": accept}
+        ).text
         assert "respond" in {e.type for e in decode(text, name.partition(":")[0])}
 
 
@@ -131,7 +177,11 @@ def test_a_format_with_state_resumes_as_if_it_had_never_stopped(rig):
     whole = frames(server.client.get("/runs/r/events", params={"format": "loom"}).text)
     for number, frame in enumerate(whole):
         if number and frame.id != whole[number - 1].id:  # it has an id of its own
-            rest = frames(server.client.get("/runs/r/events", params={"format": "loom"}, headers={"Last-Event-ID": frame.id}).text)
+            rest = frames(
+                server.client.get(
+                    "/runs/r/events", params={"format": "loom"}, headers={"Last-Event-ID": frame.id}
+                ).text
+            )
             assert [f.data for f in rest] == [f.data for f in whole[number + 1 :]]
 
 
@@ -145,8 +195,15 @@ def test_what_a_format_cannot_carry_is_said_at_the_end_of_its_stream(rig):
 def test_filters_come_from_the_query(rig):
     server = rig()
     server.publish("r", *RUN)
-    assert [o["type"] for o in server.lines("/runs/r/events", kinds="think,respond")] == ["think", "respond"]
-    assert [o["type"] for o in server.lines("/runs/r/events", exclude="run_start,user")] == ["think", "respond", "end"]
+    assert [o["type"] for o in server.lines("/runs/r/events", kinds="think,respond")] == [
+        "think",
+        "respond",
+    ]
+    assert [o["type"] for o in server.lines("/runs/r/events", exclude="run_start,user")] == [
+        "think",
+        "respond",
+        "end",
+    ]
     assert len(server.lines("/runs/r/events", internal="1")) == 6
     assert server.lines("/runs/r/events", path="other/**") == []
 
@@ -159,7 +216,9 @@ def test_keep_alive_comments_come_when_nothing_else_does(rig):
         assert [next(lines), next(lines), next(lines)] == [": keep-alive", "", ": keep-alive"]
         run.feed(ev.End())
     run = server.publish("r2")
-    with server.client.stream("GET", "/runs/r2/events", headers={"Accept": "application/x-ndjson"}) as answer:
+    with server.client.stream(
+        "GET", "/runs/r2/events", headers={"Accept": "application/x-ndjson"}
+    ) as answer:
         lines = answer.iter_lines()
         assert next(lines) == ""
         run.feed(ev.End())
@@ -230,17 +289,34 @@ def test_a_run_is_started_and_told_where_it_is(rig):
     run = server.started[0][2].log.run
     assert (answer.status_code, answer.headers["location"]) == (201, f"/runs/{run}")
     assert answer.json() == {"run": run, "conversation": "c1", "events": f"/runs/{run}/events"}
-    assert [o["type"] for o in server.lines(f"/runs/{run}/events")] == ["run_start", "user", "respond", "end"]
+    assert [o["type"] for o in server.lines(f"/runs/{run}/events")] == [
+        "run_start",
+        "user",
+        "respond",
+        "end",
+    ]
 
 
 @pytest.mark.parametrize("asked", ["accept", "body"])
 def test_a_run_is_streamed_at_once_where_asked(asked, rig):
     server = rig()
     headers = {"Accept": "text/event-stream"} if asked == "accept" else {}
-    body = {"message": "say hello", "contextId": "ctx", **({"stream": True} if asked == "body" else {})}
+    body = {
+        "message": "say hello",
+        "contextId": "ctx",
+        **({"stream": True} if asked == "body" else {}),
+    }
     answer = server.client.post("/runs", params={"format": "looopy"}, json=body, headers=headers)
     found = frames(answer.text)
-    kinds = ["task-created", "task-status", "task-status", "message", "content-delta", "content-complete", "task-complete"]
+    kinds = [
+        "task-created",
+        "task-status",
+        "task-status",
+        "message",
+        "content-delta",
+        "content-complete",
+        "task-complete",
+    ]
     assert [f.event for f in found] == kinds
     assert server.started[0][:2] == ("say hello", "ctx")
 
@@ -257,7 +333,9 @@ def test_the_list_and_the_page_of_a_run(rig):
     server = rig()
     server.publish("r", *RUN)
     listed = server.client.get("/runs").json()["runs"]
-    assert [(r["run"], r["status"], r["prompt"], r["conversation"], r["events"]) for r in listed] == [("r", "ok", "hi", "main", 6)]
+    assert [
+        (r["run"], r["status"], r["prompt"], r["conversation"], r["events"]) for r in listed
+    ] == [("r", "ok", "hi", "main", 6)]
     assert server.client.get("/runs/r").json() == listed[0]
 
 
@@ -272,20 +350,37 @@ def test_a_run_is_cancelled_once(rig):
 def test_a_question_is_answered(rig):
     server = rig()
     run = server.publish("r", ev.User(content="x"))
-    answer = server.client.post("/runs/r/approvals/c/1", json={"decision": "allow", "args": {"a": 1}, "reason": "fine"})
+    answer = server.client.post(
+        "/runs/r/approvals/c/1", json={"decision": "allow", "args": {"a": 1}, "reason": "fine"}
+    )
     assert answer.json() == {"call": "c/1", "decision": "allow"}
-    assert run.answers == [("c/1", {"allow": True, "args": {"a": 1}, "scope": "once", "reason": "fine"})]
-    assert server.client.post("/runs/r/approvals/none", json={"decision": "deny"}).status_code == 404
+    assert run.answers == [
+        ("c/1", {"allow": True, "args": {"a": 1}, "scope": "once", "reason": "fine"})
+    ]
+    assert (
+        server.client.post("/runs/r/approvals/none", json={"decision": "deny"}).status_code == 404
+    )
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
-    [("GET", "/runs/none/events", None, 404), ("GET", "/runs/none", None, 404), ("POST", "/runs/none/cancel", None, 404),
-     ("GET", "/nowhere", None, 404), ("PUT", "/runs", None, 405), ("POST", "/runs", b"{", 422), ("POST", "/runs", b"[]", 422),
-     ("POST", "/runs", b'{"message":" "}', 422), ("POST", "/runs", b'{"message":5}', 422), ("POST", "/runs", b'{"a":' * 60000, 422),
-     ("POST", "/runs", b"x" * (1 << 21), 413), ("POST", "/runs", b'{"message":"' + b"x" * 300_000 + b'"}', 413),
-     ("POST", "/runs/r/approvals/c", b'{"decision":"maybe"}', 422), ("GET", "/runs/r/events?format=morse", None, 422)],
-)  # fmt: skip
+    [
+        ("GET", "/runs/none/events", None, 404),
+        ("GET", "/runs/none", None, 404),
+        ("POST", "/runs/none/cancel", None, 404),
+        ("GET", "/nowhere", None, 404),
+        ("PUT", "/runs", None, 405),
+        ("POST", "/runs", b"{", 422),
+        ("POST", "/runs", b"[]", 422),
+        ("POST", "/runs", b'{"message":" "}', 422),
+        ("POST", "/runs", b'{"message":5}', 422),
+        ("POST", "/runs", b'{"a":' * 60000, 422),
+        ("POST", "/runs", b"x" * (1 << 21), 413),
+        ("POST", "/runs", b'{"message":"' + b"x" * 300_000 + b'"}', 413),
+        ("POST", "/runs/r/approvals/c", b'{"decision":"maybe"}', 422),
+        ("GET", "/runs/r/events?format=morse", None, 422),
+    ],
+)
 def test_wrong_requests_are_refused_with_what_to_do(method, path, body, status, rig):
     server = rig()
     server.publish("r", ev.User(content="x"))
@@ -328,17 +423,31 @@ def test_the_token_is_traded_for_a_cookie_that_does_not_hold_it(rig, token):
     assert token not in cookie
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
-    with httpx.Client(base_url=server.server.url, cookies={"agent_nb": answer.cookies["agent_nb"]}, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.server.url,
+        cookies={"agent_nb": answer.cookies["agent_nb"]},
+        trust_env=False,
+    ) as client:
         assert client.get("/runs").status_code == 200
 
 
 def test_with_the_cookie_a_change_must_come_from_a_page_of_the_server(rig):
     server = rig(origins=("http://lab.example",))
     cookie = server.client.post("/login").cookies["agent_nb"]
-    with httpx.Client(base_url=server.server.url, cookies={"agent_nb": cookie}, trust_env=False) as client:
-        for origin, status in ((None, 403), ("http://evil.example", 403), (server.server.url, 201), ("http://lab.example", 201)):
+    with httpx.Client(
+        base_url=server.server.url, cookies={"agent_nb": cookie}, trust_env=False
+    ) as client:
+        for origin, status in (
+            (None, 403),
+            ("http://evil.example", 403),
+            (server.server.url, 201),
+            ("http://lab.example", 201),
+        ):
             headers = {"Origin": origin} if origin else {}
-            assert client.post("/runs", json={"message": "say x"}, headers=headers).status_code == status
+            assert (
+                client.post("/runs", json={"message": "say x"}, headers=headers).status_code
+                == status
+            )
 
 
 def test_a_foreign_host_name_is_refused_so_that_no_page_can_rebind_a_name_to_us(rig):
@@ -354,14 +463,22 @@ def test_other_origins_are_off_unless_named(rig):
     closed, opened = rig(), rig(origins=("http://lab.example",))
     asked = {"Origin": "http://lab.example", "Access-Control-Request-Method": "GET"}
     assert "access-control-allow-origin" not in closed.client.get("/runs", headers=asked).headers
-    assert opened.client.get("/runs", headers=asked).headers["access-control-allow-origin"] == "http://lab.example"
-    assert "access-control-allow-origin" not in opened.client.get("/runs", headers={"Origin": "http://evil.example"}).headers
+    assert (
+        opened.client.get("/runs", headers=asked).headers["access-control-allow-origin"]
+        == "http://lab.example"
+    )
+    assert (
+        "access-control-allow-origin"
+        not in opened.client.get("/runs", headers={"Origin": "http://evil.example"}).headers
+    )
 
 
 def test_the_token_is_in_no_answer(rig, token):
     server = rig()
     server.publish("r", *RUN)
-    answers = [server.client.get(p) for p in ("/health", "/runs", "/runs/r", "/runs/r/events", "/nowhere")] + [server.client.post("/login")]
+    answers = [
+        server.client.get(p) for p in ("/health", "/runs", "/runs/r", "/runs/r/events", "/nowhere")
+    ] + [server.client.post("/login")]
     for answer in answers:
         assert token not in answer.text + str(answer.headers)
 
@@ -386,7 +503,9 @@ def test_a_taken_port_is_said(rig):
 def test_the_looopy_stream_reads_back_as_the_run(rig):
     server = rig()
     server.publish("r", *RUN)
-    text = server.client.get("/runs/r/events", params={"format": "loom"}, headers={"Accept": "application/x-ndjson"}).text
+    text = server.client.get(
+        "/runs/r/events", params={"format": "loom"}, headers={"Accept": "application/x-ndjson"}
+    ).text
     decoder = loom.decoder()
     events = [*decoder.feed(text), *decoder.close()]
     assert [e.content for e in events if e.type == "respond"] == ["yo"]
@@ -395,10 +514,19 @@ def test_the_looopy_stream_reads_back_as_the_run(rig):
 def test_without_the_extra_the_install_line_is_told():
     code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb.server.app"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "MissingExtra: The server is not installed. Install it with: pip install 'jupyter-agent-nb[serve]'" in done.stderr
+    assert (
+        "MissingExtra: The server is not installed. Install it with: pip install 'jupyter-agent-nb[serve]'"
+        in done.stderr
+    )
 
 
 def test_the_message_that_a_client_sent_is_not_sent_back_to_it_as_ag_ui(rig):
-    text = rig().client.post("/runs", params={"format": "ag-ui"}, json={"message": "say hello", "stream": True}).text
+    text = (
+        rig()
+        .client.post(
+            "/runs", params={"format": "ag-ui"}, json={"message": "say hello", "stream": True}
+        )
+        .text
+    )
     assert "say hello" not in text
     assert "hello" in text

@@ -1,4 +1,6 @@
-"""Following a run over real connections: through a proxy that breaks them, through restarts, and refusals."""
+"""Following a run over real connections: through a proxy that breaks them, through restarts, and
+refusals.
+"""
 
 import asyncio
 import json
@@ -41,7 +43,9 @@ def speak(feed, answers=3):
 
 
 class Proxy:
-    """A server in the middle that spoils connections: refuses, cuts, delays, repeats and disorders them by a random plan."""
+    """A server in the middle that spoils connections: refuses, cuts, delays, repeats and disorders
+    them by a random plan.
+    """
 
     def __init__(self, upstream: str, seed: int) -> None:
         self._upstream = upstream
@@ -62,7 +66,9 @@ class Proxy:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
-            await self._spoil(head[0].split()[1], {k.lower(): v for k, v in headers.items()}, writer)
+            await self._spoil(
+                head[0].split()[1], {k.lower(): v for k, v in headers.items()}, writer
+            )
         except (OSError, asyncio.IncompleteReadError, httpx.HTTPError):
             pass
         finally:
@@ -73,7 +79,9 @@ class Proxy:
         if kind < 0.08:
             return  # nothing at all
         if kind < 0.16:
-            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\nConnection: close\r\n\r\noops")
+            writer.write(
+                b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\nConnection: close\r\n\r\noops"
+            )
             await writer.drain()
             return
         asked = {"Authorization": headers["authorization"], "Accept": headers["accept"]}
@@ -84,7 +92,9 @@ class Proxy:
         if after:
             asked["Last-Event-ID"] = after
         async with self._client.stream("GET", self._upstream + path, headers=asked) as answer:
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            )
             left = rng.choice([rng.randint(0, 900), 10**9])
             held = b""
             async for chunk in answer.aiter_bytes():
@@ -145,7 +155,11 @@ def test_a_run_that_goes_on_is_followed_through_a_proxy_that_breaks_connections(
 
     async def one(seed):
         driven = server.publish(f"live{seed}")
-        threading.Thread(target=speak, args=(lambda event: (driven.feed(event), threading.Event().wait(0.002)), 10), daemon=True).start()
+        threading.Thread(
+            target=speak,
+            args=(lambda event: (driven.feed(event), threading.Event().wait(0.002)), 10),
+            daemon=True,
+        ).start()
         async with Proxy(server.server.url, seed) as proxy:
             attached = attach(f"{proxy.url}/runs/live{seed}", token, backoff=QUICK)
             await attached
@@ -174,7 +188,9 @@ def test_a_server_that_restarts_is_found_again(rig, token):
                 await anyio.to_thread.run_sync(first.server.stop)
                 log.append(ev.Respond(content="meanwhile"))
                 hub = Hub()
-                second = Server(hub, port=first.server.port, token=token, settings=Settings(keepalive=0)).start()
+                second = Server(
+                    hub, port=first.server.port, token=token, settings=Settings(keepalive=0)
+                ).start()
                 # the restarted server does not have the run at once
                 threading.Timer(0.2, _publish, (hub, log)).start()
         await anyio.to_thread.run_sync(second.stop)
@@ -254,10 +270,16 @@ def test_the_remote_run_can_be_stopped_and_asked(rig, token):
         return attached.run.status
 
     assert run(main) == "interrupted"
-    assert driven.answers[0] == ("c/1", {"allow": True, "args": {"a": 1}, "scope": "once", "reason": ""})
+    assert driven.answers[0] == (
+        "c/1",
+        {"allow": True, "args": {"a": 1}, "scope": "once", "reason": ""},
+    )
 
 
-@pytest.mark.parametrize(("path", "wrong", "words"), [("/runs/r", "x" * 10, "refuses \\(401\\)"), ("/health", "", "refuses|no stream")])
+@pytest.mark.parametrize(
+    ("path", "wrong", "words"),
+    [("/runs/r", "x" * 10, "refuses \\(401\\)"), ("/health", "", "refuses|no stream")],
+)
 def test_a_refusal_that_waiting_cannot_mend_is_an_error_at_once(path, wrong, words, rig, token):
     server = rig()
     server.publish("r")
@@ -281,7 +303,11 @@ def test_a_server_without_runs_says_so(rig, token):
 
 def test_it_gives_up_when_nothing_comes_for_long(free_port):
     async def main():
-        await attach(f"http://127.0.0.1:{free_port}/runs/r", "token", backoff=Backoff(first=0.001, most=0.01, patience=0.05))
+        await attach(
+            f"http://127.0.0.1:{free_port}/runs/r",
+            "token",
+            backoff=Backoff(first=0.001, most=0.01, patience=0.05),
+        )
 
     with pytest.raises(ModelError, match=r"Gave up on http://127\.0\.0\.1"):
         run(main)
@@ -292,7 +318,11 @@ def test_a_connection_that_says_nothing_is_left(rig, token):
     driven = server.publish("r", ev.User(content="x"))
 
     async def main():
-        attached = attach(f"{server.server.url}/runs/r", token, backoff=Backoff(first=0.001, most=0.001, idle=0.05, patience=20))
+        attached = attach(
+            f"{server.server.url}/runs/r",
+            token,
+            backoff=Backoff(first=0.001, most=0.001, idle=0.05, patience=20),
+        )
         async for event in attached:
             if event.type == "user":
                 threading.Timer(0.3, lambda: driven.feed(ev.End())).start()
@@ -321,10 +351,15 @@ def test_what_is_no_address_is_refused(url):
 
 @pytest.mark.parametrize(
     ("url", "where", "name", "token"),
-    [("127.0.0.1:80/runs/r/events?token=t", "http://127.0.0.1:80", "r", "t"), ("http://h/", "http://h", "", ""),
-     ("https://h/runs/a/", "https://h", "a", ""), ("https://h/user/me/proxy/9/runs/a", "https://h/user/me/proxy/9", "a", ""),
-     ("http://h/runs", "http://h", "", ""), ("http://h/x/", "http://h/x", "", "")],
-)  # fmt: skip
+    [
+        ("127.0.0.1:80/runs/r/events?token=t", "http://127.0.0.1:80", "r", "t"),
+        ("http://h/", "http://h", "", ""),
+        ("https://h/runs/a/", "https://h", "a", ""),
+        ("https://h/user/me/proxy/9/runs/a", "https://h/user/me/proxy/9", "a", ""),
+        ("http://h/runs", "http://h", "", ""),
+        ("http://h/x/", "http://h/x", "", ""),
+    ],
+)
 def test_addresses_are_understood(url, where, name, token):
     found = target(url)
     assert (found.server, found.run, found.token) == (where, name, token)
@@ -365,7 +400,9 @@ def test_a_stream_that_breaks_off_is_told(free_port):
 
 async def _half(reader, writer):
     await reader.readuntil(b"\r\n\r\n")
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\ndata: {}\n\n")
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\ndata: {}\n\n"
+    )
     await writer.drain()
     writer.close()
 
@@ -374,4 +411,11 @@ def test_json_lines_of_a_stream_are_events(rig):
     server = rig()
     speak(server.publish("r").feed, 1)
     text = server.client.get("/runs/r/events", headers={"Accept": "application/json"}).text
-    assert [json.loads(line)["type"] for line in text.splitlines()] == ["user", "delta", "delta", "delta", "respond", "end"]
+    assert [json.loads(line)["type"] for line in text.splitlines()] == [
+        "user",
+        "delta",
+        "delta",
+        "delta",
+        "respond",
+        "end",
+    ]

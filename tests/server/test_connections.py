@@ -1,4 +1,6 @@
-"""Connections that are opened and not used: each is let go in time, and they do not keep others out."""
+"""Connections that are opened and not used: each is let go in time, and they do not keep others
+out.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def connect() -> Iterator[Any]:
     with contextlib.ExitStack() as held:
 
         def connect(rig: Any) -> socket.socket:
-            made = held.enter_context(socket.create_connection(("127.0.0.1", rig.server.port), timeout=PATIENCE))
+            made = held.enter_context(
+                socket.create_connection(("127.0.0.1", rig.server.port), timeout=PATIENCE)
+            )
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return made
 
@@ -88,7 +92,9 @@ def test_a_body_that_does_not_come_is_given_up(rig, connect):
     made = rig(settings=Settings(head=SHORT))
     connection = connect(made)
     token = made.client.headers["authorization"]
-    connection.sendall(f"POST /runs HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: {token}\r\ncontent-length: 1000\r\n\r\n{{".encode())
+    connection.sendall(
+        f"POST /runs HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: {token}\r\ncontent-length: 1000\r\n\r\n{{".encode()
+    )
     assert b"408" in connection.recv(65536)
 
 

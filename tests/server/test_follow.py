@@ -1,4 +1,6 @@
-"""A remote run put in order, each event once, over any sequence of broken connections; without a network."""
+"""A remote run put in order, each event once, over any sequence of broken connections; without a
+network.
+"""
 
 import random
 
@@ -40,7 +42,9 @@ def answer(hub, after):
 
 
 def follow(connections):
-    """Follow over connections (functions from the last id to bytes); return the follower and the log."""
+    """Follow over connections (functions from the last id to bytes); return the follower and the
+    log.
+    """
     follower, log = Follower(), EventLog("r")
     for connection in connections:
         if follower.over:
@@ -61,7 +65,9 @@ def test_a_cut_at_every_byte_and_every_event_boundary_loses_and_repeats_nothing(
     hub, log = a_run(1)
     whole = len(answer(hub, ""))
     for cut in range(whole + 1):
-        follower, got = follow([lambda after, cut=cut: answer(hub, after)[:cut], lambda after: answer(hub, after)])
+        follower, got = follow(
+            [lambda after, cut=cut: answer(hub, after)[:cut], lambda after: answer(hub, after)]
+        )
         assert stored(got) == stored(log)
         assert follower.over
 
@@ -73,7 +79,8 @@ def test_300_random_runs_of_cuts_repeats_and_disorder_give_the_uncut_log():
         past = []
 
         def connection(after, past=past):
-            # a proxy may answer for an older id, bring an old answer again, swap frames, and cut at any byte
+            # a proxy may answer for an older id, bring an old answer again, swap frames, and cut at
+            # any byte
             seen = after if rng.random() < 0.7 else rng.choice([*past, ""])
             past.append(after)
             parts = [p + b"\n\n" for p in answer(hub, seen).split(b"\n\n") if p]
@@ -130,7 +137,9 @@ def test_a_server_that_does_not_know_our_place_sends_everything_and_nothing_is_r
     for frame in SSEDecoder().feed(answer(hub, "")[:400]):
         for event in follower.feed(frame):
             got.append(event)
-    data = b'event: gap\ndata: {"run":"r","reason":"unknown","after":"x","missed":0}\n\n' + answer(hub, "")
+    data = b'event: gap\ndata: {"run":"r","reason":"unknown","after":"x","missed":0}\n\n' + answer(
+        hub, ""
+    )
     for frame in SSEDecoder().feed(data):
         for event in follower.feed(frame):
             got.append(event)
@@ -139,7 +148,17 @@ def test_a_server_that_does_not_know_our_place_sends_everything_and_nothing_is_r
 
 
 @pytest.mark.parametrize(
-    "data", ["", "not json", "[]", "5", '{"type":"user"}', '{"type":"user","seq":-3}', "[" * 50000, '{"type":"end","seq":1e9}']
+    "data",
+    [
+        "",
+        "not json",
+        "[]",
+        "5",
+        '{"type":"user"}',
+        '{"type":"user","seq":-3}',
+        "[" * 50000,
+        '{"type":"end","seq":1e9}',
+    ],
 )
 def test_what_is_no_event_of_the_run_is_passed_over(data):
     follower = Follower()

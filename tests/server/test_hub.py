@@ -66,7 +66,10 @@ def test_resuming_after_any_id_gives_exactly_what_came_after_it(deltas):
         assert ids(drain(hub.subscribe("r", after=last))) == everything[number:]
 
 
-@pytest.mark.parametrize("bad", ["99", "3.7.1", "3.9.1", "x", "-1", "1e3", "²", "9" * 400, "r-3", "1.", ".5", "1.2.3.4", "1.2"])
+@pytest.mark.parametrize(
+    "bad",
+    ["99", "3.7.1", "3.9.1", "x", "-1", "1e3", "²", "9" * 400, "r-3", "1.", ".5", "1.2.3.4", "1.2"],
+)
 def test_an_id_that_the_run_never_had_is_said_and_everything_follows(bad):
     hub, _ = published(2)
     taken = drain(hub.subscribe("r", after=bad))
@@ -106,7 +109,18 @@ def test_a_reader_further_behind_than_its_limit_is_told_what_it_missed():
     hub, _ = published(20, ended=False, deltas=1)
     taken = hub.subscribe("r", lag=10).take()
     assert taken[0] == Gap("r", "lag", "0.7.1", 15)
-    assert ids(taken) == ["15.7.1", "16", "16.7.1", "17", "17.7.1", "18", "18.7.1", "19", "19.7.1", "20"]
+    assert ids(taken) == [
+        "15.7.1",
+        "16",
+        "16.7.1",
+        "17",
+        "17.7.1",
+        "18",
+        "18.7.1",
+        "19",
+        "19.7.1",
+        "20",
+    ]
 
 
 def test_buffers_are_bounded():
@@ -163,7 +177,14 @@ def test_the_list_of_runs_tells_what_they_are():
     log.append(ev.RunStart(agent="helper"))
     log.append(ev.User(content="x" * 500))
     info = hub.runs()[0]
-    assert (info.run, info.conversation, info.status, info.agent, info.started, info.events) == ("r", "main", "running", "helper", 5.0, 2)
+    assert (info.run, info.conversation, info.status, info.agent, info.started, info.events) == (
+        "r",
+        "main",
+        "running",
+        "helper",
+        5.0,
+        2,
+    )
     assert len(info.prompt) == 200
 
 
@@ -183,10 +204,27 @@ def test_old_ended_runs_are_forgotten_but_never_a_running_one():
 def test_filters_hold_for_replayed_and_live_events_alike():
     hub, log = published(0, ended=False)
     internal = ev.Extension(namespace="looopy", name="internal:x")
-    kinds = [ev.Node(name="llm", span="l"), ev.Think(content="t"), internal, ev.Respond(content="r")]
+    kinds = [
+        ev.Node(name="llm", span="l"),
+        ev.Think(content="t"),
+        internal,
+        ev.Respond(content="r"),
+    ]
     think = frozenset({"think"})
-    wanted = [Filter(), Filter(kinds=think), Filter(exclude=think), ALL, Filter(custom=lambda e: e.type == "respond")]
-    expected = [["think", "respond"], ["think"], ["respond"], ["node", "think", "extension", "respond"], ["respond"]]
+    wanted = [
+        Filter(),
+        Filter(kinds=think),
+        Filter(exclude=think),
+        ALL,
+        Filter(custom=lambda e: e.type == "respond"),
+    ]
+    expected = [
+        ["think", "respond"],
+        ["think"],
+        ["respond"],
+        ["node", "think", "extension", "respond"],
+        ["respond"],
+    ]
     live = [hub.subscribe("r", f) for f in wanted]
     for event in kinds:
         log.append(event)
@@ -203,10 +241,20 @@ def test_deltas_can_be_left_out_and_follow_the_kind_they_belong_to():
 
 @pytest.mark.parametrize(
     ("glob", "path", "fits"),
-    [("r/**", "r", True), ("r/**", "r/agent:x/tool:y", True), ("r/**", "rx", False), ("r/agent:x/**", "r/agent:x/a", True),
-     ("r/agent:x/**", "r/agent:y", False), ("r/*", "r/a", True), ("r/*", "r/a/b", False), ("**", "anything/at/all", True),
-     ("**/tool:y", "r/agent:x/tool:y", True), ("r.1", "rx1", False), ("r/a*", "r/abc", True)],
-)  # fmt: skip
+    [
+        ("r/**", "r", True),
+        ("r/**", "r/agent:x/tool:y", True),
+        ("r/**", "rx", False),
+        ("r/agent:x/**", "r/agent:x/a", True),
+        ("r/agent:x/**", "r/agent:y", False),
+        ("r/*", "r/a", True),
+        ("r/*", "r/a/b", False),
+        ("**", "anything/at/all", True),
+        ("**/tool:y", "r/agent:x/tool:y", True),
+        ("r.1", "rx1", False),
+        ("r/a*", "r/abc", True),
+    ],
+)
 def test_path_patterns(glob, path, fits):
     assert bool(pattern(glob).fullmatch(path)) is fits
 
@@ -349,7 +397,9 @@ def test_a_log_that_grows_while_it_is_attached_is_published_in_order():
         log, hub = EventLog("r"), Hub()
         for _ in range(200):
             log.append(ev.Think())
-        writer = threading.Thread(target=lambda log=log: [log.append(ev.Think()) for _ in range(300)])
+        writer = threading.Thread(
+            target=lambda log=log: [log.append(ev.Think()) for _ in range(300)]
+        )
         writer.start()
         hub.attach(log)
         writer.join(20)

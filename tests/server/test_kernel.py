@@ -1,4 +1,6 @@
-"""`agent_nb.serve()`: the runs of this process for others to follow, stop and answer; nothing secret in what it shows."""
+"""`agent_nb.serve()`: the runs of this process for others to follow, stop and answer; nothing
+secret in what it shows.
+"""
 
 import asyncio
 import gc
@@ -44,7 +46,12 @@ def serving():
 
 
 def client(serving):
-    return httpx.Client(base_url=serving.url, headers={"Authorization": f"Bearer {serving.token}"}, trust_env=False, timeout=30)
+    return httpx.Client(
+        base_url=serving.url,
+        headers={"Authorization": f"Bearer {serving.token}"},
+        trust_env=False,
+        timeout=30,
+    )
 
 
 def run(coroutine):
@@ -61,7 +68,11 @@ async def run_of(*turns, **options):
 def test_a_run_is_published_from_its_first_event_to_its_last(serving):
     done = run(run_of("Hello."))
     with client(serving) as http:
-        text = http.get(f"/runs/{done.id}/events", params={"internal": "1", "deltas": "0"}, headers={"Accept": "application/x-ndjson"}).text
+        text = http.get(
+            f"/runs/{done.id}/events",
+            params={"internal": "1", "deltas": "0"},
+            headers={"Accept": "application/x-ndjson"},
+        ).text
     assert text == done.log.to_ndjson()
 
 
@@ -112,7 +123,9 @@ def test_a_question_is_answered_by_whoever_follows(serving):
         attached = attach(f"{serving.url}/runs/{stream.log.run}", serving.token)
         answered = asyncio.create_task(_approve(attached))
         while not serving._hub.listeners(stream.log.run):
-            stream._announced = stream._announced or agent_nb.published.announce(stream.log, questions=stream.questions, cancel=stream.stop)
+            stream._announced = stream._announced or agent_nb.published.announce(
+                stream.log, questions=stream.questions, cancel=stream.stop
+            )
             await asyncio.sleep(0.01)
         ran = await stream
         await answered
@@ -136,7 +149,9 @@ def test_a_run_that_is_over_cannot_be_stopped_or_answered(serving):
     done = run(run_of("Hello."))
     with client(serving) as http:
         assert http.post(f"/runs/{done.id}/cancel").status_code == 409
-        assert http.post(f"/runs/{done.id}/approvals/c", json={"decision": "allow"}).status_code in (404, 405)
+        assert http.post(
+            f"/runs/{done.id}/approvals/c", json={"decision": "allow"}
+        ).status_code in (404, 405)
 
 
 def test_a_fault_of_the_hub_does_not_reach_the_run(serving, monkeypatch):
@@ -148,7 +163,9 @@ def test_a_fault_of_the_hub_does_not_reach_the_run(serving, monkeypatch):
 def test_an_agent_answers_messages_where_one_is_given():
     serving = agent_nb.serve(agent=Agent(Scripted(["First.", "Second."])), keepalive=0)
     with client(serving) as http:
-        text = http.post("/runs", json={"message": "hi", "stream": True}, headers={"Accept": "text/event-stream"}).text
+        text = http.post(
+            "/runs", json={"message": "hi", "stream": True}, headers={"Accept": "text/event-stream"}
+        ).text
     assert "First." in text
 
 
@@ -156,11 +173,21 @@ def test_an_agent_answers_messages_where_one_is_given():
 def test_runs_that_messages_start_keep_their_conversation(name):
     serving = agent_nb.serve(agent=Agent(Scripted(["First.", "Second."])), keepalive=0)
     with client(serving) as http:
-        first, second = (http.post("/runs", json={"message": "hi", name: "talk", "stream": True}, params=LOOM).text for _ in "12")
+        first, second = (
+            http.post(
+                "/runs", json={"message": "hi", name: "talk", "stream": True}, params=LOOM
+            ).text
+            for _ in "12"
+        )
         known = http.get("/runs").json()["runs"][-2:]
-        looopy = http.get(f"/runs/{known[-1]['run']}/events", params={"format": "looopy:document"}).text
+        looopy = http.get(
+            f"/runs/{known[-1]['run']}/events", params={"format": "looopy:document"}
+        ).text
     assert [info["conversation"] for info in known] == ["talk", "talk"]
-    frames = [[json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")] for text in (first, second)]
+    frames = [
+        [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+        for text in (first, second)
+    ]
     assert {frame["session_id"] for frame in [*frames[0], *frames[1]]} == {"talk"}
     ids = [[frame["event_id"] for frame in stream] for stream in frames]
     assert ids[0] == list(range(1, len(ids[0]) + 1))
@@ -174,7 +201,8 @@ def test_a_run_that_a_message_started_waits_for_its_answer_though_nobody_follows
     with client(serving) as http:
         name = http.post("/runs", json={"message": "hi"}).json()["run"]
         url = f"/runs/{name}/approvals/call_1_1"
-        while http.post(url, json={"decision": "allow"}).status_code != 200:  # it is not denied while nobody looks
+        # it is not denied while nobody looks
+        while http.post(url, json={"decision": "allow"}).status_code != 200:
             assert http.get(f"/runs/{name}").json()["status"] == "running"
         text = http.get(f"/runs/{name}/events").text
     assert "touched a" in text
@@ -201,7 +229,9 @@ def test_the_token_is_hidden_from_every_run(serving):
     assert serving.token not in done.log.to_ndjson()
 
 
-def test_the_token_lies_in_a_file_that_only_the_user_can_read_and_goes_with_the_server(serving, state):
+def test_the_token_lies_in_a_file_that_only_the_user_can_read_and_goes_with_the_server(
+    serving, state
+):
     (path,) = state.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["token"] == serving.token
@@ -239,7 +269,10 @@ def test_stopping_ends_streams_properly_and_leaves_the_runs(serving):
         stream = Agent(Scripted(SLOW))("hi").start()
         url = f"{serving.url}/runs/{stream.log.run}/events"
         auth = {"Authorization": f"Bearer {serving.token}"}
-        async with httpx.AsyncClient(headers=auth, trust_env=False) as http, http.stream("GET", url) as answer:
+        async with (
+            httpx.AsyncClient(headers=auth, trust_env=False) as http,
+            http.stream("GET", url) as answer,
+        ):
             lines = answer.aiter_lines()
             await anext(lines)
             stopping = threading.Thread(target=serving.stop)
@@ -266,5 +299,7 @@ def test_a_token_that_is_too_short_is_refused():
 
 def test_without_the_extra_the_install_line_is_named():
     code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb\ntry: agent_nb.serve()\nexcept Exception as fault: print(fault)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert "pip install 'jupyter-agent-nb[serve]'" in done.stdout

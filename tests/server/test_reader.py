@@ -1,4 +1,6 @@
-"""Reading any stream over HTTP: taken up again where it broke off when its events are numbered, passed on as it is when not."""
+"""Reading any stream over HTTP: taken up again where it broke off when its events are numbered,
+passed on as it is when not.
+"""
 
 import asyncio
 import gzip
@@ -26,7 +28,9 @@ def frame(number, data="x"):
 
 
 class Broken:
-    """A server that answers each request with the next of some answers; `asked` are the `Last-Event-ID`s it got."""
+    """A server that answers each request with the next of some answers; `asked` are the
+    `Last-Event-ID`s it got.
+    """
 
     def __init__(self, *answers, kind="text/event-stream"):
         self._answers = list(answers)
@@ -43,14 +47,29 @@ class Broken:
 
     async def _serve(self, stream, writer):
         head = (await stream.readuntil(b"\r\n\r\n")).decode("latin-1")
-        self.asked.append(next((line.split(": ")[1] for line in head.split("\r\n") if line.lower().startswith("last-event-id")), ""))
+        self.asked.append(
+            next(
+                (
+                    line.split(": ")[1]
+                    for line in head.split("\r\n")
+                    if line.lower().startswith("last-event-id")
+                ),
+                "",
+            )
+        )
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, int):
-            writer.write(f"HTTP/1.1 {answer} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            writer.write(
+                f"HTTP/1.1 {answer} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+            )
         else:
             whole, data = answer if isinstance(answer, tuple) else (True, answer)
-            length = len(data) + (0 if whole else 1)  # one byte more than comes: the connection breaks
-            writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {self._kind}\r\nContent-Length: {length}\r\n\r\n".encode() + data)
+            # one byte more than comes: the connection breaks
+            length = len(data) + (0 if whole else 1)
+            writer.write(
+                f"HTTP/1.1 200 OK\r\nContent-Type: {self._kind}\r\nContent-Length: {length}\r\n\r\n".encode()
+                + data
+            )
         await writer.drain()
         writer.close()
 
@@ -74,7 +93,10 @@ def test_a_stream_with_ids_is_taken_up_where_it_broke_off():
 
 
 def test_it_is_not_asked_again_when_what_came_is_complete():
-    assert all_of(frame(1) + frame(2), done=lambda text: b"id: 2" in text) == (frame(1) + frame(2), [""])
+    assert all_of(frame(1) + frame(2), done=lambda text: b"id: 2" in text) == (
+        frame(1) + frame(2),
+        [""],
+    )
 
 
 @pytest.mark.parametrize("status", [502, 503, 404, 429])
@@ -123,7 +145,10 @@ def test_a_compression_that_is_not_read_is_refused_at_once_by_name(encoding):
         async with Broken(frame(1), kind=compressed(encoding)) as server:
             await agent_nb.attach(f"{server.url}/runs/r", "token", show=False)
 
-    for attempt in (partial(all_of, frame(1), kind=compressed(encoding)), partial(anyio.run, attached)):
+    for attempt in (
+        partial(all_of, frame(1), kind=compressed(encoding)),
+        partial(anyio.run, attached),
+    ):
         with pytest.raises(UsageError, match=f"compressed as '{encoding}'"):
             attempt()
 
@@ -140,7 +165,10 @@ def test_a_stream_that_expands_comes_in_small_pieces(way):
         async with Broken(body, kind="text/plain\r\nContent-Encoding: gzip") as server:
             if way == "read":
                 return await pieces(read(server.url))
-            async with httpx.AsyncClient(trust_env=False) as client, client.stream("GET", server.url) as response:
+            async with (
+                httpx.AsyncClient(trust_env=False) as client,
+                client.stream("GET", server.url) as response,
+            ):
                 return await pieces(items_of(response))
 
     sizes = anyio.run(main)
@@ -170,26 +198,52 @@ def test_a_frame_without_end_is_refused(monkeypatch):
 
 LOOOPY = [
     {"kind": "task-created", "taskId": "t", "contextId": "c"},
-    *({"kind": "content-delta", "taskId": "t", "contextId": "c", "delta": piece, "index": i} for i, piece in enumerate("abcdef")),
+    *(
+        {"kind": "content-delta", "taskId": "t", "contextId": "c", "delta": piece, "index": i}
+        for i, piece in enumerate("abcdef")
+    ),
     {"kind": "content-complete", "taskId": "t", "contextId": "c", "content": "abcdef"},
-    {"kind": "task-complete", "taskId": "t", "contextId": "c", "content": "abcdef", "finishReason": "stop"},
+    {
+        "kind": "task-complete",
+        "taskId": "t",
+        "contextId": "c",
+        "content": "abcdef",
+        "finishReason": "stop",
+    },
 ]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_to_its_end_exactly_once(seed, monkeypatch):
-    frames = [f"id: c-{n}\nevent: {o['kind']}\ndata: {json.dumps(o)}\n\n".encode() for n, o in enumerate(LOOOPY, 1)]
+def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_to_its_end_exactly_once(
+    seed, monkeypatch
+):
+    frames = [
+        f"id: c-{n}\nevent: {o['kind']}\ndata: {json.dumps(o)}\n\n".encode()
+        for n, o in enumerate(LOOOPY, 1)
+    ]
     whole = b"".join(frames)
     rng = random.Random(seed)
-    monkeypatch.setattr("agent_nb.server.client.reader.Backoff", partial(Backoff, first=0.001, most=0.01))
+    monkeypatch.setattr(
+        "agent_nb.server.client.reader.Backoff", partial(Backoff, first=0.001, most=0.01)
+    )
 
     class Resuming(Broken):
         async def _serve(self, stream, writer):
             head = (await stream.readuntil(b"\r\n\r\n")).decode("latin-1")
-            after = next((int(line.rpartition("-")[2]) for line in head.split("\r\n") if line.lower().startswith("last-event-id: c-")), 0)
+            after = next(
+                (
+                    int(line.rpartition("-")[2])
+                    for line in head.split("\r\n")
+                    if line.lower().startswith("last-event-id: c-")
+                ),
+                0,
+            )
             rest = b"".join(frames[after:])
             data = rest[: rng.randint(1, len(rest))] if rest else b""
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99999\r\n\r\n" + data)
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99999\r\n\r\n"
+                + data
+            )
             if len(data) == len(rest):
                 writer.write(b"\n" * (99999 - len(data)))
             await writer.drain()
@@ -201,7 +255,9 @@ def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_to_its_end_exactly
 
     run = anyio.run(main)
     assert (run.status, run.answer) == ("ok", "abcdef")
-    assert [e.type for e in run.log] == [e.type for e in decode(whole, "looopy") if e.type != "delta"]
+    assert [e.type for e in run.log] == [
+        e.type for e in decode(whole, "looopy") if e.type != "delta"
+    ]
 
 
 def test_a_server_of_ours_is_read_in_another_format_through_a_restart(rig, token, monkeypatch):

@@ -1,4 +1,5 @@
-"""Clients that nobody here wrote, with reconnects: curl, a browser's EventSource, the npm package `eventsource`.
+"""Clients that nobody here wrote, with reconnects: curl, a browser's EventSource, the npm package
+`eventsource`.
 
 What is missing is a skip with its reason; with CI=true it is a failure.
 """
@@ -61,7 +62,10 @@ def served(token):
 
 
 def first_half(served):
-    served.feed(ev.User(content="hi \u2028 é"), *(ev.Delta(of="respond", block="b", text=t) for t in ("one ", "two")))
+    served.feed(
+        ev.User(content="hi \u2028 é"),
+        *(ev.Delta(of="respond", block="b", text=t) for t in ("one ", "two")),
+    )
 
 
 def second_half(served):
@@ -73,7 +77,15 @@ EXPECTED = ["1", "1.1.1", "1.1.2", "2", "3"]
 
 def test_curl_shows_events_as_they_happen_and_resumes(served, token):
     curl = shutil.which("curl") or missing("curl")
-    command = [curl, "-sN", "--noproxy", "*", "-H", f"Authorization: Bearer {token}", f"{served.url}/runs/r/events"]
+    command = [
+        curl,
+        "-sN",
+        "--noproxy",
+        "*",
+        "-H",
+        f"Authorization: Bearer {token}",
+        f"{served.url}/runs/r/events",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         ids = []
         first_half(served)
@@ -85,17 +97,46 @@ def test_curl_shows_events_as_they_happen_and_resumes(served, token):
                 second_half(served)  # what follows is printed because curl is told at once
         assert ids == EXPECTED
         assert process.wait(20) == 0
-    again = subprocess.run([*command, "-H", "Last-Event-ID: 1.1.1"], capture_output=True, text=True, timeout=30, check=True)
-    assert [line[4:] for line in again.stdout.splitlines() if line.startswith("id: ")] == EXPECTED[2:]
+    again = subprocess.run(
+        [*command, "-H", "Last-Event-ID: 1.1.1"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert [line[4:] for line in again.stdout.splitlines() if line.startswith("id: ")] == EXPECTED[
+        2:
+    ]
 
 
 def test_curl_gets_json_lines_where_it_asks_for_them(served, token):
     curl = shutil.which("curl") or missing("curl")
     first_half(served)
     second_half(served)
-    command = [curl, "-sN", "--noproxy", "*", "-H", f"Authorization: Bearer {token}", "-H", "Accept: application/x-ndjson"]
-    done = subprocess.run([*command, f"{served.url}/runs/r/events"], capture_output=True, text=True, timeout=30, check=True)
-    assert [json.loads(line)["type"] for line in done.stdout.split("\n") if line] == ["user", "delta", "delta", "respond", "end"]
+    command = [
+        curl,
+        "-sN",
+        "--noproxy",
+        "*",
+        "-H",
+        f"Authorization: Bearer {token}",
+        "-H",
+        "Accept: application/x-ndjson",
+    ]
+    done = subprocess.run(
+        [*command, f"{served.url}/runs/r/events"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert [json.loads(line)["type"] for line in done.stdout.split("\n") if line] == [
+        "user",
+        "delta",
+        "delta",
+        "respond",
+        "end",
+    ]
 
 
 PAGE = """async token => {
@@ -112,9 +153,14 @@ def test_a_browsers_event_source_reconnects_where_it_was_and_stops_at_the_end(se
         missing("Playwright")
     from playwright import sync_api as playwright
 
-    browser_path = next((path for name in BROWSERS if (path := shutil.which(name))), None) or missing("a browser")
+    browser_path = next(
+        (path for name in BROWSERS if (path := shutil.which(name))), None
+    ) or missing("a browser")
     with playwright.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu", "--no-proxy-server"])
+        browser = play.chromium.launch(
+            executable_path=browser_path,
+            args=["--no-sandbox", "--disable-gpu", "--no-proxy-server"],
+        )
         page = browser.new_page()
         page.goto(f"{served.url}/health")
         first_half(served)
@@ -126,7 +172,8 @@ def test_a_browsers_event_source_reconnects_where_it_was_and_stops_at_the_end(se
         seen = page.evaluate("window.seen")
         browser.close()
     types = ["user", "delta", "delta", "respond", "end"]
-    # deltas are live only: a server that was restarted has none of the old ones, and repeats nothing
+    # deltas are live only: a server that was restarted has none of the old ones, and repeats
+    # nothing
     assert [tuple(pair) for pair in seen] == list(zip(EXPECTED, types, strict=True))
 
 
@@ -149,8 +196,18 @@ def node_package(tmp_path_factory):
     folder = tmp_path_factory.mktemp("node")
     (folder / "package.json").write_text('{"type": "module", "private": true}')
     (folder / "client.mjs").write_text(NODE)
-    command = [shutil.which("npm"), "install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-timeout=20000", "eventsource@4"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110, check=False)
+    command = [
+        shutil.which("npm"),
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--fetch-timeout=20000",
+        "eventsource@4",
+    ]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=110, check=False
+    )
     if done.returncode:
         missing(f"the npm registry ({done.stderr.strip()[-200:]})")
     return folder

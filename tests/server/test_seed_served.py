@@ -1,4 +1,6 @@
-"""Seed 004 § Event Filtering at SSE Layer: internal events reach no client that did not ask for them, whatever event holds them."""
+"""Seed 004 § Event Filtering at SSE Layer: internal events reach no client that did not ask for
+them, whatever event holds them.
+"""
 
 import json
 
@@ -9,8 +11,23 @@ from agent_nb.codecs.looopy import codec as looopy
 
 WHERE = {"taskId": "t", "contextId": "c"}
 SH = {"toolCallId": "x", "toolName": "sh"}
-KINDS = ["task-status", "internal:llm-call", "internal:tool-start", "content-delta", "internal:checkpoint", "internal:new", "task-complete"]
-LINES = [{"kind": kind, **WHERE, **({"delta": "4"} if kind == "content-delta" else SH if "tool" in kind else {})} for kind in KINDS]
+KINDS = [
+    "task-status",
+    "internal:llm-call",
+    "internal:tool-start",
+    "content-delta",
+    "internal:checkpoint",
+    "internal:new",
+    "task-complete",
+]
+LINES = [
+    {
+        "kind": kind,
+        **WHERE,
+        **({"delta": "4"} if kind == "content-delta" else SH if "tool" in kind else {}),
+    }
+    for kind in KINDS
+]
 
 
 @pytest.fixture
@@ -24,12 +41,17 @@ def published(rig):
 
 
 def kinds(server, accept, **query):
-    answer = server.client.get("/runs/t/events", params={"format": "looopy", **query}, headers={"Accept": accept})
+    answer = server.client.get(
+        "/runs/t/events", params={"format": "looopy", **query}, headers={"Accept": accept}
+    )
     if accept == "application/x-ndjson":
         return [json.loads(line)["kind"] for line in answer.text.splitlines()]
     frames = [f for f in answer.text.split("\n\n") if "data:" in f]
     data = [json.loads(f.partition("data: ")[2]) for f in frames]
-    return [o.get("kind") or f.partition("event: ")[2].partition("\n")[0] for o, f in zip(data, frames, strict=True)]
+    return [
+        o.get("kind") or f.partition("event: ")[2].partition("\n")[0]
+        for o, f in zip(data, frames, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("accept", ["text/event-stream", "application/x-ndjson"])

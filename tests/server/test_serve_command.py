@@ -1,4 +1,6 @@
-"""`jupyter agent-nb serve` as a real process: started, asked, followed, stopped by signals, started again."""
+"""`jupyter agent-nb serve` as a real process: started, asked, followed, stopped by signals, started
+again.
+"""
 
 import asyncio
 import json
@@ -46,10 +48,19 @@ class Process:
         environment = {k: v for k, v in os.environ.items() if k != "AGENT_NB_TOKEN"}
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "agent_nb", "serve", "--keep-alive", "0", *arguments], cwd=folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**environment, "PYTHONPATH": path, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder), **env},
-        )  # fmt: skip
+            [sys.executable, "-m", "agent_nb", "serve", "--keep-alive", "0", *arguments],
+            cwd=folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={
+                **environment,
+                "PYTHONPATH": path,
+                "XDG_STATE_HOME": str(folder / "state"),
+                "HOME": str(folder),
+                **env,
+            },
+        )
         self.said = []
         for line in self._process.stdout:
             self.said.append(line)
@@ -58,7 +69,12 @@ class Process:
         self.url = self.said[0].split()[-1] if self.said else ""
 
     def client(self, token):
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60)
+        return httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {token}"},
+            trust_env=False,
+            timeout=60,
+        )
 
     def end(self, number=signal.SIGTERM):
         """Send a signal and return (exit code, all output)."""
@@ -79,7 +95,9 @@ class Process:
 
 @pytest.fixture
 def serve(tmp_path):
-    """Start a server process in a folder with two scripts and a file of tools; it is ended with the test."""
+    """Start a server process in a folder with two scripts and a file of tools; it is ended with the
+    test.
+    """
     (tmp_path / "ask.yaml").write_text(ASK)
     (tmp_path / "slow.yaml").write_text(SLOW)
     (tmp_path / "tools.py").write_text(TOOLS)
@@ -105,7 +123,15 @@ def test_an_agent_is_asked_answers_over_http_and_curl_shows_it_live(serve):
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("curl is not here")
     with server.client(TOKEN) as http:
         run = http.post("/runs", json={"message": "Touch a."}).json()["run"]
-        command = [curl, "-sN", "--noproxy", "*", "-H", f"Authorization: Bearer {TOKEN}", f"{server.url}/runs/{run}/events"]
+        command = [
+            curl,
+            "-sN",
+            "--noproxy",
+            "*",
+            "-H",
+            f"Authorization: Bearer {TOKEN}",
+            f"{server.url}/runs/{run}/events",
+        ]
         seen = []
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             for line in process.stdout:
@@ -114,10 +140,18 @@ def test_an_agent_is_asked_answers_over_http_and_curl_shows_it_live(serve):
                 event = json.loads(line[6:])
                 seen.append(event["type"])
                 if event["type"] == "approval" and event.get("stage", "requested") == "requested":
-                    answer = http.post(f"/runs/{run}/approvals/{event['call_id']}", json={"decision": "allow"})
+                    answer = http.post(
+                        f"/runs/{run}/approvals/{event['call_id']}", json={"decision": "allow"}
+                    )
                     assert answer.status_code == 200
             assert process.wait(60) == 0
-        assert [t for t in seen if t in ("approval", "result", "respond", "end")] == ["approval", "approval", "result", "respond", "end"]
+        assert [t for t in seen if t in ("approval", "result", "respond", "end")] == [
+            "approval",
+            "approval",
+            "result",
+            "respond",
+            "end",
+        ]
         assert http.get(f"/runs/{run}").json()["status"] == "ok"
     code, said = server.end()
     assert (code, TOKEN in said) == (0, False)
@@ -131,15 +165,36 @@ def finished(http, run):
 
 
 @pytest.mark.parametrize("edited", ["a", "secret"])
-def test_arguments_edited_over_http_are_judged_by_the_policy_and_only_a_denial_counts(serve, tmp_path, edited):
-    (tmp_path / "p.yaml").write_text("rules: [{deny: touch, args: {name: 'secret*'}, reason: never}, {ask: touch}]")
-    server = serve("--model", "scripted/ask.yaml", "--tools", "tools.py", "--token-file", "token", "--approve", "p.yaml")
+def test_arguments_edited_over_http_are_judged_by_the_policy_and_only_a_denial_counts(
+    serve, tmp_path, edited
+):
+    (tmp_path / "p.yaml").write_text(
+        "rules: [{deny: touch, args: {name: 'secret*'}, reason: never}, {ask: touch}]"
+    )
+    server = serve(
+        "--model",
+        "scripted/ask.yaml",
+        "--tools",
+        "tools.py",
+        "--token-file",
+        "token",
+        "--approve",
+        "p.yaml",
+    )
     with server.client(TOKEN) as http:
         run = http.post("/runs", json={"message": "Touch a."}).json()["run"]
-        with http.stream("GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}) as events:
-            asked = next(e for line in events.iter_lines() if line.strip() and (e := json.loads(line))["type"] == "approval")
+        with http.stream(
+            "GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}
+        ) as events:
+            asked = next(
+                e
+                for line in events.iter_lines()
+                if line.strip() and (e := json.loads(line))["type"] == "approval"
+            )
         answer = {"decision": "allow", "args": {"name": edited}}
-        assert http.post(f"/runs/{run}/approvals/{asked['call_id']}", json=answer).status_code == 200
+        assert (
+            http.post(f"/runs/{run}/approvals/{asked['call_id']}", json=answer).status_code == 200
+        )
         events = finished(http, run)
     result = next(e for e in events if e["type"] == "result")
     if edited == "a":
@@ -147,12 +202,24 @@ def test_arguments_edited_over_http_are_judged_by_the_policy_and_only_a_denial_c
     else:
         said = "Not run: the policy denies it with the edited arguments (never; p.yaml, line 1)."
         assert (result["status"], result["content"]) == ("denied", said)
-    assert [e.get("stage", "requested") for e in events if e["type"] == "approval"] == ["requested", "decided"]
+    assert [e.get("stage", "requested") for e in events if e["type"] == "approval"] == [
+        "requested",
+        "decided",
+    ]
 
 
 def test_a_policy_named_on_the_command_line_is_the_users_word(serve, tmp_path):
     (tmp_path / "p.yaml").write_text("rules: [{allow: touch}]")
-    server = serve("--model", "scripted/ask.yaml", "--tools", "tools.py", "--token-file", "token", "--approve", "p.yaml")
+    server = serve(
+        "--model",
+        "scripted/ask.yaml",
+        "--tools",
+        "tools.py",
+        "--token-file",
+        "token",
+        "--approve",
+        "p.yaml",
+    )
     with server.client(TOKEN) as http:
         run = http.post("/runs", json={"message": "Touch a."}).json()["run"]
         assert [e["content"] for e in finished(http, run) if e["type"] == "result"] == ["touched a"]
@@ -160,10 +227,22 @@ def test_a_policy_named_on_the_command_line_is_the_users_word(serve, tmp_path):
 
 def test_a_policy_that_names_no_tool_is_refused_before_the_server_starts(serve, tmp_path):
     (tmp_path / "p.yaml").write_text("rules: [{deny: tuch}]")
-    server = serve("--model", "scripted/ask.yaml", "--tools", "tools.py", "--token-file", "token", "--approve", "p.yaml")
+    server = serve(
+        "--model",
+        "scripted/ask.yaml",
+        "--tools",
+        "tools.py",
+        "--token-file",
+        "token",
+        "--approve",
+        "p.yaml",
+    )
     code, said = server.failed()
     assert code == 2
-    assert "p.yaml, line 1: there is no tool 'tuch', so this rule restricts nothing. Did you mean 'touch'?" in said
+    assert (
+        "p.yaml, line 1: there is no tool 'tuch', so this rule restricts nothing. Did you mean 'touch'?"
+        in said
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -171,13 +250,16 @@ def test_a_signal_ends_runs_and_streams_properly(number, serve):
     server = serve("--model", "scripted/slow.yaml", "--token-file", "token")
     with server.client(TOKEN) as http:
         run = http.post("/runs", json={"message": "Go."}).json()["run"]
-        with http.stream("GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}) as answer:
+        with http.stream(
+            "GET", f"/runs/{run}/events", headers={"Accept": "application/x-ndjson"}
+        ) as answer:
             lines = answer.iter_lines()
             assert json.loads(next(lines))["type"] == "run_start"
             ending = []
             thread = threading.Thread(target=lambda: ending.append(server.end(number)))
             thread.start()
-            types = [json.loads(line)["type"] for line in lines if line.strip()]  # a stream that is cut would raise
+            # a stream that is cut would raise
+            types = [json.loads(line)["type"] for line in lines if line.strip()]
             thread.join()
     assert types[-2:] == ["interrupt", "end"]
     assert ending[0][0] == 0
@@ -197,12 +279,18 @@ def test_a_run_that_a_restart_broke_is_followed_to_its_end_exactly_once(number, 
         async for event in attached:
             if event.type == "node" and restarted is None:
                 await asyncio.to_thread(server.end, number)
-                restarted = await asyncio.to_thread(lambda: serve(*options, port=server.url.rpartition(":")[2]))
+                restarted = await asyncio.to_thread(
+                    lambda: serve(*options, port=server.url.rpartition(":")[2])
+                )
         return attached, restarted
 
     attached, again = asyncio.run(asyncio.wait_for(follow(), 100))
     with again.client(TOKEN) as http:
-        text = http.get(f"/runs/{run}/events", params={"internal": "1", "deltas": "0"}, headers={"Accept": "application/x-ndjson"}).text
+        text = http.get(
+            f"/runs/{run}/events",
+            params={"internal": "1", "deltas": "0"},
+            headers={"Accept": "application/x-ndjson"},
+        ).text
     assert attached.log.to_ndjson() == text
     assert [e.type for e in attached.log][-2:] == ["interrupt", "end"]
 
@@ -260,7 +348,9 @@ def test_what_is_wrong_with_the_command_is_said(arguments, words, tmp_path, monk
 
 def test_a_file_gives_its_marked_tools_or_else_its_functions(tmp_path):
     (tmp_path / "marked.py").write_text(TOOLS)
-    (tmp_path / "plain.py").write_text("from json import loads\ndef add(a: int) -> int:\n    'Add.'\n    return a\ndef _own(): pass\n")
+    (tmp_path / "plain.py").write_text(
+        "from json import loads\ndef add(a: int) -> int:\n    'Add.'\n    return a\ndef _own(): pass\n"
+    )
     (tmp_path / "bad.py").write_text("1 / 0")
     (tmp_path / "none.py").write_text("x = 1")
     assert [t.tool.name for t in tools_of([str(tmp_path / "marked.py")])] == ["touch"]

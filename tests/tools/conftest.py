@@ -91,8 +91,12 @@ class MainThread:
         return {}
 
 
-def run_calls(tools: Any, *calls: Any, report: Record | None = None, **options: Any) -> tuple[list[Outcome], Record]:
-    """Run `calls` ((name, args) or (name, args, fault), ids c1, c2 …) and return outcomes and report."""
+def run_calls(
+    tools: Any, *calls: Any, report: Record | None = None, **options: Any
+) -> tuple[list[Outcome], Record]:
+    """Run `calls` ((name, args) or (name, args, fault), ids c1, c2 …) and return outcomes and
+    report.
+    """
     kept: list[Any] = []
 
     async def main() -> None:
@@ -100,7 +104,11 @@ def run_calls(tools: Any, *calls: Any, report: Record | None = None, **options: 
         toolset = tools if isinstance(tools, Toolset) else resolve(tools)
         options.setdefault("approver", Approver(Policy("allow", name="test")))
         runner = ToolRunner(toolset, **options)
-        kept.append(await runner.run([(f"c{i}", c[0], c[1], *(c[2:] or ("",))) for i, c in enumerate(calls, 1)], record))
+        kept.append(
+            await runner.run(
+                [(f"c{i}", c[0], c[1], *(c[2:] or ("",))) for i, c in enumerate(calls, 1)], record
+            )
+        )
         kept.append(record)
 
     anyio.run(main)
@@ -136,7 +144,9 @@ def host() -> MainThread:
 
 @pytest.fixture
 def asker() -> Callable[..., Any]:
-    """Make an asker that gives the answers one after another and keeps the questions in `.questions`."""
+    """Make an asker that gives the answers one after another and keeps the questions in
+    `.questions`.
+    """
 
     def make(*answers: Decision | Exception | None) -> Any:
         left = list(answers)

@@ -1,4 +1,6 @@
-"""The gate: who is asked about what, what an answer means, and what happens when nobody is there."""
+"""The gate: who is asked about what, what an answer means, and what happens when nobody
+is there.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def look() -> str:
     return "seen"
 
 
-@tool(effect="outside", preview=lambda args, context: f"would send {args['text']} from {context.folder}")
+@tool(
+    effect="outside",
+    preview=lambda args, context: f"would send {args['text']} from {context.folder}",
+)
 def send(text: str, times: int = 1) -> str:
     return f"sent {text} {times}"
 
@@ -55,7 +60,9 @@ def approver(mode: str, ask: Any = None, folder: str = ".") -> Approver:
     ],
 )
 def test_the_modes_without_anybody_to_ask(run: Run, mode: str, statuses: list[str]) -> None:
-    outcomes, _ = run(TOOLS, ("look", {}), ("send", {"text": "x"}), ("change", {}), approver=approver(mode))
+    outcomes, _ = run(
+        TOOLS, ("look", {}), ("send", {"text": "x"}), ("change", {}), approver=approver(mode)
+    )
     assert [o.status for o in outcomes] == statuses
 
 
@@ -69,16 +76,27 @@ def test_nobody_to_ask_is_a_denial_that_says_how_to_allow(run: Run) -> None:
 
 def test_the_question_holds_the_checked_arguments_and_the_preview(run: Run, asker: Any) -> None:
     ask = asker(Decision(True, by="click"))
-    outcomes, record = run(TOOLS, ("send", {"text": "x", "times": "2"}), approver=approver("ask", ask), folder="F")
-    assert ask.questions == [Question("c1", "send", {"text": "x", "times": 2}, "outside", "would send x from F")]
+    outcomes, record = run(
+        TOOLS, ("send", {"text": "x", "times": "2"}), approver=approver("ask", ask), folder="F"
+    )
+    assert ask.questions == [
+        Question("c1", "send", {"text": "x", "times": 2}, "outside", "would send x from F")
+    ]
     assert outcomes[0].content == "sent x 2"
     assert record.kinds("c1") == ["requested", "decided", "started", "end"]
     assert record.of("requested")[0] == {
-        "stage": "requested", "args": {"text": "x", "times": 2}, "extra": {"preview": "would send x from F"},
-    }  # fmt: skip
+        "stage": "requested",
+        "args": {"text": "x", "times": 2},
+        "extra": {"preview": "would send x from F"},
+    }
     assert record.of("decided")[0] == {
-        "stage": "decided", "args": {"text": "x", "times": 2}, "decision": "allow", "scope": "once", "by": "click", "reason": "",
-    }  # fmt: skip
+        "stage": "decided",
+        "args": {"text": "x", "times": 2},
+        "decision": "allow",
+        "scope": "once",
+        "by": "click",
+        "reason": "",
+    }
 
 
 def test_tools_without_effects_are_neither_asked_about_nor_reported(run: Run, asker: Any) -> None:
@@ -90,8 +108,13 @@ def test_tools_without_effects_are_neither_asked_about_nor_reported(run: Run, as
 
 def test_a_refusal_and_its_reason_go_to_the_model(run: Run, asker: Any) -> None:
     ask = asker(Decision(False, by="click", reason="not today"), Decision(False, by="click"))
-    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=approver("ask", ask))
-    assert [(o.status, o.content) for o in outcomes] == [("denied", "Not run: not today."), ("denied", "Not run: the user said no.")]
+    outcomes, _ = run(
+        TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=approver("ask", ask)
+    )
+    assert [(o.status, o.content) for o in outcomes] == [
+        ("denied", "Not run: not today."),
+        ("denied", "Not run: the user said no."),
+    ]
 
 
 def test_edited_arguments_are_validated_and_used(run: Run, asker: Any) -> None:
@@ -101,7 +124,9 @@ def test_edited_arguments_are_validated_and_used(run: Run, asker: Any) -> None:
     assert record.of("decided")[0]["args"] == {"text": "better", "times": "3"}
 
 
-def test_edited_arguments_that_do_not_fit_are_an_error_and_nothing_runs(run: Run, asker: Any) -> None:
+def test_edited_arguments_that_do_not_fit_are_an_error_and_nothing_runs(
+    run: Run, asker: Any
+) -> None:
     ask = asker(Decision(True, args={"txt": "better"}, by="click"))
     outcomes, record = run(TOOLS, ("send", {"text": "x"}), approver=approver("ask", ask))
     assert outcomes[0].status == "error"
@@ -111,7 +136,9 @@ def test_edited_arguments_that_do_not_fit_are_an_error_and_nothing_runs(run: Run
 
 @pytest.mark.parametrize(("scope", "asked"), [("once", 3), ("tool", 2), ("run", 1)])
 @pytest.mark.parametrize("allow", [True, False])
-def test_an_answer_holds_for_its_scope(run: Run, asker: Any, scope: Any, asked: int, allow: bool) -> None:
+def test_an_answer_holds_for_its_scope(
+    run: Run, asker: Any, scope: Any, asked: int, allow: bool
+) -> None:
     answers = [Decision(allow, scope=scope, by="click")] + [Decision(allow, by="click")] * 2
     ask = asker(*answers)
     calls = [("send", {"text": "x"}), ("send", {"text": "y"}), ("change", {})]
@@ -128,9 +155,14 @@ class TestUntilTheKernelRestarts:
         return Approver(load(mode), ask, standing)
 
     def test_a_yes_counts_for_the_tool_in_later_runs(self, run: Run, asker: Any) -> None:
-        standing, ask = Standing(), asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click"))
+        standing, ask = (
+            Standing(),
+            asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click")),
+        )
         for text in "xy":
-            outcomes, _ = run(TOOLS, ("send", {"text": text}), approver=self.gate("ask", ask, standing))
+            outcomes, _ = run(
+                TOOLS, ("send", {"text": text}), approver=self.gate("ask", ask, standing)
+            )
             assert outcomes[0].status == "ok"
         assert len(ask.questions) == 1
         outcomes, _ = run(TOOLS, ("change", {}), approver=self.gate("ask", ask, standing))
@@ -142,7 +174,10 @@ class TestUntilTheKernelRestarts:
         assert [d["scope"] for d in record.of("decided")] == ["tool"]
 
     def test_once_revoked_it_is_asked_about_again(self, run: Run, asker: Any) -> None:
-        standing, ask = Standing(), asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click"))
+        standing, ask = (
+            Standing(),
+            asker(Decision(True, scope="kernel", by="click"), Decision(False, by="click")),
+        )
         gate = self.gate("ask", ask, standing)
         run(TOOLS, ("send", {"text": "x"}), approver=gate)
         assert standing.names == ["send"]
@@ -152,16 +187,28 @@ class TestUntilTheKernelRestarts:
 
     def test_a_denial_by_policy_always_wins(self, run: Run, asker: Any) -> None:
         standing = Standing()
-        run(TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", asker(Decision(True, scope="kernel", by="click")), standing))
-        outcomes, _ = run(TOOLS, ("send", {"text": "y"}), approver=self.gate("deny", asker(), standing))
+        run(
+            TOOLS,
+            ("send", {"text": "x"}),
+            approver=self.gate("ask", asker(Decision(True, scope="kernel", by="click")), standing),
+        )
+        outcomes, _ = run(
+            TOOLS, ("send", {"text": "y"}), approver=self.gate("deny", asker(), standing)
+        )
         assert outcomes[0].status == "denied"
 
     def test_a_no_is_not_kept(self, run: Run, asker: Any) -> None:
         standing = Standing()
-        run(TOOLS, ("send", {"text": "x"}), approver=self.gate("ask", asker(Decision(False, scope="kernel", by="click")), standing))
+        run(
+            TOOLS,
+            ("send", {"text": "x"}),
+            approver=self.gate("ask", asker(Decision(False, scope="kernel", by="click")), standing),
+        )
         assert standing.names == []
 
-    def test_where_it_may_not_be_used_such_a_yes_counts_for_the_run(self, run: Run, asker: Any) -> None:
+    def test_where_it_may_not_be_used_such_a_yes_counts_for_the_run(
+        self, run: Run, asker: Any
+    ) -> None:
         ask = asker(Decision(True, scope="kernel", by="click"))
         gate = Approver(load("ask"), ask, None)
         outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=gate)
@@ -170,7 +217,9 @@ class TestUntilTheKernelRestarts:
     def test_another_tool_of_the_same_name_is_asked_about(self) -> None:
         standing, known = Standing(), resolve([send])["send"]
         standing.allow(known)
-        other = msgspec.structs.replace(known, spec=msgspec.structs.replace(known.spec, description="Send it to everybody."))
+        other = msgspec.structs.replace(
+            known, spec=msgspec.structs.replace(known.spec, description="Send it to everybody.")
+        )
         assert standing.allows(known)
         assert not standing.allows(other)
         assert not standing.allows(msgspec.structs.replace(known, effect="kernel"))
@@ -178,7 +227,9 @@ class TestUntilTheKernelRestarts:
 
 def test_edited_arguments_are_not_carried_over_to_later_calls(run: Run, asker: Any) -> None:
     ask = asker(Decision(True, args={"text": "edited"}, scope="tool", by="click"))
-    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=approver("ask", ask))
+    outcomes, _ = run(
+        TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=approver("ask", ask)
+    )
     assert [o.content for o in outcomes] == ["sent edited 1", "sent y 1"]
 
 
@@ -193,7 +244,9 @@ def test_questions_are_asked_one_at_a_time(run: Run) -> None:
         open_.remove(question.call_id)
         return Decision(True, by="click")
 
-    outcomes, _ = run(TOOLS, *[("send", {"text": str(n)}) for n in range(5)], approver=approver("ask", ask))
+    outcomes, _ = run(
+        TOOLS, *[("send", {"text": str(n)}) for n in range(5)], approver=approver("ask", ask)
+    )
     assert most == [1] * 5
     assert [o.status for o in outcomes] == ["ok"] * 5
 
@@ -215,7 +268,11 @@ def test_other_calls_run_while_a_question_is_open(run: Run, record: Any) -> None
 
 
 def test_an_asker_that_fails_is_a_denial(run: Run, asker: Any) -> None:
-    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), approver=approver("ask", asker(RuntimeError("no front end"))))
+    outcomes, _ = run(
+        TOOLS,
+        ("send", {"text": "x"}),
+        approver=approver("ask", asker(RuntimeError("no front end"))),
+    )
     assert outcomes[0].status == "denied"
     assert "RuntimeError: no front end" in outcomes[0].content
 
@@ -245,7 +302,9 @@ def test_an_open_question_ends_when_the_run_is_stopped(record: Any) -> None:
     assert [o.status for o in kept.of("end")] == ["cancelled", "cancelled"]
 
 
-def test_a_preview_that_finds_the_call_impossible_is_its_result_and_nobody_is_asked(run: Run, asker: Any) -> None:
+def test_a_preview_that_finds_the_call_impossible_is_its_result_and_nobody_is_asked(
+    run: Run, asker: Any
+) -> None:
     def preview(args: dict[str, Any], context: ToolContext) -> str:
         raise ToolError("There is no such file.")
 
@@ -270,7 +329,10 @@ def test_a_preview_that_breaks_does_not_prevent_the_question(run: Run, asker: An
 
 def test_the_decision_of_a_mode_or_a_rule_is_reported_with_its_reason(run: Run) -> None:
     _, auto = run(TOOLS, ("send", {"text": "x"}), approver=approver("auto"))
-    assert (auto.of("decided")[0]["by"], auto.of("decided")[0]["reason"]) == ("policy", "--approve auto")
+    assert (auto.of("decided")[0]["by"], auto.of("decided")[0]["reason"]) == (
+        "policy",
+        "--approve auto",
+    )
     rules = parse("rules:\n- deny: look\n  reason: nothing to see\n", "p.yaml")
     outcomes, ruled = run(TOOLS, ("look", {}), approver=Approver(rules))
     assert ruled.of("decided")[0]["reason"] == "nothing to see; p.yaml, line 2"
@@ -280,31 +342,54 @@ def test_the_decision_of_a_mode_or_a_rule_is_reported_with_its_reason(run: Run) 
 def test_a_policys_denial_stands_above_an_answer_for_the_run(run: Run, asker: Any) -> None:
     rules = parse('rules:\n- deny: send\n  args: {text: "secret*"}\n')
     ask = asker(Decision(True, scope="run", by="click"))
-    outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "secret 1"}), ("change", {}), approver=Approver(rules, ask))
+    outcomes, _ = run(
+        TOOLS,
+        ("send", {"text": "x"}),
+        ("send", {"text": "secret 1"}),
+        ("change", {}),
+        approver=Approver(rules, ask),
+    )
     assert [o.status for o in outcomes] == ["ok", "denied", "ok"]
 
 
-EDITED = 'rules: [{deny: send, args: {text: "secret*"}, reason: never}, {ask: send, args: {text: "?*"}}]'
+EDITED = (
+    'rules: [{deny: send, args: {text: "secret*"}, reason: never}, {ask: send, args: {text: "?*"}}]'
+)
 
 
 @pytest.mark.parametrize("by", ["click", "remote"])
-def test_edited_arguments_are_judged_again_and_a_denial_is_told_to_the_model(run: Run, asker: Any, by: str) -> None:
+def test_edited_arguments_are_judged_again_and_a_denial_is_told_to_the_model(
+    run: Run, asker: Any, by: str
+) -> None:
     ask = asker(Decision(True, args={"text": "secret 1"}, by=by))
-    outcomes, record = run(TOOLS, ("send", {"text": "x"}), approver=Approver(parse(EDITED, "p.yaml"), ask))
+    outcomes, record = run(
+        TOOLS, ("send", {"text": "x"}), approver=Approver(parse(EDITED, "p.yaml"), ask)
+    )
     assert outcomes[0].status == "denied"
-    assert outcomes[0].content == "Not run: the policy denies it with the edited arguments (never; p.yaml, line 1)."
+    assert (
+        outcomes[0].content
+        == "Not run: the policy denies it with the edited arguments (never; p.yaml, line 1)."
+    )
     decided = record.of("decided")[0]
-    assert (decided["decision"], decided["by"], decided["args"]) == ("deny", "policy", {"text": "secret 1"})
+    assert (decided["decision"], decided["by"], decided["args"]) == (
+        "deny",
+        "policy",
+        {"text": "secret 1"},
+    )
     assert record.of("started") == []
 
 
 def test_edited_arguments_are_judged_as_the_tool_gets_them(run: Run, asker: Any) -> None:
     rules = parse('rules: [{deny: send, args: {times: "3"}}]')
     ask = asker(Decision(True, args={"text": "x", "times": " 3 "}, by="click"))
-    assert run(TOOLS, ("send", {"text": "x"}), approver=Approver(rules, ask))[0][0].status == "denied"
+    assert (
+        run(TOOLS, ("send", {"text": "x"}), approver=Approver(rules, ask))[0][0].status == "denied"
+    )
 
 
-def test_edited_arguments_that_would_be_asked_about_are_not_asked_about_again(run: Run, asker: Any) -> None:
+def test_edited_arguments_that_would_be_asked_about_are_not_asked_about_again(
+    run: Run, asker: Any
+) -> None:
     ask = asker(Decision(True, args={"text": "better"}, by="click"))
     outcomes, _ = run(TOOLS, ("send", {"text": "x"}), approver=Approver(parse(EDITED), ask))
     assert outcomes[0].content == "sent better 1"

@@ -1,4 +1,6 @@
-"""Whose print it is: contexts, threads with and without one, pools, and whoever holds the stream; and that no key gets out with it."""
+"""Whose print it is: contexts, threads with and without one, pools, and whoever holds the stream;
+and that no key gets out with it.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,17 @@ def test_the_streams_and_threads_are_what_they_were_afterwards(said: list[str]) 
         with captured(said.append):
             pass
         assert sys.stdout.write != before[1]
-    assert (sys.stdout, sys.stdout.write, threading.Thread.start, ThreadPoolExecutor.submit) == before
+    assert (
+        sys.stdout,
+        sys.stdout.write,
+        threading.Thread.start,
+        ThreadPoolExecutor.submit,
+    ) == before
 
 
-def test_whoever_replaced_the_write_meanwhile_keeps_it(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_replaced_the_write_meanwhile_keeps_it(
+    said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
     with captured(said.append):
@@ -71,7 +80,9 @@ def test_whoever_replaced_the_write_meanwhile_keeps_it(said: list[str], monkeypa
 
 
 @pytest.mark.parametrize("stream", [None, object()])
-def test_a_stream_that_cannot_be_heard_is_left_alone(stream: Any, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_cannot_be_heard_is_left_alone(
+    stream: Any, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     with captured(said.append):
         print("still heard")
@@ -125,7 +136,9 @@ def on_a_loop(function: Any) -> None:
 
 
 @pytest.mark.parametrize("where", [plain, copied, grandchild, new_pool, old_pool, on_a_loop])
-def test_threads_that_the_code_starts_belong_to_it(where: Any, said: list[str], capsys: Any) -> None:
+def test_threads_that_the_code_starts_belong_to_it(
+    where: Any, said: list[str], capsys: Any
+) -> None:
     POOL.submit(int).result()  # its thread is older than the capture
     with captured(said.append):
         where(lambda: print("from a thread"))
@@ -134,7 +147,9 @@ def test_threads_that_the_code_starts_belong_to_it(where: Any, said: list[str], 
     assert set(capsys.readouterr().out.splitlines()) == {"later"}
 
 
-def test_a_thread_that_outlives_the_code_prints_where_it_always_did(said: list[str], capsys: Any) -> None:
+def test_a_thread_that_outlives_the_code_prints_where_it_always_did(
+    said: list[str], capsys: Any
+) -> None:
     go = threading.Event()
 
     def work() -> None:
@@ -165,7 +180,9 @@ def test_tasks_at_the_same_time_are_told_apart() -> None:
         await asyncio.gather(work("a"), work("b"))
 
     asyncio.run(main())
-    assert {name: "".join(lines) for name, lines in said.items()} == {n: "".join(f"{n} {i}\n" for i in range(5)) for n in "ab"}
+    assert {name: "".join(lines) for name, lines in said.items()} == {
+        n: "".join(f"{n} {i}\n" for i in range(5)) for n in "ab"
+    }
 
 
 def test_what_is_said_for_another_stream_goes_to_the_capture_or_nowhere(said: list[str]) -> None:
@@ -179,7 +196,9 @@ def test_what_is_said_for_another_stream_goes_to_the_capture_or_nowhere(said: li
 
 
 def printed(function: Any, capsys: Any) -> tuple[str, str]:
-    """Let an agent call `function` as a tool where no view shows it; return what came out on stdout and stderr."""
+    """Let an agent call `function` as a tool where no view shows it; return what came out on stdout
+    and stderr.
+    """
     function.__name__ = "say"
     run = Agent(Scripted([CALL, "done"]), [function], secrets=SECRETS).run_sync("go")
     assert [r.status for r in run.log.of("result")] == ["ok"]
@@ -212,7 +231,9 @@ def test_what_a_tool_printed_last_is_not_lost(capsys: Any) -> None:
     assert printed(say, capsys)[0] == f"half of it: {KEY[:5]}"
 
 
-@pytest.mark.parametrize("kind", ["coroutine", "asynchronous generator", "generator", "main thread"])
+@pytest.mark.parametrize(
+    "kind", ["coroutine", "asynchronous generator", "generator", "main thread"]
+)
 def test_every_kind_of_tool_prints_without_keys(kind: str, capsys: Any) -> None:
     async def coroutine():
         await asyncio.sleep(0)
@@ -232,7 +253,11 @@ def test_every_kind_of_tool_prints_without_keys(kind: str, capsys: Any) -> None:
 
     functions = {"coroutine": coroutine, "asynchronous generator": stepped, "generator": generator}
     if kind == "main thread":
-        run = Agent(Scripted(['<execute>[{"name":"main","args":{}}]</execute>', "done"]), [main], secrets=SECRETS).run_sync("go")
+        run = Agent(
+            Scripted(['<execute>[{"name":"main","args":{}}]</execute>', "done"]),
+            [main],
+            secrets=SECRETS,
+        ).run_sync("go")
         assert run.log.of("result")[0].status == "ok"
         assert capsys.readouterr().out == "[redacted MY_KEY]\n"
     else:
@@ -250,7 +275,10 @@ def test_threads_and_log_handlers_of_a_tool_write_without_keys(capsys: Any) -> N
 
     logging.getLogger("tool").addHandler(handler)
     try:
-        assert printed(say, capsys) == ("in a thread [redacted MY_KEY]\n", "logged [redacted MY_KEY]\n")
+        assert printed(say, capsys) == (
+            "in a thread [redacted MY_KEY]\n",
+            "logged [redacted MY_KEY]\n",
+        )
     finally:
         logging.getLogger("tool").removeHandler(handler)
 

@@ -12,10 +12,13 @@ from agent_nb.tools.values import Collector
 BAR = "\r  0%|          | 0/5 [00:00<?, ?it/s]\r 40%|████      | 2/5 [00:00<00:00, 19.9it/s]\r100%|██████████| 5/5 [00:00<00:00, 20.1it/s]"
 UP = "\x1b[A"
 NESTED = (  # what tqdm writes for two epochs with two batches each
-    "\rE:   0%|          | 0/2 [00:00<?, ?it/s]\n\ri:   0%|          | 0/2 [00:00<?, ?it/s]" + UP
-    + "\n\ri:  50%|#####     | 1/2 [00:00<00:00, 9.00it/s]" + UP
-    + "\rE:  50%|#####     | 1/2 [00:00<00:00, 1.00it/s]\n\ri:   0%|          | 0/2 [00:00<?, ?it/s]" + UP
-)  # fmt: skip
+    "\rE:   0%|          | 0/2 [00:00<?, ?it/s]\n\ri:   0%|          | 0/2 [00:00<?, ?it/s]"
+    + UP
+    + "\n\ri:  50%|#####     | 1/2 [00:00<00:00, 9.00it/s]"
+    + UP
+    + "\rE:  50%|#####     | 1/2 [00:00<00:00, 1.00it/s]\n\ri:   0%|          | 0/2 [00:00<?, ?it/s]"
+    + UP
+)
 
 LEFT = {
     "lines": ("a\nb\n", "a\nb\n"),
@@ -29,7 +32,10 @@ LEFT = {
     "a count that ends with a carriage return": ("step 1\rstep 2\rstep 3\rdone\n", "done\n"),
     "a count that is the last word": ("step 1\rstep 2\r", "step 2"),
     "a line drawn over": ("\rworking\rdone   \n", "done\n"),
-    "prints in a loop with a bar": (BAR.replace("\r", "step\n\r") + "last\n", "step\nstep\nstep\nlast\n"),
+    "prints in a loop with a bar": (
+        BAR.replace("\r", "step\n\r") + "last\n",
+        "step\nstep\nstep\nlast\n",
+    ),
     "prints between bars below one another": (NESTED + "a line\nanother\n", "a line\nanother\n"),
     "a bar of somebody else": ("\r50% done\r100% done\nfoo", "100% done\nfoo"),
     "a line of a bar that says no percentage": ("\r5it [00:00, 9.1it/s]\nend", "end"),
@@ -58,13 +64,19 @@ def test_however_the_text_is_cut_the_same_stays(text: str) -> None:
 def test_an_open_line_that_was_given_out_is_not_given_again(whole: bool) -> None:
     console = Console()
     text = "a\nbc\nd\n\ne"
-    assert "".join(console.feed(c) + console.open(whole=whole) for c in text) + console.close() == text
+    assert (
+        "".join(console.feed(c) + console.open(whole=whole) for c in text) + console.close() == text
+    )
 
 
 def test_a_line_that_goes_on_is_given_out_once() -> None:
     console = Console()
     assert (console.feed("Load"), console.open(whole=False)) == ("", "")
-    assert (console.feed("ing"), console.open(whole=False), console.open(whole=False)) == ("", "Load", "ing")
+    assert (console.feed("ing"), console.open(whole=False), console.open(whole=False)) == (
+        "",
+        "Load",
+        "ing",
+    )
     assert (console.feed(" done\nnext"), console.open()) == (" done\n", "next")
     assert console.close() == ""
 
@@ -80,10 +92,18 @@ def test_a_line_without_end_is_not_held_back() -> None:
     ("line", "fraction", "message"),
     [
         (" 40%|████      | 2/5 [00:00<00:00, 19.9it/s]", 0.4, "2/5 · 19.9it/s"),
-        ("Epoch 1:  40%|####      | 2/5 [00:00<00:00, 19.9it/s, loss=0.3]", 0.4, "Epoch 1 · 2/5 · 19.9it/s, loss=0.3"),
+        (
+            "Epoch 1:  40%|####      | 2/5 [00:00<00:00, 19.9it/s, loss=0.3]",
+            0.4,
+            "Epoch 1 · 2/5 · 19.9it/s, loss=0.3",
+        ),
         ("  0%|          | 0/5 [00:00<?, ?it/s]", 0.0, "0/5"),
         ("5it [00:00, 9.1it/s]", None, "5it · 9.1it/s"),
-        ("   ━━━━━━━━╸━━━ 12.3/45.0 MB 3.2 MB/s eta 0:00:11", None, "12.3/45.0 MB 3.2 MB/s eta 0:00:11"),
+        (
+            "   ━━━━━━━━╸━━━ 12.3/45.0 MB 3.2 MB/s eta 0:00:11",
+            None,
+            "12.3/45.0 MB 3.2 MB/s eta 0:00:11",
+        ),
         ("downloaded 62.5 %", 0.625, "downloaded"),
         ("[=====>    ] 50% a.zip", 0.5, "a.zip"),
         ("\x1b[32m70%\x1b[0m ready", 0.7, "ready"),
@@ -107,24 +127,41 @@ def statuses(text: str) -> list[tuple[float | None, str]]:
 
 
 def test_the_outer_of_two_bars_moves() -> None:
-    assert statuses(NESTED.replace(UP, UP + "|break|")) == [(0.0, "E · 0/2"), (0.5, "E · 1/2 · 1.00it/s")]
+    assert statuses(NESTED.replace(UP, UP + "|break|")) == [
+        (0.0, "E · 0/2"),
+        (0.5, "E · 1/2 · 1.00it/s"),
+    ]
 
 
 def test_a_bar_after_a_bar_moves_too() -> None:
-    assert statuses(f"{BAR}\n|break|\r 20%|##  | 1/5 [00:00<00:04, 1.0it/s]") == [(1.0, "5/5 · 20.1it/s"), (0.2, "1/5 · 1.0it/s")]
+    assert statuses(f"{BAR}\n|break|\r 20%|##  | 1/5 [00:00<00:04, 1.0it/s]") == [
+        (1.0, "5/5 · 20.1it/s"),
+        (0.2, "1/5 · 1.0it/s"),
+    ]
 
 
 def test_a_bar_after_one_that_broke_off_moves_from_its_second_picture_on() -> None:
     begun = "\r 20%|##  | 1/5 [00:00<00:04, 1.0it/s]\n"
-    assert statuses(f"{begun}|break|\r 40%|####| 2/5 [00:00<00:04, 1.0it/s]\r 60%|####| 3/5 [00:00<00:04, 1.0it/s]")[-1][0] == 0.6
+    assert (
+        statuses(
+            f"{begun}|break|\r 40%|####| 2/5 [00:00<00:04, 1.0it/s]\r 60%|####| 3/5 [00:00<00:04, 1.0it/s]"
+        )[-1][0]
+        == 0.6
+    )
 
 
 def test_a_bar_stands_while_lines_are_printed_in_its_loop() -> None:
-    assert statuses(BAR.replace("\r100", "step\n|break|\r100") + "last\n") == [(0.4, "2/5 · 19.9it/s"), (1.0, "5/5 · 20.1it/s")]
+    assert statuses(BAR.replace("\r100", "step\n|break|\r100") + "last\n") == [
+        (0.4, "2/5 · 19.9it/s"),
+        (1.0, "5/5 · 20.1it/s"),
+    ]
 
 
 def test_a_bar_of_somebody_else_moves_too() -> None:
-    assert statuses("\r10% done|break|\r50% done\r100% done\nsaved\n") == [(0.1, "done"), (1.0, "done")]
+    assert statuses("\r10% done|break|\r50% done\r100% done\nsaved\n") == [
+        (0.1, "done"),
+        (1.0, "done"),
+    ]
 
 
 def test_the_last_picture_of_a_bar_is_not_lost_when_its_line_has_ended() -> None:

@@ -32,13 +32,34 @@ def test_options_reach_the_tool() -> None:
     def preview(args: dict[str, Any], context: ToolContext) -> str:
         return ""
 
-    @tool(name="other", description="D", effect="kernel", timeout=3, thread="main", render=render, preview=preview, icon="star")
+    @tool(
+        name="other",
+        description="D",
+        effect="kernel",
+        timeout=3,
+        thread="main",
+        render=render,
+        preview=preview,
+        icon="star",
+    )
     def f() -> None: ...
 
     made = f.tool
-    assert (made.name, made.spec.description, made.effect, made.timeout, made.thread, made.icon) == (
-        "other", "D", "kernel", 3.0, "main", "star",
-    )  # fmt: skip
+    assert (
+        made.name,
+        made.spec.description,
+        made.effect,
+        made.timeout,
+        made.thread,
+        made.icon,
+    ) == (
+        "other",
+        "D",
+        "kernel",
+        3.0,
+        "main",
+        "star",
+    )
     assert made.render is render
     assert made.preview is preview
 
@@ -50,7 +71,9 @@ def test_side_effects_is_another_word_for_outside() -> None:
     assert f.tool.effect == "outside"
 
 
-@pytest.mark.parametrize("options", [{"effect": "strange"}, {"nmae": "x"}, {"timeout": "long"}, {"thread": "loop"}])
+@pytest.mark.parametrize(
+    "options", [{"effect": "strange"}, {"nmae": "x"}, {"timeout": "long"}, {"thread": "loop"}]
+)
 def test_wrong_options_are_a_usage_error(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="@tool"):
         tool(**options)
@@ -85,7 +108,11 @@ def test_a_method_becomes_a_tool_of_its_object_with_its_declaration() -> None:
     made = as_tool(box.put)
     made.invoke(**made.validate({"item": "3"}))
     assert box.items == [3]
-    assert (made.name, made.effect, list(made.spec.parameters["properties"])) == ("put_in", "outside", ["item"])
+    assert (made.name, made.effect, list(made.spec.parameters["properties"])) == (
+        "put_in",
+        "outside",
+        ["item"],
+    )
 
 
 def test_wrappers_and_partials_keep_the_declaration_and_run_themselves() -> None:

@@ -54,17 +54,26 @@ REST = """Add two numbers.
 def test_every_form_gives_the_same_description_and_parameters(text: str) -> None:
     doc = docstrings.read(text)
     assert doc.description == "Add two numbers.\n\nIt is quick."
-    assert doc.parameters == {"a": "The first number.", "b": "The second: really.", "more": "The rest."}
+    assert doc.parameters == {
+        "a": "The first number.",
+        "b": "The second: really.",
+        "more": "The rest.",
+    }
 
 
 def test_several_numpy_parameters_on_one_line_share_their_text() -> None:
-    assert docstrings.read("X.\n\nParameters\n----------\na, b : int\n    Both.").parameters == {"a": "Both.", "b": "Both."}
+    assert docstrings.read("X.\n\nParameters\n----------\na, b : int\n    Both.").parameters == {
+        "a": "Both.",
+        "b": "Both.",
+    }
 
 
 def test_a_line_that_ends_with_a_colon_is_description_unless_it_names_a_section() -> None:
     assert docstrings.read("Do this:\n- a\n- b: c").description == "Do this:\n- a\n- b: c"
 
 
-@pytest.mark.parametrize("text", [None, "", "Args:", ":param", "----", "Args:\nx", "Parameters\n----------"])
+@pytest.mark.parametrize(
+    "text", [None, "", "Args:", ":param", "----", "Args:\nx", "Parameters\n----------"]
+)
 def test_odd_texts_are_read_without_an_error(text: str | None) -> None:
     assert docstrings.read(text).parameters == {}

@@ -58,7 +58,9 @@ def test_list_is_bounded_and_an_empty_folder_says_so(folder: Path, context: Tool
     assert list_("none", context=context) == "(empty)"
 
 
-def test_control_characters_of_a_name_are_shown_as_escapes(folder: Path, context: ToolContext) -> None:
+def test_control_characters_of_a_name_are_shown_as_escapes(
+    folder: Path, context: ToolContext
+) -> None:
     (folder / "data" / "a\n\x1b[31mb").touch()
     assert list_("data", context=context).splitlines()[0] == "a\\x0a\\x1b[31mb  0 B"
 
@@ -77,11 +79,16 @@ def test_list_marks_links_that_lead_out(folder: Path, context: ToolContext) -> N
 
 def test_read_gives_the_text(context: ToolContext) -> None:
     assert read("notes.txt", context=context) == "one\ntwo\nthree\n"
-    assert read("./data/../notes.txt".replace("data/../", ""), context=context) == "one\ntwo\nthree\n"
+    assert (
+        read("./data/../notes.txt".replace("data/../", ""), context=context) == "one\ntwo\nthree\n"
+    )
 
 
 def test_read_says_how_to_go_on(context: ToolContext) -> None:
-    assert read("notes.txt", 1, 1, context=context) == "two\n[lines 2-2 of a longer file; read on with offset=2]"
+    assert (
+        read("notes.txt", 1, 1, context=context)
+        == "two\n[lines 2-2 of a longer file; read on with offset=2]"
+    )
     assert read("notes.txt", 2, context=context) == "three\n"
     assert read("notes.txt", 9, context=context) == "(the file has no line 10)"
 
@@ -109,13 +116,17 @@ def test_read_is_bounded_whatever_the_lines_are(folder: Path, context: ToolConte
         (b"no newline", "no newline"),
     ],
 )
-def test_read_knows_common_encodings(folder: Path, context: ToolContext, data: bytes, text: str) -> None:
+def test_read_knows_common_encodings(
+    folder: Path, context: ToolContext, data: bytes, text: str
+) -> None:
     (folder / "f.txt").write_bytes(data)
     assert read("f.txt", context=context) == text
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0", bytes(range(128, 256)) * 4])
-def test_read_refuses_what_is_no_text_and_says_what_it_is(folder: Path, context: ToolContext, data: bytes) -> None:
+def test_read_refuses_what_is_no_text_and_says_what_it_is(
+    folder: Path, context: ToolContext, data: bytes
+) -> None:
     (folder / "p.png").write_bytes(data)
     with pytest.raises(ToolError, match=r"'p.png' is not text \(image/png, \d+ B\)"):
         read("p.png", context=context)
@@ -193,14 +204,19 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_no_name_leads_out_of_the_folder_or_to_a_secret(folder: Path, context: ToolContext, name: str) -> None:
+def test_no_name_leads_out_of_the_folder_or_to_a_secret(
+    folder: Path, context: ToolContext, name: str
+) -> None:
     (folder / "link_out").symlink_to(folder.parent)
     (folder / "link_file").symlink_to(folder.parent / "outside.txt")
     (folder / "link_env").symlink_to(folder / ".env")
     (folder / "link_link").symlink_to(folder / "link_file")
     (folder / "loop").symlink_to(folder / "loop")
     before = sorted(str(p) for p in folder.parent.rglob("*"))
-    for function in (lambda: read(name, context=context), lambda: write(name, "x", context=context)):
+    for function in (
+        lambda: read(name, context=context),
+        lambda: write(name, "x", context=context),
+    ):
         with pytest.raises(ToolError) as raised:
             function()
         assert str(folder.parent) not in str(raised.value)
@@ -212,7 +228,9 @@ def test_no_name_leads_out_of_the_folder_or_to_a_secret(folder: Path, context: T
     assert (folder / ".env").read_text() == "KEY=1"
 
 
-def test_a_folder_that_begins_like_the_notebooks_is_outside(folder: Path, context: ToolContext) -> None:
+def test_a_folder_that_begins_like_the_notebooks_is_outside(
+    folder: Path, context: ToolContext
+) -> None:
     (folder / "link").symlink_to(folder.parent / "book2")
     with pytest.raises(ToolError, match="leads out"):
         read("link/near.txt", context=context)
@@ -256,7 +274,9 @@ def test_a_pipe_is_refused_without_waiting_for_it(folder: Path, context: ToolCon
         write("pipe", "x", context=context)
 
 
-def test_an_endless_line_is_read_up_to_a_bound(folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_is_read_up_to_a_bound(
+    folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "_SCANNED", 100_000)
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)  # longer than what is looked at to see whether it is text
@@ -267,7 +287,9 @@ def test_an_endless_line_is_read_up_to_a_bound(folder: Path, context: ToolContex
     assert len(shown) < 3000
 
 
-def test_a_line_behind_the_bound_is_refused_with_the_reason(folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_behind_the_bound_is_refused_with_the_reason(
+    folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "_SCANNED", 1000)
     (folder / "long.txt").write_text("line\n" * 1000)
     assert read("long.txt", 100, 1, context=context).startswith("line\n")
@@ -286,7 +308,9 @@ def test_reading_stops_when_the_call_is_to_stop(folder: Path, context: ToolConte
         read("notes.txt", 10**9, context=context)
 
 
-def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "_SCANNED", 1 << 60)
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)
@@ -302,7 +326,10 @@ def test_write_makes_a_few_folders_and_not_a_thousand(folder: Path, context: Too
     write(f"{few}/{few}/a.txt", "x", context=context)  # most of it is there
     deep = "/".join(f"d{n}" for n in range(paths.NEW + 1))
     preview = files._preview
-    for attempt in (lambda: write(f"{deep}/a", "", context=context), lambda: preview({"file": f"{deep}/a", "content": ""}, context)):
+    for attempt in (
+        lambda: write(f"{deep}/a", "", context=context),
+        lambda: preview({"file": f"{deep}/a", "content": ""}, context),
+    ):
         with pytest.raises(ToolError, match=f"{paths.NEW + 1} new folders; at most {paths.NEW}"):
             attempt()
     assert not (folder / "d0").exists()
@@ -334,20 +361,33 @@ def test_a_file_whose_name_is_no_text_is_listed(folder: Path, context: ToolConte
 
 
 def test_write_makes_folders_and_says_what_it_did(folder: Path, context: ToolContext) -> None:
-    assert write("new/deep/a.txt", "one\ntwo\n", context=context) == "Wrote new/deep/a.txt: 2 lines, 8 bytes."
+    assert (
+        write("new/deep/a.txt", "one\ntwo\n", context=context)
+        == "Wrote new/deep/a.txt: 2 lines, 8 bytes."
+    )
     assert (folder / "new/deep/a.txt").read_text() == "one\ntwo\n"
     assert write("notes.txt", "x", context=context) == "Replaced notes.txt: 1 line, 1 byte."
 
 
-def test_write_keeps_permissions_and_leaves_nothing_behind(folder: Path, context: ToolContext) -> None:
+def test_write_keeps_permissions_and_leaves_nothing_behind(
+    folder: Path, context: ToolContext
+) -> None:
     (folder / "notes.txt").chmod(0o600)
     write("notes.txt", "x\ud800", context=context)
     assert stat.S_IMODE((folder / "notes.txt").stat().st_mode) == 0o600
     assert (folder / "notes.txt").read_text() == "x\ufffd"
-    assert sorted(p.name for p in folder.iterdir()) == [".env", ".git", "data", "notes.txt", "server.pem"]
+    assert sorted(p.name for p in folder.iterdir()) == [
+        ".env",
+        ".git",
+        "data",
+        "notes.txt",
+        "server.pem",
+    ]
 
 
-def test_a_write_that_fails_leaves_the_old_file(folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_the_old_file(
+    folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -364,8 +404,16 @@ def test_the_preview_of_a_write_is_a_diff(folder: Path, context: ToolContext) ->
     changed = preview({"file": "notes.txt", "content": "one\n2\nthree\n"}, context)
     assert changed.splitlines()[:2] == ["--- notes.txt", "+++ notes.txt"]
     assert "-two\n+2\n" in changed
-    assert preview({"file": "new.txt", "content": "x"}, context).splitlines() == ["--- (new file)", "+++ new.txt", "@@ -0,0 +1 @@", "+x"]
-    assert preview({"file": "notes.txt", "content": "one\ntwo\nthree\n"}, context) == "notes.txt: no change"
+    assert preview({"file": "new.txt", "content": "x"}, context).splitlines() == [
+        "--- (new file)",
+        "+++ new.txt",
+        "@@ -0,0 +1 @@",
+        "+x",
+    ]
+    assert (
+        preview({"file": "notes.txt", "content": "one\ntwo\nthree\n"}, context)
+        == "notes.txt: no change"
+    )
     (folder / "b.bin").write_bytes(b"\xff\xfe\xff")
     assert "not text" in preview({"file": "b.bin", "content": "x"}, context)
     with pytest.raises(ToolError):
@@ -373,7 +421,11 @@ def test_the_preview_of_a_write_is_a_diff(folder: Path, context: ToolContext) ->
 
 
 def test_only_write_has_effects() -> None:
-    assert {t.name: t.effect for t in resolve("files")} == {"list": "none", "read": "none", "write": "outside"}
+    assert {t.name: t.effect for t in resolve("files")} == {
+        "list": "none",
+        "read": "none",
+        "write": "outside",
+    }
 
 
 def test_what_models_see_of_the_file_tools() -> None:
@@ -385,6 +437,11 @@ def test_what_models_see_of_the_file_tools() -> None:
 
 
 def test_the_tools_work_in_the_runner(run: Call, folder: Path) -> None:
-    calls = [("list", {}), ("read", {"file": "notes.txt"}), ("read", {"file": "../outside.txt"}), ("write", {"file": "a", "content": "b"})]
+    calls = [
+        ("list", {}),
+        ("read", {"file": "notes.txt"}),
+        ("read", {"file": "../outside.txt"}),
+        ("write", {"file": "a", "content": "b"}),
+    ]
     outcomes, _ = run(["files"], *calls, folder=str(folder))
     assert [o.status for o in outcomes] == ["ok", "ok", "error", "ok"]

@@ -1,4 +1,6 @@
-"""Policy files: the first rule that fits decides, globs cannot be talked around, mistakes are named with their line."""
+"""Policy files: the first rule that fits decides, globs cannot be talked around, mistakes are named
+with their line.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,8 @@ rules:
         ("shell", {"command": "git status && git diff x; git status"}, "allow"),
         ("shell", {"command": "git status\ngit diff"}, "allow"),
         ("shell", {"command": "git status & rm x"}, "ask"),
-        ("shell", {"command": "git diff # \\\nrm x"}, "ask"),  # a comment does not go on in the next line
+        # a comment does not go on in the next line
+        ("shell", {"command": "git diff # \\\nrm x"}, "ask"),
         ("shell", {"command": 'git diff "; rm x"'}, "ask"),
         ("shell", {"command": "git status && (git status)"}, "ask"),
         ("shell", {"command": "git diff HEAD~1"}, "allow"),
@@ -124,12 +127,23 @@ def test_other_commands_are_not_taken_for_the_denied_one(command: str) -> None:
 
 def test_each_part_is_decided_by_the_first_rule_that_fits_it_and_the_strictest_counts() -> None:
     rules = 'rules: [{allow: shell, args: {command: "git *"}}, {ask: shell, args: {command: "ls*"}}, {deny: shell, args: {command: "*x*"}}]'
-    cases = {"git x": "allow", "git x; git y": "allow", "git x && ls": "ask", "ls; rm x": "deny", "git y; pwd": "ask", "git a|b x": "deny"}
-    assert {command: parse(rules).judge(TOOLS["shell"], {"command": command})[0] for command in cases} == cases
+    cases = {
+        "git x": "allow",
+        "git x; git y": "allow",
+        "git x && ls": "ask",
+        "ls; rm x": "deny",
+        "git y; pwd": "ask",
+        "git a|b x": "deny",
+    }
+    assert {
+        command: parse(rules).judge(TOOLS["shell"], {"command": command})[0] for command in cases
+    } == cases
 
 
 def test_a_long_command_line_is_judged_in_linear_time() -> None:
-    policy = parse('rules: [{allow: shell, args: {command: "a*"}}, {deny: shell, args: {command: "rm *"}}]')
+    policy = parse(
+        'rules: [{allow: shell, args: {command: "a*"}}, {deny: shell, args: {command: "rm *"}}]'
+    )
     line = ";".join(f"b{n} (c; ' d \\ e' A=1" for n in range(20_000))
     assert policy.judge(TOOLS["shell"], {"command": line})[0] == "ask"
 
@@ -154,7 +168,11 @@ def test_names_compare_as_tools_are_named(rule: str, tool: str, verdict: str) ->
     def function() -> None: ...
 
     made = as_tool(function, tool)
-    policy = parse(f"default: deny\nrules: [{{{rule}}}]") if "allow" in rule else parse(f"rules: [{{{rule}}}]")
+    policy = (
+        parse(f"default: deny\nrules: [{{{rule}}}]")
+        if "allow" in rule
+        else parse(f"rules: [{{{rule}}}]")
+    )
     assert policy.judge(msgspec.structs.replace(made, effect="outside"), {})[0] == verdict
 
 
@@ -164,12 +182,18 @@ ALLOWING = "default: allow\nrules: [{allow: [shell, read]}, {deny: write, args: 
 def judged(policy: Policy) -> list[str]:
     """Return the verdicts on five calls."""
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("shell", {"command": "x"}), ("python", {"code": "1"}), ("write", {"file": "x"}), ("read", {"file": "x"}), ("list", {}),
-    ]  # fmt: skip
+        ("shell", {"command": "x"}),
+        ("python", {"code": "1"}),
+        ("write", {"file": "x"}),
+        ("read", {"file": "x"}),
+        ("list", {}),
+    ]
     return [policy.judge(TOOLS[name], args)[0] for name, args in calls]
 
 
-def test_a_policy_of_the_folder_restricts_and_allows_nothing_until_it_is_allowed(tmp_path: Path) -> None:
+def test_a_policy_of_the_folder_restricts_and_allows_nothing_until_it_is_allowed(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "p.yaml").write_text(ALLOWING)
     policy = load("p.yaml", str(tmp_path))
     assert judged(policy) == ["ask", "ask", "deny", "allow", "ask"]
@@ -177,7 +201,9 @@ def test_a_policy_of_the_folder_restricts_and_allows_nothing_until_it_is_allowed
     assert policy.offer.does == "allows shell, read, everything that no rule names"
     assert policy.remarks == (policy.offer.refusal,)
     why = policy.judge(TOOLS["shell"], {"command": "x"})[1]
-    assert why.startswith(f"p.yaml, line 2 would allow it, but p.yaml in {tmp_path} allows shell, read, everything")
+    assert why.startswith(
+        f"p.yaml, line 2 would allow it, but p.yaml in {tmp_path} allows shell, read, everything"
+    )
     assert "%agent trust-folder" in why
     trust.allow([policy.offer])
     assert judged(load("p.yaml", str(tmp_path))) == ["allow", "allow", "deny", "allow", "ask"]
@@ -192,7 +218,9 @@ def test_a_policy_of_the_folder_that_only_restricts_needs_no_yes(tmp_path: Path)
 
 
 @pytest.mark.parametrize("how", ["absolute", "home", "variable", "named"])
-def test_a_policy_that_the_user_gives_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_a_policy_that_the_user_gives_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     (tmp_path / "p.yaml").write_text(ALLOWING)
     notebooks = tmp_path / "notebooks"
     notebooks.mkdir()
@@ -202,12 +230,17 @@ def test_a_policy_that_the_user_gives_counts(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
     elif how == "named":
         monkeypatch.setattr(trust, "_named", {str(tmp_path / "p.yaml")})
-    mode, folder = {"absolute": (str(tmp_path / "p.yaml"), notebooks), "home": ("~/p.yaml", notebooks)}.get(how, ("p.yaml", tmp_path))
+    mode, folder = {
+        "absolute": (str(tmp_path / "p.yaml"), notebooks),
+        "home": ("~/p.yaml", notebooks),
+    }.get(how, ("p.yaml", tmp_path))
     assert judged(load(mode, str(folder)))[0] == "allow"
 
 
 @pytest.mark.parametrize("given", ["../p.yaml", "{0}/notebooks/p.yaml", "p.yaml"])
-def test_a_policy_by_a_relative_path_or_inside_the_folder_is_the_folders_word(tmp_path: Path, given: str) -> None:
+def test_a_policy_by_a_relative_path_or_inside_the_folder_is_the_folders_word(
+    tmp_path: Path, given: str
+) -> None:
     (tmp_path / "notebooks").mkdir()
     for place in (tmp_path, tmp_path / "notebooks"):
         (place / "p.yaml").write_text(ALLOWING)
@@ -215,8 +248,14 @@ def test_a_policy_by_a_relative_path_or_inside_the_folder_is_the_folders_word(tm
 
 
 def test_the_reason_names_the_rule() -> None:
-    assert parse(POLICY, "p.yaml").judge(TOOLS["shell"], {"command": "sudo x"})[1] == "never as root; p.yaml, line 12"
-    assert parse("default: deny", "p.yaml").judge(TOOLS["shell"], {"command": "x"}) == ("deny", "default of p.yaml")
+    assert (
+        parse(POLICY, "p.yaml").judge(TOOLS["shell"], {"command": "sudo x"})[1]
+        == "never as root; p.yaml, line 12"
+    )
+    assert parse("default: deny", "p.yaml").judge(TOOLS["shell"], {"command": "x"}) == (
+        "deny",
+        "default of p.yaml",
+    )
 
 
 @pytest.mark.parametrize("default", ["allow", "ask", "deny"])
@@ -227,7 +266,10 @@ def test_the_default_is_for_tools_with_effects(default: str) -> None:
 
 
 def test_a_rule_with_an_argument_the_tool_does_not_have_never_fits() -> None:
-    assert parse('rules: [{deny: "*", args: {nothing: "*"}}]').judge(TOOLS["read"], {"file": "x"})[0] == "allow"
+    assert (
+        parse('rules: [{deny: "*", args: {nothing: "*"}}]').judge(TOOLS["read"], {"file": "x"})[0]
+        == "allow"
+    )
 
 
 def test_values_that_are_no_text_are_compared_as_json() -> None:
@@ -253,7 +295,10 @@ def test_an_empty_file_is_ask() -> None:
         ("default: [ask]", "is not a decision"),
         ("\nrule: []", "line 2: unknown key 'rule'; known here: default, rules"),
         ("rules: read", "line 1: `rules` must be a list"),
-        ("rules:\n- allow: x\n  deny: y", "line 2: a rule needs exactly one of allow, ask and deny"),
+        (
+            "rules:\n- allow: x\n  deny: y",
+            "line 2: a rule needs exactly one of allow, ask and deny",
+        ),
         ("rules:\n- args: {a: b}", "line 2: a rule needs exactly one"),
         ("rules:\n- allow: x\n  arg: {a: b}", "line 3: unknown key 'arg'"),
         ("rules:\n- allow: x\n  args: [a]", "line 3: expected arguments with their globs"),

@@ -67,8 +67,12 @@ def described(word: str) -> Talking:
     return Talking()
 
 
-@pytest.mark.parametrize("made", [function, coroutine, generator, async_generator, on_the_main_thread, described])
-def test_a_print_is_progress_of_the_call_and_does_not_land_elsewhere(made: Any, run: Run, host: Any, capsys: Any) -> None:
+@pytest.mark.parametrize(
+    "made", [function, coroutine, generator, async_generator, on_the_main_thread, described]
+)
+def test_a_print_is_progress_of_the_call_and_does_not_land_elsewhere(
+    made: Any, run: Run, host: Any, capsys: Any
+) -> None:
     outcomes, record = run([made], (made.__name__, {"word": "tool"}), host=host)
     assert outcomes[0].content == "done"
     printed = "".join(u.text for u in record.of("update") if u.printed)
@@ -91,7 +95,9 @@ def test_tools_that_run_at_the_same_time_are_told_apart(run: Run) -> None:
 
     _, record = run([one, two], ("one", {"name": "a"}), ("two", {"name": "b"}))
     for call_id, name in (("c1", "a"), ("c2", "b")):
-        assert "".join(u.text for u in record.of("update", call_id)) == "".join(f"{name} {n}\n" for n in range(20))
+        assert "".join(u.text for u in record.of("update", call_id)) == "".join(
+            f"{name} {n}\n" for n in range(20)
+        )
 
 
 def test_stderr_is_shown_and_is_no_print(run: Run) -> None:
@@ -119,7 +125,9 @@ def test_prints_come_in_order_with_what_is_reported(run: Run) -> None:
     assert "".join(u.text for u in record.of("update")) == "one\ntwo\nthree\nfour\n"
 
 
-def test_a_flood_of_prints_is_bounded_and_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_prints_is_bounded_and_says_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(execution, "SHOWN", 100)
 
     def flood() -> str:
@@ -182,7 +190,9 @@ def test_a_print_does_not_raise_when_the_call_is_to_stop(record: Any) -> None:
         kept = record()
         with anyio.move_on_after(20) as scope:
             async with anyio.create_task_group() as group:
-                group.start_soon(lambda: ToolRunner(resolve([prints])).run([("c1", "prints", {}, "")], kept))
+                group.start_soon(
+                    lambda: ToolRunner(resolve([prints])).run([("c1", "prints", {}, "")], kept)
+                )
                 await kept.seen("started")
                 scope.cancel()
 

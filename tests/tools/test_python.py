@@ -42,7 +42,10 @@ def test_it_changes_the_kernel_and_has_no_time_limit_of_its_own() -> None:
         ("print('a'); print('b')", "a\nb\n"),
         ("print('a')\n'value'", "a\nvalue"),
         ("import sys; print('e', file=sys.stderr)", "e\n"),
-        ("import asyncio\nawait asyncio.sleep(0)\nx = [i async for i in agen()] if False else 5\nx", 5),
+        (
+            "import asyncio\nawait asyncio.sleep(0)\nx = [i async for i in agen()] if False else 5\nx",
+            5,
+        ),
         ("async def f(): return 7\nawait f()", 7),
         ("", "(no value)"),
         ("def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\nf(10)", 55),
@@ -66,7 +69,10 @@ def test_output_is_progress_as_it_comes(run: Run) -> None:
 
 def test_an_error_follows_what_was_printed_and_shows_the_codes_own_lines(run: Run) -> None:
     outcomes, _ = run("python", *code("print('before')\ndef f():\n    return 1 / 0\nf()"))
-    assert (outcomes[0].status, outcomes[0].content) == ("error", "before\nZeroDivisionError: division by zero")
+    assert (outcomes[0].status, outcomes[0].content) == (
+        "error",
+        "before\nZeroDivisionError: division by zero",
+    )
     shown = outcomes[0].display["text/plain"]
     assert "return 1 / 0" in shown
     assert "python.py" not in shown
@@ -82,7 +88,9 @@ def test_an_error_follows_what_was_printed_and_shows_the_codes_own_lines(run: Ru
         ("(" * 10_000, "error", "Error"),
     ],
 )
-def test_code_that_fails_in_any_way_is_an_outcome(run: Run, text: str, status: str, said: str) -> None:
+def test_code_that_fails_in_any_way_is_an_outcome(
+    run: Run, text: str, status: str, said: str
+) -> None:
     outcomes, _ = run("python", *code(text))
     assert outcomes[0].status == status
     assert said in outcomes[0].content
@@ -124,13 +132,19 @@ def test_a_stream_stays_in_place_because_print_holds_no_reference_to_it() -> Non
         assert sys.stdout is stream
 
 
-def test_prints_of_the_report_are_not_taken_for_output_of_the_code(run: Run, record: Any, capsys: Any) -> None:
+def test_prints_of_the_report_are_not_taken_for_output_of_the_code(
+    run: Run, record: Any, capsys: Any
+) -> None:
     class Printing(record):  # type: ignore[misc]
         def update(self, call_id: str, news: Update) -> None:
             super().update(call_id, news)
             print("report")
 
-    outcomes, kept = run("python", *code("import time\nfor i in range(20):\n    print(i)\n    time.sleep(0.001)"), report=Printing())
+    outcomes, kept = run(
+        "python",
+        *code("import time\nfor i in range(20):\n    print(i)\n    time.sleep(0.001)"),
+        report=Printing(),
+    )
     assert "report" not in outcomes[0].content
     assert "report" not in "".join(u.text for u in kept.of("update"))
     assert "report" in capsys.readouterr().out

@@ -37,7 +37,7 @@ DATA = {
     "a partial": "import functools\nbase = 1\ndef g(x): return base + x\nf = functools.partial(g, 2)",
     "a static method": "base = 1\nclass C:\n    @staticmethod\n    def m(): return base\nf = C.m",
     "a class method": "base = 1\nclass C:\n    @classmethod\n    def m(cls): return base\nf = C.m",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", DATA.values(), ids=DATA)
@@ -62,7 +62,7 @@ NONE = {
     "what the notebook calls itself": "def f(): return __name__",
     "a function that calls itself": "def f(n): return n and f(n - 1)",
     "an unfilled closure": "def make():\n    def f(): return late\n    if False: late = 1\n    return f\nf = make()",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", NONE.values(), ids=NONE)
@@ -71,18 +71,24 @@ def test_no_data_are_found_in(source):
 
 
 def test_values_that_can_change_count_as_defaults_and_bound_arguments():
-    space = notebook("import functools\ndef f(x, store=[]): return store\ndef g(x, y): return x\nh = functools.partial(g, {})")
+    space = notebook(
+        "import functools\ndef f(x, store=[]): return store\ndef g(x, y): return x\nh = functools.partial(g, {})"
+    )
     assert reads(space["f"]) == {"a default"}
     assert reads(space["h"]) == {"a bound argument"}
 
 
 def test_objects_of_the_notebook_are_data():
-    space = notebook("class C:\n    def m(self): return 1\n    def __call__(self): return 1\no = C()")
+    space = notebook(
+        "class C:\n    def m(self): return 1\n    def __call__(self): return 1\no = C()"
+    )
     assert reads(space["o"]) == reads(space["o"].m) == {"self"}
 
 
 def test_a_class_attribute_that_can_change_is_data():
-    assert reads(notebook("class Store:\n    items = []\ndef f(x): Store.items.append(x)")["f"]) == {"Store.items"}
+    assert reads(
+        notebook("class Store:\n    items = []\ndef f(x): Store.items.append(x)")["f"]
+    ) == {"Store.items"}
 
 
 def test_a_function_of_a_module_is_not_the_notebooks():
@@ -90,7 +96,9 @@ def test_a_function_of_a_module_is_not_the_notebooks():
 
 
 def test_a_wrapper_of_a_module_counts_by_what_it_wraps():
-    space = notebook("secret = 1\ndef d(g):\n    def w(): return g(), secret\n    return w", name="helpers")
+    space = notebook(
+        "secret = 1\ndef d(g):\n    def w(): return g(), secret\n    return w", name="helpers"
+    )
     inner = notebook("base = 1\ndef f(): return base")["f"]
     assert reads(space["d"](inner)) == {"base"}
 

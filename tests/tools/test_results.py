@@ -1,4 +1,6 @@
-"""Whatever a tool returns or raises becomes a bounded text or JSON value, and a bundle for people."""
+"""Whatever a tool returns or raises becomes a bounded text or JSON value, and a bundle
+for people.
+"""
 
 from __future__ import annotations
 
@@ -166,7 +168,9 @@ def test_rich_objects_are_asked_as_ipython_does() -> None:
         def __repr__(self) -> str:
             return "Rich"
 
-    assert results.success(Rich()) == Outcome("ok", "Rich", {"text/plain": "Rich", "text/html": "<b>"})
+    assert results.success(Rich()) == Outcome(
+        "ok", "Rich", {"text/plain": "Rich", "text/html": "<b>"}
+    )
 
 
 def test_a_rendering_that_is_too_large_is_dropped() -> None:
@@ -190,7 +194,9 @@ def test_an_object_that_answers_to_any_name_is_not_asked() -> None:
 
 
 def test_a_tools_own_render_is_the_display_and_its_fault_is_told() -> None:
-    shown = results.success({"n": 1}, render=lambda value: {"text/html": f"<b>{value['n']}</b>", "x/y": "no"})
+    shown = results.success(
+        {"n": 1}, render=lambda value: {"text/html": f"<b>{value['n']}</b>", "x/y": "no"}
+    )
     assert shown == Outcome("ok", {"n": 1}, {"text/plain": '{"n":1}', "text/html": "<b>1</b>"})
     failed = results.success("v", render=lambda value: value.missing)
     assert failed.content == "v"
@@ -239,12 +245,18 @@ def test_a_tool_error_is_its_message_alone() -> None:
         (KeyboardInterrupt(), "cancelled", "Stopped before it was done."),
         (Cancelled("user"), "cancelled", "stopped (user)"),
         (SystemExit(3), "error", "SystemExit: 3"),
-        (ExceptionGroup("two", [ValueError("a"), KeyError("b")]), "error", "ValueError: a; KeyError: 'b'"),
+        (
+            ExceptionGroup("two", [ValueError("a"), KeyError("b")]),
+            "error",
+            "ValueError: a; KeyError: 'b'",
+        ),
         (MemoryError(), "error", "MemoryError"),
         (ValueError("x" * 100_000), "error", "characters left out"),
     ],
 )
-def test_every_kind_of_error_has_a_status_and_a_message(error: BaseException, status: str, said: str) -> None:
+def test_every_kind_of_error_has_a_status_and_a_message(
+    error: BaseException, status: str, said: str
+) -> None:
     outcome = results.failure(error)
     assert outcome.status == status
     assert said in outcome.content

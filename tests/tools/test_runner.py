@@ -91,7 +91,9 @@ def test_calls_that_change_the_kernel_run_one_by_one_in_call_order(run: Run) -> 
         ("add", {"a": 1}, "The call was malformed.", "The call was malformed."),
     ],
 )
-def test_a_call_that_cannot_run_is_an_error_and_never_started(run: Run, name: str, args: Any, fault: str, said: str) -> None:
+def test_a_call_that_cannot_run_is_an_error_and_never_started(
+    run: Run, name: str, args: Any, fault: str, said: str
+) -> None:
     outcomes, record = run([add], (name, args, fault))
     assert outcomes[0].status == "error"
     assert said in outcomes[0].content
@@ -99,9 +101,13 @@ def test_a_call_that_cannot_run_is_an_error_and_never_started(run: Run, name: st
 
 
 def test_a_validator_that_breaks_is_an_error_of_the_call(run: Run) -> None:
-    broken = Tool(spec=ToolSpec("x", "", {}), invoke=lambda: None, validate=lambda args: args["missing"])
+    broken = Tool(
+        spec=ToolSpec("x", "", {}), invoke=lambda: None, validate=lambda args: args["missing"]
+    )
     outcomes, _ = run(Toolset([broken]), ("x", {}))
-    assert outcomes[0] == Outcome("error", "The arguments of 'x' are not valid: KeyError: 'missing'")
+    assert outcomes[0] == Outcome(
+        "error", "The arguments of 'x' are not valid: KeyError: 'missing'"
+    )
 
 
 def raising(error: BaseException) -> Callable[[], None]:
@@ -136,13 +142,19 @@ def raising_async(error: BaseException) -> Callable[[], Any]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_whatever_a_tool_raises_is_one_outcome(run: Run, kind: Any, error: BaseException, status: str) -> None:
-    outcomes, record = run(Toolset([as_tool(kind(error), "bad"), as_tool(add)]), ("bad", {}), ("add", {"a": 1}))
+def test_whatever_a_tool_raises_is_one_outcome(
+    run: Run, kind: Any, error: BaseException, status: str
+) -> None:
+    outcomes, record = run(
+        Toolset([as_tool(kind(error), "bad"), as_tool(add)]), ("bad", {}), ("add", {"a": 1})
+    )
     assert [o.status for o in outcomes] == [status, "ok"]
     assert len(record.of("end", "c1")) == 1
 
 
-def test_a_sync_generators_yields_are_progress_in_order_and_its_return_is_the_result(run: Run) -> None:
+def test_a_sync_generators_yields_are_progress_in_order_and_its_return_is_the_result(
+    run: Run,
+) -> None:
     def steps() -> Iterator[Any]:
         yield "text\n"
         yield 0.5
@@ -153,8 +165,11 @@ def test_a_sync_generators_yields_are_progress_in_order_and_its_return_is_the_re
     outcomes, record = run([steps], ("steps", {}))
     assert outcomes[0].content == "done"
     assert record.of("update") == [
-        Update(text="text\n"), Update(fraction=0.5), Update(data={"any": "json"}), Update(message="m", fraction=1.0),
-    ]  # fmt: skip
+        Update(text="text\n"),
+        Update(fraction=0.5),
+        Update(data={"any": "json"}),
+        Update(message="m", fraction=1.0),
+    ]
     assert record.kinds("c1") == ["started", *["update"] * 4, "end"]
 
 
@@ -171,9 +186,17 @@ def test_an_async_generators_last_yield_that_is_no_fraction_is_the_result(run: R
 
 @pytest.mark.parametrize(
     ("items", "content"),
-    [([], "(no value)"), ([0.5, 1.0], "(no value)"), (["a", "b"], "b"), ([Update(text="t")], "t"), ([Update(data=[1])], [1])],
+    [
+        ([], "(no value)"),
+        ([0.5, 1.0], "(no value)"),
+        (["a", "b"], "b"),
+        ([Update(text="t")], "t"),
+        ([Update(data=[1])], [1]),
+    ],
 )
-def test_the_result_of_a_generator_that_returns_nothing(run: Run, items: list[Any], content: Any) -> None:
+def test_the_result_of_a_generator_that_returns_nothing(
+    run: Run, items: list[Any], content: Any
+) -> None:
     def steps() -> Iterator[Any]:
         yield from items
 
@@ -223,17 +246,24 @@ def test_the_context_says_who_calls_and_is_shared_state_of_the_run(run: Run) -> 
         return [context.call_id, context.name, context.trace_id, context.folder, context.state["n"]]
 
     outcomes, _ = run([look], ("look", {}), ("look", {}), limit=1, trace_id="t", folder="/f")
-    assert [o.content for o in outcomes] == [["c1", "look", "t", "/f", 1], ["c2", "look", "t", "/f", 2]]
+    assert [o.content for o in outcomes] == [
+        ["c1", "look", "t", "/f", 1],
+        ["c2", "look", "t", "/f", 2],
+    ]
 
 
-def test_progress_of_ten_thousand_pieces_from_threads_is_complete_in_order_and_before_the_end(run: Run) -> None:
+def test_progress_of_ten_thousand_pieces_from_threads_is_complete_in_order_and_before_the_end(
+    run: Run,
+) -> None:
     def chatty(tag: str, context: ToolContext) -> None:
         for i in range(10_000):
             context.progress(f"{tag}{i}\n")
 
     _, record = run([chatty], ("chatty", {"tag": "a"}), ("chatty", {"tag": "b"}))
     for call_id, tag in (("c1", "a"), ("c2", "b")):
-        assert [u.text for u in record.of("update", call_id)] == [f"{tag}{i}\n" for i in range(10_000)]
+        assert [u.text for u in record.of("update", call_id)] == [
+            f"{tag}{i}\n" for i in range(10_000)
+        ]
         assert record.kinds(call_id)[-1] == "end"
     assert record.threads == {threading.get_ident()}
 
@@ -268,7 +298,9 @@ def test_what_is_said_after_the_end_is_dropped_and_ends_the_speaker(run: Run) ->
     assert record.of("update") == []
 
 
-def test_context_variables_of_the_caller_are_seen_by_tools_and_reports_run_outside_the_tools_own(record: Any) -> None:
+def test_context_variables_of_the_caller_are_seen_by_tools_and_reports_run_outside_the_tools_own(
+    record: Any,
+) -> None:
     mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="")
     seen: list[str] = []
 
@@ -287,13 +319,17 @@ def test_context_variables_of_the_caller_are_seen_by_tools_and_reports_run_outsi
 
     async def main() -> list[Outcome]:
         mark.set("caller")
-        return await ToolRunner(resolve([f, g])).run([Job("1", "f", {}), Job("2", "g", {})], Report())
+        return await ToolRunner(resolve([f, g])).run(
+            [Job("1", "f", {}), Job("2", "g", {})], Report()
+        )
 
     assert [o.content for o in anyio.run(main)] == ["caller", "caller"]
     assert seen == ["caller", "caller"]
 
 
-def test_a_sync_tool_for_the_main_thread_runs_there_and_elsewhere_without_a_host(run: Run, host: Any) -> None:
+def test_a_sync_tool_for_the_main_thread_runs_there_and_elsewhere_without_a_host(
+    run: Run, host: Any
+) -> None:
     @tool(thread="main")
     def where() -> Iterator[Any]:
         yield 0.5
@@ -308,7 +344,9 @@ def test_a_sync_tool_for_the_main_thread_runs_there_and_elsewhere_without_a_host
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("x")])
-def test_an_error_on_the_main_thread_is_the_calls(run: Run, host: Any, error: BaseException) -> None:
+def test_an_error_on_the_main_thread_is_the_calls(
+    run: Run, host: Any, error: BaseException
+) -> None:
     made = tool(thread="main")(raising(error))
     assert run([made], ("f", {}), host=host)[0][0].status in ("cancelled", "error")
 
@@ -324,7 +362,9 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_others_are_not_hurt(run
     async def stuck_async() -> None:
         await asyncio.Event().wait()
 
-    outcomes, _ = run([stuck, stuck_async, add], ("stuck", {}), ("stuck_async", {}), ("add", {"a": 1}))
+    outcomes, _ = run(
+        [stuck, stuck_async, add], ("stuck", {}), ("stuck_async", {}), ("add", {"a": 1})
+    )
     release.set()
     assert [o.status for o in outcomes] == ["timeout", "timeout", "ok"]
     assert outcomes[0].content == "stuck was stopped: it took longer than 0.01 seconds."
@@ -345,7 +385,10 @@ def test_a_tool_that_stops_when_asked_keeps_what_it_had_on_a_timeout(run: Run) -
         asked.wait()
         return Outcome("cancelled", "half of it")
 
-    assert run([polite], ("polite", {}))[0][0].content == "half of it\n[polite was stopped: it took longer than 0.01 seconds.]"
+    assert (
+        run([polite], ("polite", {}))[0][0].content
+        == "half of it\n[polite was stopped: it took longer than 0.01 seconds.]"
+    )
 
 
 def stubborn_thread() -> None:
@@ -364,7 +407,9 @@ async def stubborn_task() -> None:
 _holding = [True]
 
 
-async def cancel_when(record: Any, started: int, runner: ToolRunner, jobs: list[Job], ended: int = 0) -> Any:
+async def cancel_when(
+    record: Any, started: int, runner: ToolRunner, jobs: list[Job], ended: int = 0
+) -> Any:
     """Cancel a running batch once so many calls have begun and ended; return its task."""
     task = asyncio.create_task(runner.run(jobs, record))
     await record.seen("started", started)
@@ -374,13 +419,20 @@ async def cancel_when(record: Any, started: int, runner: ToolRunner, jobs: list[
     return task
 
 
-def test_a_cancelled_batch_gives_every_call_one_outcome_even_if_tools_never_return(record: Any) -> None:
+def test_a_cancelled_batch_gives_every_call_one_outcome_even_if_tools_never_return(
+    record: Any,
+) -> None:
     quick = as_tool(add)
 
     async def main() -> tuple[Any, Any]:
         kept = record()
         tools = Toolset([as_tool(stubborn_thread), as_tool(stubborn_task), quick])
-        jobs = [Job("1", "stubborn_thread", {}), Job("2", "stubborn_task", {}), Job("3", "add", {"a": 1}), Job("4", "nope", {})]
+        jobs = [
+            Job("1", "stubborn_thread", {}),
+            Job("2", "stubborn_task", {}),
+            Job("3", "add", {"a": 1}),
+            Job("4", "nope", {}),
+        ]
         task = await cancel_when(kept, 3, ToolRunner(tools), jobs, ended=2)
         _holding.clear()
         return task, kept
@@ -388,11 +440,18 @@ def test_a_cancelled_batch_gives_every_call_one_outcome_even_if_tools_never_retu
     task, kept = anyio.run(main)
     _holding.append(True)
     assert task.cancelled()
-    assert {c: o.status for k, c, o in kept.all if k == "end"} == {"1": "cancelled", "2": "cancelled", "3": "ok", "4": "error"}
+    assert {c: o.status for k, c, o in kept.all if k == "end"} == {
+        "1": "cancelled",
+        "2": "cancelled",
+        "3": "ok",
+        "4": "error",
+    }
     assert len(kept.of("end")) == 4
 
 
-def test_calls_that_wait_for_a_slot_or_their_turn_are_cancelled_without_having_started(record: Any) -> None:
+def test_calls_that_wait_for_a_slot_or_their_turn_are_cancelled_without_having_started(
+    record: Any,
+) -> None:
     @tool(effect="kernel")
     async def hold() -> None:
         await asyncio.Event().wait()
@@ -400,7 +459,9 @@ def test_calls_that_wait_for_a_slot_or_their_turn_are_cancelled_without_having_s
     async def main() -> Any:
         kept = record()
         allow = Approver(Policy("allow"))
-        runner = ToolRunner(Toolset([as_tool(hold), as_tool(stubborn_thread)]), limit=1, approver=allow)
+        runner = ToolRunner(
+            Toolset([as_tool(hold), as_tool(stubborn_thread)]), limit=1, approver=allow
+        )
         jobs = [Job("1", "hold", {}), Job("2", "hold", {}), Job("3", "stubborn_thread", {})]
         await cancel_when(kept, 1, runner, jobs)
         return kept
@@ -443,7 +504,9 @@ def test_a_second_cancel_while_stopping_still_ends_every_call(record: Any) -> No
     assert sorted(c for k, c, _ in kept.all if k == "end") == ["1", "2"]
 
 
-def test_a_stopped_tool_is_told_and_a_loop_that_reports_progress_ends_by_itself(record: Any) -> None:
+def test_a_stopped_tool_is_told_and_a_loop_that_reports_progress_ends_by_itself(
+    record: Any,
+) -> None:
     ended: list[str] = []
     over = threading.Event()
 
@@ -549,12 +612,16 @@ class Report:
 def stuck(): threading.Event().wait()
 anyio.run(ToolRunner(resolve([stuck]), timeout=0.05).run, [Job("1", "stuck", {})], Report())
 """
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert shown.stdout.split() == ["started", "timeout"]
     assert shown.stderr == ""
 
 
-def test_a_tool_that_is_an_agent_relays_events_and_knows_asker_and_limits(run: Run, asker: Any) -> None:
+def test_a_tool_that_is_an_agent_relays_events_and_knows_asker_and_limits(
+    run: Run, asker: Any
+) -> None:
     kept: list[Callable[[Any], None]] = []
 
     async def agent(context: ToolContext) -> Any:
@@ -563,7 +630,9 @@ def test_a_tool_that_is_an_agent_relays_events_and_knows_asker_and_limits(run: R
         return [context.ask is ask, context.remaining()]
 
     ask = asker()
-    outcomes, record = run([agent], ("agent", {}), approver=Approver(None, ask), remaining=lambda: {"turns": 3})
+    outcomes, record = run(
+        [agent], ("agent", {}), approver=Approver(None, ask), remaining=lambda: {"turns": 3}
+    )
     kept[0]("late")
     assert outcomes[0].content == [True, {"turns": 3}]
     assert record.of("relay") == ["event"]

@@ -1,4 +1,6 @@
-"""Signatures become schemas; arguments are checked, mended where models err, and refused with a message that helps."""
+"""Signatures become schemas; arguments are checked, mended where models err, and refused with a
+message that helps.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,12 @@ def test_what_was_not_given_is_left_to_the_functions_own_default() -> None:
 
 
 def test_every_bad_argument_is_listed_with_what_was_expected_and_what_came() -> None:
-    def f(count: int, kind: Literal["a", "b"], shape: Shape | None = None, n: Annotated[int, pydantic.Field(ge=0)] = 0) -> None: ...
+    def f(
+        count: int,
+        kind: Literal["a", "b"],
+        shape: Shape | None = None,
+        n: Annotated[int, pydantic.Field(ge=0)] = 0,
+    ) -> None: ...
 
     with pytest.raises(ToolError) as raised:
         arguments(f).validate({"count": "x", "shape": {"points": [{"y": 1}]}, "n": -1, "extra": 1})
@@ -132,7 +139,10 @@ def test_every_bad_argument_is_listed_with_what_was_expected_and_what_came() -> 
     assert "shape.points[0].x: is missing" in message
     assert "n: expected greater than or equal to 0; got -1 (integer)" in message
     assert "extra: is not a parameter" in message
-    assert 'count (integer), kind (one of "a", "b"), shape (Shape or null, optional), n (integer, optional)' in message
+    assert (
+        'count (integer), kind (one of "a", "b"), shape (Shape or null, optional), n (integer, optional)'
+        in message
+    )
 
 
 def test_a_huge_wrong_value_is_repeated_only_in_part() -> None:
@@ -168,7 +178,9 @@ def test_parameters_without_annotations_take_anything() -> None:
     assert arguments(f).validate({"a": [1], "b": "x"}) == {"a": [1], "b": "x"}
 
 
-@pytest.mark.parametrize("name", ["schema", "model_config", "copy", "json", "validate", "_private", "model_fields_set"])
+@pytest.mark.parametrize(
+    "name", ["schema", "model_config", "copy", "json", "validate", "_private", "model_fields_set"]
+)
 def test_any_parameter_name_is_safe(name: str) -> None:
     scope: dict[str, Any] = {}
     exec(f"def f({name}: int): ...", scope)

@@ -52,7 +52,9 @@ def wait_gone(pid: int) -> None:
         ("printf '\\377'", "\ufffd"),
     ],
 )
-def test_output_and_exit_status_are_the_result(context: ToolContext, command: str, content: str) -> None:
+def test_output_and_exit_status_are_the_result(
+    context: ToolContext, command: str, content: str
+) -> None:
     assert shell(command, context) == Outcome("ok", content)
 
 
@@ -100,8 +102,15 @@ def test_a_process_that_left_the_group_does_not_hold_the_result(context: ToolCon
 
 
 @pytest.mark.parametrize("timeout", [0.3])
-def test_a_timeout_kills_the_whole_group_and_keeps_the_output(run: Run, tmp_path: Path, timeout: float) -> None:
-    outcomes, _ = run("shell", ("shell", {"command": "echo $$; sleep 1000 | sleep 1000"}), timeout=timeout, folder=str(tmp_path))
+def test_a_timeout_kills_the_whole_group_and_keeps_the_output(
+    run: Run, tmp_path: Path, timeout: float
+) -> None:
+    outcomes, _ = run(
+        "shell",
+        ("shell", {"command": "echo $$; sleep 1000 | sleep 1000"}),
+        timeout=timeout,
+        folder=str(tmp_path),
+    )
     assert outcomes[0].status == "timeout"
     wait_gone(int(outcomes[0].content.split()[0]))
 
@@ -126,7 +135,9 @@ def test_a_command_that_was_stopped_before_it_began_is_killed(tmp_path: Path) ->
     assert shell("sleep 1000", context).status == "cancelled"
 
 
-def test_variables_that_look_like_secrets_are_not_passed_on(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_look_like_secrets_are_not_passed_on(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "value-one")
     monkeypatch.setenv("PLAIN", "value-two")
     content = shell("env", context).content
@@ -138,15 +149,29 @@ def test_variables_that_look_like_secrets_are_not_passed_on(context: ToolContext
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("openai_api_key", "x"), ("GITHUB_TOKEN", "x"), ("DB_PASSWORD", "x"), ("PGPASSWORD", "x"), ("AWS_SECRET_ACCESS_KEY", "x"),
-        ("SSH_AUTH_SOCK", "x"), ("SENTRY_DSN", "x"), ("DB_PWD", "x"), ("DATABASE_URL", "postgres://u:p@h/db"),
-        ("HTTPS_PROXY", "http://user:pw@proxy:80"), ("MODEL", "sk-abcdefghijklmnop"), ("JPY_API_TOKEN", "x"), ("REDIS", "redis://:pw@h"),
+        ("openai_api_key", "x"),
+        ("GITHUB_TOKEN", "x"),
+        ("DB_PASSWORD", "x"),
+        ("PGPASSWORD", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("SSH_AUTH_SOCK", "x"),
+        ("SENTRY_DSN", "x"),
+        ("DB_PWD", "x"),
+        ("DATABASE_URL", "postgres://u:p@h/db"),
+        ("HTTPS_PROXY", "http://user:pw@proxy:80"),
+        ("MODEL", "sk-abcdefghijklmnop"),
+        ("JPY_API_TOKEN", "x"),
+        ("REDIS", "redis://:pw@h"),
     ],
-)  # fmt: skip
+)
 def test_what_counts_as_a_secret_variable(name: str, value: str) -> None:
-    assert environment({name: value, "PATH": "/bin", "PWD": "/x", "HTTP_PROXY": "http://proxy:80"}) == {
-        "PATH": "/bin", "PWD": "/x", "HTTP_PROXY": "http://proxy:80",
-    }  # fmt: skip
+    assert environment(
+        {name: value, "PATH": "/bin", "PWD": "/x", "HTTP_PROXY": "http://proxy:80"}
+    ) == {
+        "PATH": "/bin",
+        "PWD": "/x",
+        "HTTP_PROXY": "http://proxy:80",
+    }
 
 
 def test_it_is_asked_about_and_names_its_command() -> None:

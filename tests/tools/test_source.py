@@ -108,7 +108,10 @@ CHANGES = {
 NO_CHANGES = {
     "a comment": ("double", ("return helper(n)", "return helper(n)  # so\n    # and so")),
     "blank lines": ("double", ("'''Double it.'''\n", "'''Double it.'''\n\n\n")),
-    "the indentation of its docstring": ("double", ("'''Double it.'''", "'''\n        Double it.\n        '''")),
+    "the indentation of its docstring": (
+        "double",
+        ("'''Double it.'''", "'''\n        Double it.\n        '''"),
+    ),
     "a function it does not use": ("double", ("return n + 1", "return n + 2")),
 }
 

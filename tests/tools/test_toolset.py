@@ -78,7 +78,9 @@ def test_a_name_of_something_else_says_what_it_is() -> None:
         resolve("frame", {"frame": {}})
 
 
-def test_an_entry_point_is_found_by_its_name_and_by_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_point_is_found_by_its_name_and_by_its_tools(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Entry:
         name = "extra"
 
@@ -91,7 +93,11 @@ def test_an_entry_point_is_found_by_its_name_and_by_its_tools(monkeypatch: pytes
         def load(self) -> Any:
             raise MissingExtra("x", "pip install x")
 
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [Broken(), Entry()] if group == "agent_nb.tools" else [])
+    monkeypatch.setattr(
+        plugins,
+        "entry_points",
+        lambda group: [Broken(), Entry()] if group == "agent_nb.tools" else [],
+    )
     assert resolve("extra").names == ("one",)
     assert resolve("one").names == ("one",)
     assert available()["broken"] == ()

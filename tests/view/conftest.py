@@ -1,4 +1,6 @@
-"""Runs for the tests of the view: a tape that keeps every event with its deltas, a long run with every kind of card, checkers."""
+"""Runs for the tests of the view: a tape that keeps every event with its deltas, a long run with
+every kind of card, checkers.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def clean(frame):
 
 
 class Tape:
-    """A log whose time stands still unless told, and that remembers everything appended, deltas included."""
+    """A log whose time stands still unless told, and that remembers everything appended, deltas
+    included.
+    """
 
     def __init__(self, run: str = "run000000001") -> None:
         self.now = 1_763_700_000.0
@@ -51,7 +55,9 @@ class Tape:
             self.now += after
             self.seen.append(self.log.append(event))
 
-    def stream(self, block: str, of: str, text: str, *, size: int = 5, name: str = "", **where: Any) -> None:
+    def stream(
+        self, block: str, of: str, text: str, *, size: int = 5, name: str = "", **where: Any
+    ) -> None:
         for at in range(0, len(text), size):
             self(e.Delta(block=block, of=of, name=name, text=text[at : at + size], **where))
 
@@ -68,13 +74,27 @@ class Tape:
     def call(self, call_id: str, name: str, args: dict[str, Any], **where: Any) -> None:
         raw = json.dumps(args)
         self.stream(f"b{call_id}", "call", raw, name=name, **where)
-        self(e.Call(call_id=call_id, name=name, args=args, raw_args=raw, block=f"b{call_id}", **where))
+        self(
+            e.Call(
+                call_id=call_id, name=name, args=args, raw_args=raw, block=f"b{call_id}", **where
+            )
+        )
 
-    def tool(self, call_id: str, name: str, args: dict[str, Any], *, took: float = 0.5, **result: Any) -> None:
+    def tool(
+        self, call_id: str, name: str, args: dict[str, Any], *, took: float = 0.5, **result: Any
+    ) -> None:
         where = {k: result.pop(k) for k in ("span", "parent") if k in result}
         self.call(call_id, name, args, **where)
-        self(e.Execute(batch=call_id, calls=(call_id,), **where), e.Started(call_id=call_id, name=name, **where))
-        self(e.Result(call_id=call_id, name=name, duration=took, **{"content": "done", **result, **where}), after=took)
+        self(
+            e.Execute(batch=call_id, calls=(call_id,), **where),
+            e.Started(call_id=call_id, name=name, **where),
+        )
+        self(
+            e.Result(
+                call_id=call_id, name=name, duration=took, **{"content": "done", **result, **where}
+            ),
+            after=took,
+        )
 
 
 def start(tape: Tape, **settings: Any) -> None:
@@ -88,29 +108,83 @@ def rich_run() -> Tape:
     t = Tape()
     start(t)
     t(e.Node(name="llm", phase="enter", span="m1"))
-    t.think("Look at the columns first. The price is skewed.\n\n- then **outliers**", "t1", span="m1", attributes={"type": "plan"})
+    t.think(
+        "Look at the columns first. The price is skewed.\n\n- then **outliers**",
+        "t1",
+        span="m1",
+        attributes={"type": "plan"},
+    )
     t(e.Extension(namespace="openai", name="resend", payload={"secret": 1}, span="m1"))
     t(e.Node(name="llm", phase="exit", span="m1", result="ok"))
-    frame = {"text/plain": "DataFrame of shape 2 × 2", "text/html": "<table><tr><th>a</th><td>1</td></tr></table>"}
-    t.tool("k1", "variables", {"name": "df"}, content="DataFrame of shape 2 × 2\n   a", display=frame)
-    t(e.Metric(step=e.Counts(input=900, output=60), total=e.Counts(input=900, output=60, duration=2.0, ttft=0.4, cost=0.002)))
+    frame = {
+        "text/plain": "DataFrame of shape 2 × 2",
+        "text/html": "<table><tr><th>a</th><td>1</td></tr></table>",
+    }
+    t.tool(
+        "k1", "variables", {"name": "df"}, content="DataFrame of shape 2 × 2\n   a", display=frame
+    )
+    t(
+        e.Metric(
+            step=e.Counts(input=900, output=60),
+            total=e.Counts(input=900, output=60, duration=2.0, ttft=0.4, cost=0.002),
+        )
+    )
     for call_id, name in (("p1", "scan"), ("p2", "read"), ("p3", "python")):
-        t.call(call_id, name, {"code": "x = 1\nprint(x)"} if name == "python" else {"column": "price"})
+        t.call(
+            call_id, name, {"code": "x = 1\nprint(x)"} if name == "python" else {"column": "price"}
+        )
     t(e.Execute(batch="b", calls=("p1", "p2", "p3")))
     for call_id, name in (("p1", "scan"), ("p2", "read"), ("p3", "python")):
         t(e.Started(call_id=call_id, name=name))
     t(e.Delta(of="result", block="p2", text="error"))
     for i in range(1, 11):
-        t(e.Progress(call_id="p1", data={"done": i * 10, "total": 100, "unit": "rows"}, message="scanning"), after=0.1)
+        t(
+            e.Progress(
+                call_id="p1",
+                data={"done": i * 10, "total": 100, "unit": "rows"},
+                message="scanning",
+            ),
+            after=0.1,
+        )
         t(e.Progress(call_id="p1", text=f"chunk {i}\n"))
     t(e.Delta(of="result", block="p3", text="ok"))
-    t(e.Result(call_id="p1", name="scan", content=[{"region": "north", "price": 9999.0}], duration=1.2))
-    t(e.Result(call_id="p2", name="read", status="error", content="No such file: a.csv.", duration=0.002))
-    t(e.Result(call_id="p3", name="python", content="<Figure>", display={"image/png": PIXEL, "text/plain": "<Figure>"}, duration=0.8))
+    t(
+        e.Result(
+            call_id="p1", name="scan", content=[{"region": "north", "price": 9999.0}], duration=1.2
+        )
+    )
+    t(
+        e.Result(
+            call_id="p2",
+            name="read",
+            status="error",
+            content="No such file: a.csv.",
+            duration=0.002,
+        )
+    )
+    t(
+        e.Result(
+            call_id="p3",
+            name="python",
+            content="<Figure>",
+            display={"image/png": PIXEL, "text/plain": "<Figure>"},
+            duration=0.8,
+        )
+    )
     t.call("w1", "write", {"file": "o.csv", "content": "a\nb\n"})
     diff = "--- o.csv\n+++ o.csv\n@@ -0,0 +1 @@\n+a"
-    t(e.Approval(call_id="w1", stage="requested", args={"file": "o.csv", "content": "a\nb\n"}, extra={"preview": diff}))
-    t(e.Approval(call_id="w1", stage="decided", decision="allow", scope="tool", by="click"), after=2.0)
+    t(
+        e.Approval(
+            call_id="w1",
+            stage="requested",
+            args={"file": "o.csv", "content": "a\nb\n"},
+            extra={"preview": diff},
+        )
+    )
+    t(
+        e.Approval(call_id="w1", stage="decided", decision="allow", scope="tool", by="click"),
+        after=2.0,
+    )
     t(e.Execute(batch="c", calls=("w1",)), e.Started(call_id="w1", name="write"))
     t(e.Result(call_id="w1", name="write", content="wrote 2 lines", duration=0.004))
     t(e.Error(code="retry", message="429 from the provider.", retryable=True))
@@ -119,16 +193,40 @@ def rich_run() -> Tape:
     t(e.Node(name="researcher", phase="enter", span="n1", data={"call_id": "s1"}))
     t(e.Node(name="llm", phase="enter", span="n1m", parent="n1"))
     t.think("Look in suppliers.json.", "n1t", span="n1m", parent="n1")
-    t.tool("n1k", "read", {"file": "suppliers.json"}, span="n1", content={"north": {"name": "Aurora", "tags": ["a", "b"]}})
+    t.tool(
+        "n1k",
+        "read",
+        {"file": "suppliers.json"},
+        span="n1",
+        content={"north": {"name": "Aurora", "tags": ["a", "b"]}},
+    )
     t.answer("It is **Aurora**.", "n1r", span="n1")
     t(e.Node(name="researcher", phase="exit", span="n1", result="ok"))
     t(e.Result(call_id="s1", name="subagent", content="It is Aurora.", duration=0.9))
-    t(e.Node(name="graph", phase="enter", span="g1"), e.Node(name="graph", phase="exit", span="g1", result="error: lost"))
-    t.tool("k2", "load", {"column": "price"}, status="error", content="KeyError: 'price'", display={"text/plain": TRACE})
-    t(e.State(kind="checkpoint", payload={"step": 3}), e.Extension(namespace="x", name="note", payload=[1]))
+    t(
+        e.Node(name="graph", phase="enter", span="g1"),
+        e.Node(name="graph", phase="exit", span="g1", result="error: lost"),
+    )
+    t.tool(
+        "k2",
+        "load",
+        {"column": "price"},
+        status="error",
+        content="KeyError: 'price'",
+        display={"text/plain": TRACE},
+    )
+    t(
+        e.State(kind="checkpoint", payload={"step": 3}),
+        e.Extension(namespace="x", name="note", payload=[1]),
+    )
     t(e.Error(code="forged_results", message="The model wrote results.", raw="<results>"))
     t.answer(ANSWER)
-    t(e.Metric(step=e.Counts(input=1900, output=212), total=e.Counts(input=2800, output=412, duration=5.8, ttft=0.4, cost=0.0041)))
+    t(
+        e.Metric(
+            step=e.Counts(input=1900, output=212),
+            total=e.Counts(input=2800, output=412, duration=5.8, ttft=0.4, cost=0.0041),
+        )
+    )
     t(e.End(status="ok", finish_reason="stop"))
     return t
 
@@ -161,7 +259,11 @@ ATTRIBUTES = (
     "style title href rel target src alt role open scope start class colspan rowspan align width height "
     "tabindex aria-label aria-live aria-valuemin aria-valuemax aria-valuenow"
 )
-CLASSES = {"agent-nb mathjax_ignore tex2jax_ignore", "mathjax_ignore tex2jax_ignore", "mathjax_process tex2jax_process"}
+CLASSES = {
+    "agent-nb mathjax_ignore tex2jax_ignore",
+    "mathjax_ignore tex2jax_ignore",
+    "mathjax_process tex2jax_process",
+}
 FORBIDDEN = re.compile(
     r"(?<!list-style-)position|z-index|url\(|expression|behavior|@import|float|transform|opacity|(?<![a-z-])content\s*:|-moz-binding"
     r"|margin[a-z-]*:[^;]*-\d",
@@ -170,7 +272,9 @@ FORBIDDEN = re.compile(
 
 
 class Hazards(HTMLParser):
-    """Collects what must not be in a page: tags, attributes, addresses and styles beyond the allowed ones."""
+    """Collects what must not be in a page: tags, attributes, addresses and styles beyond the
+    allowed ones.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -227,20 +331,54 @@ def hostile_run() -> Callable[[str], EventLog]:
     def make(text: str) -> EventLog:
         t = Tape()
         t(e.RunStart(model=text, settings={"source": text}))
-        t(e.User(content=text, attachments=({"media_type": text, "data": text}, {"media_type": "image/png", "data": text})))
+        t(
+            e.User(
+                content=text,
+                attachments=(
+                    {"media_type": text, "data": text},
+                    {"media_type": "image/png", "data": text},
+                ),
+            )
+        )
         t.think(text, "t", attributes={text: text})
         t.tool("k1", text, {text: text, "code": text}, content=text)
-        t.tool("k2", "x", {"a": [text, {text: text}]}, content={text: [text]}, display={"text/html": text, "text/plain": text})
+        t.tool(
+            "k2",
+            "x",
+            {"a": [text, {text: text}]},
+            content={text: [text]},
+            display={"text/html": text, "text/plain": text},
+        )
         t.tool("k3", "x", {}, status="error", content=text, display={"text/plain": TRACE + text})
-        t.tool("k4", "x", {}, content=[{text: text, "b": 1}], display={"image/png": text, "text/markdown": text})
+        t.tool(
+            "k4",
+            "x",
+            {},
+            content=[{text: text, "b": 1}],
+            display={"image/png": text, "text/markdown": text},
+        )
         t.tool("k5", "x", {}, content="--- a\n+++ b\n@@ -1 +1 @@\n" + text)
         t.call("k6", "write", {"content": text})
-        t(e.Approval(call_id="k6", stage="requested", args={"content": text}, extra={"preview": text}))
+        t(
+            e.Approval(
+                call_id="k6", stage="requested", args={"content": text}, extra={"preview": text}
+            )
+        )
         t(e.Approval(call_id="k6", stage="decided", decision="deny", by=text, reason=text))
-        t(e.Progress(call_id="k6", text=text, message=text, data={"done": 1, "total": 2, "unit": text}))
+        t(
+            e.Progress(
+                call_id="k6", text=text, message=text, data={"done": 1, "total": 2, "unit": text}
+            )
+        )
         t(e.Result(call_id="k6", name="write", status="denied", content=text))
-        t(e.Node(name=text, phase="enter", span="n"), e.Node(name=text, phase="exit", span="n", result=text))
-        t(e.State(kind=text, payload={text: text}), e.Extension(namespace=text, name=text, payload=text))
+        t(
+            e.Node(name=text, phase="enter", span="n"),
+            e.Node(name=text, phase="exit", span="n", result=text),
+        )
+        t(
+            e.State(kind=text, payload={text: text}),
+            e.Extension(namespace=text, name=text, payload=text),
+        )
         t(e.Error(code=text, message=text, raw=text), e.Interrupt(reason="limit", detail=text))
         t.answer(text)
         t(e.End(status="interrupted"))

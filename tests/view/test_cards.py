@@ -40,12 +40,25 @@ def test_the_live_view_of_a_very_long_text_has_all_of_it():
     assert "Paragraph 30000 of" in said(long_run(e.Respond), live=True)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.0123, "12 ms"), (1.84, "1.8 s"), (14.2, "14 s"), (59.7, "1 min"), (125, "2 min 5 s")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0123, "12 ms"), (1.84, "1.8 s"), (14.2, "14 s"), (59.7, "1 min"), (125, "2 min 5 s")],
+)
 def test_durations(seconds, text):
     assert words.duration(seconds) == text
 
 
-@pytest.mark.parametrize(("n", "text"), [(0, "0"), (212, "212"), (1900, "1.9k"), (18_400, "18k"), (999_900, "1.0M"), (2_500_000, "2.5M")])
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [
+        (0, "0"),
+        (212, "212"),
+        (1900, "1.9k"),
+        (18_400, "18k"),
+        (999_900, "1.0M"),
+        (2_500_000, "2.5M"),
+    ],
+)
 def test_counts(n, text):
     assert words.count(n) == text
 
@@ -72,12 +85,20 @@ def test_the_gist_of_a_thought_is_its_first_sentence(text, gist):
 def test_the_header_says_status_model_source_turn_and_figures(begun):
     begun(e.Metric(turn=2, total=e.Counts(input=1900, output=212, cost=0.004)))
     first = said(begun.log, now=begun.now + 14, live=True).split("\n")[0]
-    assert first == "● waiting for the model  openai/gpt-5.1  turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
+    assert (
+        first
+        == "● waiting for the model  openai/gpt-5.1  turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
+    )
 
 
-@pytest.mark.parametrize("payload", [{"note": "3 earlier turns", "turns": 3}, {}, None, {"note": 7}, {"note": "x" * 10_000}])
+@pytest.mark.parametrize(
+    "payload",
+    [{"note": "3 earlier turns", "turns": 3}, {}, None, {"note": 7}, {"note": "x" * 10_000}],
+)
 def test_the_header_names_turns_that_come_from_records_of_others(payload):
-    head = said([e.RunStart(model="m"), e.State(kind="foreign_turns", payload=payload)]).splitlines()[0]
+    head = said(
+        [e.RunStart(model="m"), e.State(kind="foreign_turns", payload=payload)]
+    ).splitlines()[0]
     assert ("3 earlier turns" in head) is bool(payload and payload.get("turns"))
     assert len(head) < 400
 
@@ -104,7 +125,13 @@ def test_the_header_does_not_say_where_a_model_came_from_that_was_written_there(
 
 
 @pytest.mark.parametrize(
-    ("status", "word"), [("ok", "✓ done"), ("error", "✕ failed"), ("interrupted", "■ stopped"), ("limit", "■ stopped at a limit")]
+    ("status", "word"),
+    [
+        ("ok", "✓ done"),
+        ("error", "✕ failed"),
+        ("interrupted", "■ stopped"),
+        ("limit", "■ stopped at a limit"),
+    ],
 )
 def test_the_header_says_how_a_run_ended(begun, status, word):
     begun(e.End(status=status))
@@ -115,25 +142,50 @@ def test_the_phase_is_what_the_run_is_doing(begun):
     view = RunView()
     seen = [phase(view)[0]]
     events = [
-        *begun.seen, e.Delta(of="think", block="t", text="x"), e.Think(block="t", content="x"),
-        e.Delta(of="call", block="b", name="a", text="{"), e.Call(call_id="a", name="a", block="b"),
-        e.Approval(call_id="a"), e.Started(call_id="a", name="a"), e.Started(call_id="b", name="b"),
-        e.Result(call_id="a"), e.Result(call_id="b"), e.Delta(of="respond", block="r", text="x"),
-    ]  # fmt: skip
+        *begun.seen,
+        e.Delta(of="think", block="t", text="x"),
+        e.Think(block="t", content="x"),
+        e.Delta(of="call", block="b", name="a", text="{"),
+        e.Call(call_id="a", name="a", block="b"),
+        e.Approval(call_id="a"),
+        e.Started(call_id="a", name="a"),
+        e.Started(call_id="b", name="b"),
+        e.Result(call_id="a"),
+        e.Result(call_id="b"),
+        e.Delta(of="respond", block="r", text="x"),
+    ]
     for event in events:
         view.apply(event)
         if phase(view)[0] != seen[-1]:
             seen.append(phase(view)[0])
     assert seen == [
-        "starting", "waiting for the model", "thinking", "waiting for the model", "writing a call", "waiting for the model",
-        "waiting for you", "running a", "running 2 tools", "running b", "waiting for the model", "answering",
-    ]  # fmt: skip
+        "starting",
+        "waiting for the model",
+        "thinking",
+        "waiting for the model",
+        "writing a call",
+        "waiting for the model",
+        "waiting for you",
+        "running a",
+        "running 2 tools",
+        "running b",
+        "waiting for the model",
+        "answering",
+    ]
 
 
 def test_progress_in_words(begun):
     begun.call("k", "scan", {})
-    begun(e.Started(call_id="k"), e.Progress(call_id="k", data={"done": 0, "total": 1000, "unit": "rows"}))
-    begun(e.Progress(call_id="k", data={"done": 620, "total": 1000, "unit": "rows"}, message="scanning"), after=2.0)
+    begun(
+        e.Started(call_id="k"),
+        e.Progress(call_id="k", data={"done": 0, "total": 1000, "unit": "rows"}),
+    )
+    begun(
+        e.Progress(
+            call_id="k", data={"done": 620, "total": 1000, "unit": "rows"}, message="scanning"
+        ),
+        after=2.0,
+    )
     assert "62 % · 620 of 1,000 rows · 310/s · 1.0 s left · scanning" in said(begun.log)
 
 
@@ -151,7 +203,9 @@ def test_streaming_arguments_read_as_they_will(begun):
 def test_a_denied_call_says_who_and_why(begun):
     begun.call("k", "rm", {"path": "x"})
     begun(e.Approval(call_id="k", stage="requested", args={"path": "x"}))
-    begun(e.Approval(call_id="k", stage="decided", decision="deny", by="click", reason="not that one"))
+    begun(
+        e.Approval(call_id="k", stage="decided", decision="deny", by="click", reason="not that one")
+    )
     begun(e.Result(call_id="k", name="rm", status="denied", content="The user said no."))
     assert "You denied this call: not that one" in said(begun.log)
 
@@ -178,7 +232,9 @@ def test_parallel_calls_show_when_they_ran(rich):
 
 def test_soft_errors_are_steps_and_hard_ones_stand_out(begun):
     begun.think("x", "t")
-    begun(e.Error(code="retry", message="429"), e.Error(code="provider", message="500", raw="<html>"))
+    begun(
+        e.Error(code="retry", message="429"), e.Error(code="provider", message="500", raw="<html>")
+    )
     keys = [(type(s.child), s.key) for s in page(RunView().extend(begun.log)).sections]
     assert [kind for kind, _ in keys] == [nodes.Row, nodes.Row, nodes.Panel, nodes.Box]
 
@@ -186,12 +242,29 @@ def test_soft_errors_are_steps_and_hard_ones_stand_out(begun):
 def test_an_unchanged_card_gives_the_very_same_node(rich):
     view, layout = RunView().extend(rich.log), Layout()
     first, second = layout.page(view), layout.page(view)
-    assert [a.child is b.child for a, b in zip(first.sections, second.sections, strict=True)][1:-1] == [True] * (len(first.sections) - 2)
+    assert [a.child is b.child for a, b in zip(first.sections, second.sections, strict=True)][
+        1:-1
+    ] == [True] * (len(first.sections) - 2)
 
 
 def test_every_kind_of_card_has_its_file():
-    kinds = {"user", "think", "call", "respond", "error", "retry", "interrupt", "approval", "node", "plan", "state", "extension", "drift",
-             "header", "footer"}  # fmt: skip
+    kinds = {
+        "user",
+        "think",
+        "call",
+        "respond",
+        "error",
+        "retry",
+        "interrupt",
+        "approval",
+        "node",
+        "plan",
+        "state",
+        "extension",
+        "drift",
+        "header",
+        "footer",
+    }
     assert set(plugins.builtin("view.cards")) == kinds
 
 
@@ -228,10 +301,17 @@ def test_long_texts_keep_head_and_tail():
 
 @pytest.mark.parametrize(
     ("content", "display", "gist"),
-    [("one", None, "one"), ("a\nb\n", None, "2 lines"), ([1, 2], None, "2 items"), ({"a": 1, "b": [2]}, None, "a, b"), ({}, None, "{}"),
-     (3, None, "3"),
-     ("x", {"image/png": "…"}, "image"), ("DataFrame of shape 3 × 2\n a b", None, "DataFrame of shape 3 × 2")],
-)  # fmt: skip
+    [
+        ("one", None, "one"),
+        ("a\nb\n", None, "2 lines"),
+        ([1, 2], None, "2 items"),
+        ({"a": 1, "b": [2]}, None, "a, b"),
+        ({}, None, "{}"),
+        (3, None, "3"),
+        ("x", {"image/png": "…"}, "image"),
+        ("DataFrame of shape 3 × 2\n a b", None, "DataFrame of shape 3 × 2"),
+    ],
+)
 def test_the_gist_of_a_result(content, display, gist):
     assert values.gist(content, display) == gist
 
@@ -240,7 +320,9 @@ def install(monkeypatch: Any, card: Any) -> None:
     """Install a card for the tool `plot`, as an entry point would."""
     real = plugins.load
     monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
-    monkeypatch.setattr(base.plugins, "load", lambda room, name: card if name == "tool-plot" else real(room, name))
+    monkeypatch.setattr(
+        base.plugins, "load", lambda room, name: card if name == "tool-plot" else real(room, name)
+    )
 
 
 def test_a_tool_can_bring_its_own_card(begun, monkeypatch):
@@ -255,10 +337,16 @@ def test_a_tool_can_bring_its_own_card(begun, monkeypatch):
 def test_a_card_of_somebody_else_that_fails_says_so(begun, monkeypatch):
     monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
     monkeypatch.setattr(
-        base.plugins, "load", lambda room, name, real=plugins.load: (lambda s, c: 1 / 0) if name == "tool-plot" else real(room, name)
+        base.plugins,
+        "load",
+        lambda room, name, real=plugins.load: (
+            (lambda s, c: 1 / 0) if name == "tool-plot" else real(room, name)
+        ),
     )
     begun.tool("k", "plot", {})
-    assert "The card 'tool-plot' cannot be used: ZeroDivisionError: division by zero." in said(begun.log)
+    assert "The card 'tool-plot' cannot be used: ZeroDivisionError: division by zero." in said(
+        begun.log
+    )
 
 
 # --- the static page
@@ -272,7 +360,13 @@ def test_the_static_page_reads_without_styles(rich):
     import re
 
     text = re.sub(r"<[^>]+>", "", re.sub(r' style="[^"]*"', "", bundle(rich.log)["text/html"]))
-    for expected in ("✓ done", "Thought for", "✕ error", "No such file: a.csv.", "You approved all calls of this tool for this run"):
+    for expected in (
+        "✓ done",
+        "Thought for",
+        "✕ error",
+        "No such file: a.csv.",
+        "You approved all calls of this tool for this run",
+    ):
         assert expected in text
 
 
@@ -293,23 +387,41 @@ def contrast(a: tuple[float, float, float], b: tuple[float, float, float]) -> fl
     return (high + 0.05) / (low + 0.05)
 
 
-def mix(colour: tuple[float, ...], share: float, into: tuple[float, ...]) -> tuple[float, float, float]:
+def mix(
+    colour: tuple[float, ...], share: float, into: tuple[float, ...]
+) -> tuple[float, float, float]:
     return tuple(c * share + i * (1 - share) for c, i in zip(colour[:3], into[:3], strict=True))  # type: ignore[return-value]
 
 
 # (ground, text, roles) of JupyterLab's light and dark themes, and of a page without roles
-THEMES: dict[str, tuple[tuple[int, int, int], tuple[int, int, int], dict[str, tuple[int, int, int]]]] = {
+THEMES: dict[
+    str, tuple[tuple[int, int, int], tuple[int, int, int], dict[str, tuple[int, int, int]]]
+] = {
     "light": (
-        (255, 255, 255), (33, 33, 33),
-        {"muted": (117, 117, 117), "ok": (56, 142, 60), "run": (25, 118, 210), "wait": (245, 124, 0), "bad": (211, 47, 47)},
+        (255, 255, 255),
+        (33, 33, 33),
+        {
+            "muted": (117, 117, 117),
+            "ok": (56, 142, 60),
+            "run": (25, 118, 210),
+            "wait": (245, 124, 0),
+            "bad": (211, 47, 47),
+        },
     ),
     "dark": (
-        (17, 17, 17), (255, 255, 255),
-        {"muted": (145, 145, 145), "ok": (76, 175, 80), "run": (33, 150, 243), "wait": (255, 152, 0), "bad": (244, 67, 54)},
+        (17, 17, 17),
+        (255, 255, 255),
+        {
+            "muted": (145, 145, 145),
+            "ok": (76, 175, 80),
+            "run": (33, 150, 243),
+            "wait": (255, 152, 0),
+            "bad": (244, 67, 54),
+        },
     ),
     "bare light": ((255, 255, 255), (0, 0, 0), {}),
     "bare dark": ((13, 17, 23), (230, 237, 243), {}),
-}  # fmt: skip
+}
 
 
 def rgb(text: str) -> tuple[float, ...]:
@@ -336,7 +448,10 @@ def test_code_has_aa_contrast_on_its_ground(theme, family):
     assert contrast(mix(rgb(colour), share / 100, text), mix((128, 128, 128), 0.09, ground)) >= 4.5
 
 
-@pytest.mark.parametrize(("text", "gist"), [("_use_ my_tool", "use my_tool"), ("a > b here", "a > b here"), ("> quoted", "quoted")])
+@pytest.mark.parametrize(
+    ("text", "gist"),
+    [("_use_ my_tool", "use my_tool"), ("a > b here", "a > b here"), ("> quoted", "quoted")],
+)
 def test_a_gist_keeps_names_and_comparisons(text, gist):
     assert words.gist(text) == gist
 
@@ -353,7 +468,12 @@ def test_what_the_line_of_a_call_says_stands_there_once(begun):
 
 
 def test_arguments_that_the_line_has_no_room_for_are_in_the_fold(begun):
-    begun.tool("k", "save", {"file": "a.csv", "title": "all the prices of last year", "sheet": "the first of them"}, content="x" * 60)
+    begun.tool(
+        "k",
+        "save",
+        {"file": "a.csv", "title": "all the prices of last year", "sheet": "the first of them"},
+        content="x" * 60,
+    )
     assert "<details" in html.draw(page(RunView().extend(begun.log)))
 
 
@@ -385,4 +505,7 @@ def test_markdown_is_a_list_of_steps_with_what_they_open_to_inside(begun):
     begun.answer("Done.", "r")
     text = bundle(begun.log)["text/markdown"]
     assert "- Thought" in text
-    assert "\n- ƒ `snake_case` `a=1` — 3 lines **✓** 500 ms\n\n  ````\n  one\n  ```\n  two\n  ````\n\nDone." in text
+    assert (
+        "\n- ƒ `snake_case` `a=1` — 3 lines **✓** 500 ms\n\n  ````\n  one\n  ```\n  two\n  ````\n\nDone."
+        in text
+    )

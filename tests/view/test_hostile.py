@@ -1,4 +1,6 @@
-"""Hostile texts in every place of a run: nothing in the static forms runs, loads or covers anything."""
+"""Hostile texts in every place of a run: nothing in the static forms runs, loads or covers
+anything.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def test_the_corpus_is_large(hostile):
 
 
 def test_no_hostile_text_survives_in_the_html(hostile, hostile_run, hazards):
-    found = {text: hazards(bundle(hostile_run(text), thoughts="show")["text/html"]) for text in hostile}
+    found = {
+        text: hazards(bundle(hostile_run(text), thoughts="show")["text/html"]) for text in hostile
+    }
     assert {text: h for text, h in found.items() if h} == {}
 
 
@@ -37,7 +41,9 @@ def test_no_hostile_html_survives_the_sanitiser(hostile, hazards):
 
 
 def test_markdown_is_harmless_even_where_raw_html_is_on(hostile, hostile_run):
-    """The markdown form, rendered with raw HTML on: no tag but those of markdown itself, no address but the web's."""
+    """The markdown form, rendered with raw HTML on: no tag but those of markdown itself, no address
+    but the web's.
+    """
     page = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     page.validateLink = lambda url: True
     for text in hostile:
@@ -45,8 +51,12 @@ def test_markdown_is_harmless_even_where_raw_html_is_on(hostile, hostile_run):
         tags = set(re.findall(r"<\s*/?\s*([a-zA-Z!?][a-zA-Z0-9]*)", made))
         allowed = "p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s a img table thead tbody tr th td hr br"
         assert tags <= set(allowed.split()), (text, tags)
-        assert all(re.match(r"https?:|mailto:", url, re.I) for url in re.findall(r'href="([^"]*)"', made)), text
-        assert all(url.startswith("data:image/png;base64,") for url in re.findall(r'src="([^"]*)"', made)), text
+        assert all(
+            re.match(r"https?:|mailto:", url, re.I) for url in re.findall(r'href="([^"]*)"', made)
+        ), text
+        assert all(
+            url.startswith("data:image/png;base64,") for url in re.findall(r'src="([^"]*)"', made)
+        ), text
 
 
 def test_plain_text_has_no_control_characters(hostile, hostile_run):
@@ -68,7 +78,10 @@ def test_terminal_output_loses_its_escapes_and_shows_overwritten_lines_as_left()
     assert output("\x1b[31mred\x1b[0m\n10%\r55%\r100%\r\n") == "red\n100%\n"
 
 
-@pytest.mark.parametrize("between", ["<!-- -->", "<x>", "</p>", "<script>1</script>", "<custom-tag a='b'></custom-tag>", "&#x2d;"])
+@pytest.mark.parametrize(
+    "between",
+    ["<!-- -->", "<x>", "</p>", "<script>1</script>", "<custom-tag a='b'></custom-tag>", "&#x2d;"],
+)
 @pytest.mark.parametrize("key", ["sk-proj-AbCdEfGhIjKlMn0123", 'my "own" key & no other'])
 def test_a_key_that_the_sanitiser_puts_together_is_not_shown(between, key, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", key)
@@ -86,7 +99,10 @@ def test_what_a_table_needs_passes_the_sanitiser():
 
 
 def test_links_of_foreign_html_open_elsewhere_without_a_way_back():
-    assert clean('<a href="https://e.com" class="x">a</a>') == '<a href="https://e.com" target="_blank" rel="noopener noreferrer">a</a>'
+    assert (
+        clean('<a href="https://e.com" class="x">a</a>')
+        == '<a href="https://e.com" target="_blank" rel="noopener noreferrer">a</a>'
+    )
 
 
 def test_our_own_colours_pass_our_sanitiser():

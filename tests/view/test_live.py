@@ -19,7 +19,13 @@ class Front:
     def __init__(self) -> None:
         self.sent: list[tuple[dict[str, Any], dict[str, Any], str, bool]] = []
 
-    def __call__(self, data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool) -> None:
+    def __call__(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any],
+        transient: dict[str, Any],
+        update: bool,
+    ) -> None:
         self.sent.append((data, metadata, transient["display_id"], update))
 
 
@@ -69,11 +75,15 @@ def test_a_saved_page_of_a_run_that_goes_on_says_so(front):
     view = open_view(log, kind="html", publish=front, hz=1000)
     log.append(e.RunStart(model="m"))
     view.renderer.stop()
-    assert {str(metadata) for _, metadata, _, _ in front.sent} == {str({"agent_nb": {"live": log.run}})}
+    assert {str(metadata) for _, metadata, _, _ in front.sent} == {
+        str({"agent_nb": {"live": log.run}})
+    }
     view.close({})
 
 
-@pytest.mark.parametrize(("journal", "said"), [(True, "%agent recover "), (False, "run the cell again")])
+@pytest.mark.parametrize(
+    ("journal", "said"), [(True, "%agent recover "), (False, "run the cell again")]
+)
 @pytest.mark.parametrize("kind", ["widgets", "html"])
 def test_a_page_whose_kernel_may_be_gone_says_what_to_do_then(front, kind, journal, said):
     log = EventLog()
@@ -102,7 +112,9 @@ def test_a_view_may_take_the_place_of_a_page(front):
     view.close({})
 
 
-def test_where_nobody_looks_on_a_short_run_is_shown_when_it_begins_and_when_it_has_ended(front, rich):
+def test_where_nobody_looks_on_a_short_run_is_shown_when_it_begins_and_when_it_has_ended(
+    front, rich
+):
     log = EventLog()
     replayed(open_view(log, kind="html", publish=front, seen=False), rich.seen, log)
     assert [update for *_, update in front.sent] == [False, True]
@@ -137,12 +149,21 @@ def test_text_streams_the_whole_run_and_publishes_nothing(front, rich):
 
 
 def test_a_badge_is_said_in_the_header(rich):
-    assert "replayed from 21 Nov" in bundle(rich.log, badge="replayed from 21 Nov")["text/plain"].split("\n")[0]
+    assert (
+        "replayed from 21 Nov"
+        in bundle(rich.log, badge="replayed from 21 Nov")["text/plain"].split("\n")[0]
+    )
 
 
 def test_actions_may_be_a_table(front):
     pressed: list[str] = []
-    view = open_view(EventLog(), kind="widgets", publish=front, can_click=True, actions={"stop": lambda: pressed.append("stop")})
+    view = open_view(
+        EventLog(),
+        kind="widgets",
+        publish=front,
+        can_click=True,
+        actions={"stop": lambda: pressed.append("stop")},
+    )
     view._painter.board.root.children[2].children[1].children[0].click()
     assert pressed == ["stop"]
     view.close({})

@@ -65,9 +65,34 @@ def test_the_whole_is_what_the_parser_makes_of_the_text_at_once(name):
 
 
 LINES = st.sampled_from(
-    ["- a\n", "1. b\n", "  c\n", "\n", "\n\n", "> d\n", "```\n", "~~~ py\n", "| a | b |\n", "|---|---|\n", "# h\n", "---\n", "===\n",
-     "text\n", "    code\n", "$$\n", "[x]: https://a.b\n", "[x] *y* `z`\n", "**", "- ", "\\[\n", "\\]\n", "* * *\n", "<div>\n", "+ +\n"]
-)  # fmt: skip
+    [
+        "- a\n",
+        "1. b\n",
+        "  c\n",
+        "\n",
+        "\n\n",
+        "> d\n",
+        "```\n",
+        "~~~ py\n",
+        "| a | b |\n",
+        "|---|---|\n",
+        "# h\n",
+        "---\n",
+        "===\n",
+        "text\n",
+        "    code\n",
+        "$$\n",
+        "[x]: https://a.b\n",
+        "[x] *y* `z`\n",
+        "**",
+        "- ",
+        "\\[\n",
+        "\\]\n",
+        "* * *\n",
+        "<div>\n",
+        "+ +\n",
+    ]
+)
 
 
 @given(st.lists(LINES, max_size=25), st.integers(0, 1_000_000))
@@ -98,7 +123,10 @@ def test_long_blocks_are_cut_at_the_same_places_however_they_arrive(name):
     text = LONG[name]
     expected = render(text)
     for size in (37, 401, 5_000):
-        assert streamed([text[i : i + size] for i in range(0, len(text), size)], look=size > 100) == expected
+        assert (
+            streamed([text[i : i + size] for i in range(0, len(text), size)], look=size > 100)
+            == expected
+        )
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -118,7 +146,11 @@ def test_a_cut_ordered_list_goes_on_counting():
 def test_what_is_parsed_grows_with_the_text_not_with_its_square(monkeypatch):
     parsed = []
     real = mdsplit.parse
-    monkeypatch.setattr(mdsplit, "parse", lambda source, refs, **o: parsed.append(len(source)) or real(source, refs, **o))
+    monkeypatch.setattr(
+        mdsplit,
+        "parse",
+        lambda source, refs, **o: parsed.append(len(source)) or real(source, refs, **o),
+    )
 
     def work(times: int) -> int:
         parsed.clear()
@@ -170,7 +202,14 @@ def test_the_caret_stands_at_the_end_of_running_text_only():
 
 
 @pytest.mark.parametrize(
-    ("source", "inside"), [("```\na", True), ("```\na\n```", False), ("~~~\n```", True), ("````\n```", True), ("a", False)]
+    ("source", "inside"),
+    [
+        ("```\na", True),
+        ("```\na\n```", False),
+        ("~~~\n```", True),
+        ("````\n```", True),
+        ("a", False),
+    ],
 )
 def test_whether_a_source_ends_in_a_fence(source, inside):
     assert in_fence(source) is inside
@@ -194,7 +233,9 @@ def test_prices_are_no_formula():
 
 def test_code_is_coloured_and_escaped():
     html = render("```python\nif a < b: pass\n```\n```nosuchlanguage\n<b>\n```\n")
-    assert 'color:color-mix(in srgb,rgb(150,90,220) 72%,currentColor)">if</span>' in html.replace(" </span>", "</span>")
+    assert 'color:color-mix(in srgb,rgb(150,90,220) 72%,currentColor)">if</span>' in html.replace(
+        " </span>", "</span>"
+    )
     assert "a &lt; b" in html
     assert "&lt;b&gt;" in html
 
@@ -242,7 +283,9 @@ done"""
 
 def seen(html: str) -> str:
     """Return what is read outside of code."""
-    return unescape(re.sub(r"<[^>]+>", "", re.sub(r"<code.*?</code>|<pre.*?</pre>", "", html, flags=re.DOTALL)))
+    return unescape(
+        re.sub(r"<[^>]+>", "", re.sub(r"<code.*?</code>|<pre.*?</pre>", "", html, flags=re.DOTALL))
+    )
 
 
 def test_no_formula_is_ever_half_raw_while_the_text_grows():
@@ -265,18 +308,33 @@ def test_a_finished_formula_is_left_to_the_front_end_and_is_code_until_then():
 @pytest.mark.parametrize(
     ("source", "reads"),
     [
-        ("a $", "a"), ("a $x", "a x"), ("a $x$", "a x"), ("a $5", "a $5"), ("a $x + y$ b", "a x + y b"), ("a \\", "a"), ("a \\(", "a"),
-        ("a \\(x", "a x"), ("a \\(x\\", "a x"), ("$$", ""), ("$$\nx", "x"), ("$$x$", "x"), ("set $HOME to", "set $HOME to"),
-        ("`a $x", "a $x"), ("a \\\\", "a \\"), ("x $" + "a b c " * 20, "x $" + "a b c " * 19 + "a b c"),
+        ("a $", "a"),
+        ("a $x", "a x"),
+        ("a $x$", "a x"),
+        ("a $5", "a $5"),
+        ("a $x + y$ b", "a x + y b"),
+        ("a \\", "a"),
+        ("a \\(", "a"),
+        ("a \\(x", "a x"),
+        ("a \\(x\\", "a x"),
+        ("$$", ""),
+        ("$$\nx", "x"),
+        ("$$x$", "x"),
+        ("set $HOME to", "set $HOME to"),
+        ("`a $x", "a $x"),
+        ("a \\\\", "a \\"),
+        ("x $" + "a b c " * 20, "x $" + "a b c " * 19 + "a b c"),
     ],
-)  # fmt: skip
+)
 def test_how_an_unfinished_formula_reads(source, reads):
     stream = MarkdownStream()
     stream.feed(source)
     assert unescape(re.sub(r"<[^>]+>", "", stream.tail())).strip() == reads
 
 
-@pytest.mark.parametrize("block", ["A paragraph.", "# A heading", "$$\nx\n$$", "| a |\n|---|\n| b |"])
+@pytest.mark.parametrize(
+    "block", ["A paragraph.", "# A heading", "$$\nx\n$$", "| a |\n|---|\n| b |"]
+)
 def test_an_empty_line_finishes_a_block_that_it_ends(block):
     stream = MarkdownStream()
     stream.feed(f"{block}\n\nNext")

@@ -35,7 +35,11 @@ class Elements(HTMLParser):
         (r"$$\frac{a}{b}$$", {"mfrac"}, "ab"),
         (r"\(\sum_{i=1}^n x_i\)", {"msubsup", "msub"}, "∑i=1nxi"),
         (r"\[\begin{pmatrix}1&2\\3&4\end{pmatrix}\]", {"mtable", "mtr", "mtd"}, "(1234)"),
-        (r"$\int_0^\infty e^{-x^2}\,dx = \tfrac{\sqrt\pi}{2}$", {"msqrt", "mspace"}, "∫0∞e−x2dx=π2"),
+        (
+            r"$\int_0^\infty e^{-x^2}\,dx = \tfrac{\sqrt\pi}{2}$",
+            {"msqrt", "mspace"},
+            "∫0∞e−x2dx=π2",
+        ),
         (r"$x < y \text{ and } 50\%$", {"mtext"}, "x<y and 50%"),
     ],
 )
@@ -53,12 +57,27 @@ def test_a_formula_keeps_its_tex_and_says_whether_it_stands_alone():
 
 
 HOSTILE = [
-    r"\text{<script>alert(1)</script>}", r"\text{&lt;script&gt;alert(1)&lt;/script&gt;}", r"\href{javascript:alert(1)}{x}",
-    r"\style{position:fixed}{x}", r"\class{jp-Dialog}{x}", r"\cssId{here}{x}", r"\unicode{60}\unicode{115}", r"\color{white}{x}",
-    r"\smash{x}\hspace{-30em}y", r"\rule{100em}{100em}", r"\raise 90em x", r"\llap{x}", r"\kern-99em x", r"\mathchoice{a}{b}{c}{d}",
-    r"\operatorname{<img src=x onerror=alert(1)>}", r"\require{html}", "\u202etxet", r"\begin{array}{<b>}1\end{array}",
-    r"\mmlToken{mi}[onclick=alert(1)]{x}", r"\phantom{\text{<b>}}",
-]  # fmt: skip
+    r"\text{<script>alert(1)</script>}",
+    r"\text{&lt;script&gt;alert(1)&lt;/script&gt;}",
+    r"\href{javascript:alert(1)}{x}",
+    r"\style{position:fixed}{x}",
+    r"\class{jp-Dialog}{x}",
+    r"\cssId{here}{x}",
+    r"\unicode{60}\unicode{115}",
+    r"\color{white}{x}",
+    r"\smash{x}\hspace{-30em}y",
+    r"\rule{100em}{100em}",
+    r"\raise 90em x",
+    r"\llap{x}",
+    r"\kern-99em x",
+    r"\mathchoice{a}{b}{c}{d}",
+    r"\operatorname{<img src=x onerror=alert(1)>}",
+    r"\require{html}",
+    "\u202etxet",
+    r"\begin{array}{<b>}1\end{array}",
+    r"\mmlToken{mi}[onclick=alert(1)]{x}",
+    r"\phantom{\text{<b>}}",
+]
 
 
 @pytest.mark.parametrize("tex", HOSTILE)
@@ -67,18 +86,31 @@ def test_a_hostile_formula_brings_nothing_but_text(tex):
     assert {tag for tag, _ in seen.found} <= mathml.TAGS | {"code"}
     for tag, attributes in seen.found:
         for name, value in attributes.items():
-            assert name in {*mathml.ATTRIBUTES, "display", "alttext"} | ({"width"} if tag == "mspace" else set())
-            assert name == "alttext" or not re.search(r"-\d|\d\d(?:em|px|pt|ex)", value), (name, value)
+            assert name in {*mathml.ATTRIBUTES, "display", "alttext"} | (
+                {"width"} if tag == "mspace" else set()
+            )
+            assert name == "alttext" or not re.search(r"-\d|\d\d(?:em|px|pt|ex)", value), (
+                name,
+                value,
+            )
     assert "\u202e" not in formula(f"${tex}$")
 
 
 @pytest.mark.parametrize(
     "tex",
     [
-        "x" * 5000, "{" * 3000 + "x" + "}" * 3000, r"\sqrt" * 900, "x^" * 500, r"\left(" * 900, r"\begin{matrix}" * 200,
-        r"\newcommand{\a}{\a\a}\a", r"\def\a{b}\a", r"\let\a\b", r"\frac{a",
+        "x" * 5000,
+        "{" * 3000 + "x" + "}" * 3000,
+        r"\sqrt" * 900,
+        "x^" * 500,
+        r"\left(" * 900,
+        r"\begin{matrix}" * 200,
+        r"\newcommand{\a}{\a\a}\a",
+        r"\def\a{b}\a",
+        r"\let\a\b",
+        r"\frac{a",
     ],
-)  # fmt: skip
+)
 def test_a_formula_that_cannot_be_converted_is_shown_as_it_was_written(tex):
     made = formula(f"${tex}$")
     assert made.startswith(("<code>", "<math"))
@@ -86,7 +118,9 @@ def test_a_formula_that_cannot_be_converted_is_shown_as_it_was_written(tex):
 
 
 def test_formulas_of_a_text_stand_where_they_were_written():
-    made = render("Let $a_1$ be *small*:\n\n$$\\frac{1}{2}$$\n\n- costs 5$ and 6$\n- `$no$`\n", Formulas())
+    made = render(
+        "Let $a_1$ be *small*:\n\n$$\\frac{1}{2}$$\n\n- costs 5$ and 6$\n- `$no$`\n", Formulas()
+    )
     assert made.count("<math") == 2
     assert "$a_1$" not in made
     assert made.index("<em>small</em>") < made.index('display="block"')
@@ -118,11 +152,14 @@ def test_a_page_that_stands_alone_has_its_formulas_typeset_also_of_texts_that_gr
 @pytest.mark.parametrize(
     ("tex", "tag"),
     [
-        (r"$\displaystyle \frac{a}{b}$", "<mfrac>"), (r"\begin{align} a &= b \\" + "\n\n" + r"c &= d \end{align}", "<mtable"),
-        ("$" + " + ".join(f"x_{{{n}}}" for n in range(200)) + "$", "<msub>"), (r"$$\frac{a}{b}$$", "<mfrac>"),
-        (r"\(\frac{a}{b}\)", "<mfrac>"), (r"the half $\frac{1}{2}$ of $x$", "<mfrac>"),
+        (r"$\displaystyle \frac{a}{b}$", "<mfrac>"),
+        (r"\begin{align} a &= b \\" + "\n\n" + r"c &= d \end{align}", "<mtable"),
+        ("$" + " + ".join(f"x_{{{n}}}" for n in range(200)) + "$", "<msub>"),
+        (r"$$\frac{a}{b}$$", "<mfrac>"),
+        (r"\(\frac{a}{b}\)", "<mfrac>"),
+        (r"the half $\frac{1}{2}$ of $x$", "<mfrac>"),
     ],
-)  # fmt: skip
+)
 def test_tex_that_a_value_brings_is_typeset(tex, tag):
     (node,) = values.nodes("", {"text/latex": tex, "text/plain": "words"})
     with html.typeset():

@@ -33,20 +33,35 @@ EXPAND = loom("tot_expand", candidates=["a", "b", "c"])
 
 def test_an_evaluation_scores_the_candidates_and_takes_one():
     card = plan(EXPAND, loom("tot_evaluate", chosen=1, scores=[0.2, 0.9, 0.5]))
-    assert [(t.text, t.score, t.status) for t in card.root.children] == [("a", 0.2, "passed"), ("b", 0.9, "chosen"), ("c", 0.5, "passed")]
+    assert [(t.text, t.score, t.status) for t in card.root.children] == [
+        ("a", 0.2, "passed"),
+        ("b", 0.9, "chosen"),
+        ("c", 0.5, "passed"),
+    ]
     assert [t.text for t in card.chosen] == ["b"]
 
 
 def test_the_next_expansion_hangs_below_the_chosen_branch():
-    card = plan(EXPAND, loom("tot_evaluate", chosen=0, scores=[1, 0, 0]), loom("tot_expand", candidates=["a1", "a2"]))
-    assert tree(card.root)[2] == [("a", "chosen", [("a1", "open", []), ("a2", "open", [])]), ("b", "passed", []), ("c", "passed", [])]
+    card = plan(
+        EXPAND,
+        loom("tot_evaluate", chosen=0, scores=[1, 0, 0]),
+        loom("tot_expand", candidates=["a1", "a2"]),
+    )
+    assert tree(card.root)[2] == [
+        ("a", "chosen", [("a1", "open", []), ("a2", "open", [])]),
+        ("b", "passed", []),
+        ("c", "passed", []),
+    ]
 
 
 def test_a_backtrack_gives_up_the_branch_below_its_depth_and_says_why():
     card = plan(
-        EXPAND, loom("tot_evaluate", chosen=0, scores=[1, 0, 0]), loom("tot_expand", candidates=["a1"]),
-        loom("tot_evaluate", chosen=0, scores=[0.1]), loom("tot_backtrack", reason="dead end", to_depth=0),
-    )  # fmt: skip
+        EXPAND,
+        loom("tot_evaluate", chosen=0, scores=[1, 0, 0]),
+        loom("tot_expand", candidates=["a1"]),
+        loom("tot_evaluate", chosen=0, scores=[0.1]),
+        loom("tot_backtrack", reason="dead end", to_depth=0),
+    )
     assert tree(card.root)[2][0] == ("a", "left", [("a1", "left", [])])
     assert card.root.children[0].note == "dead end"
     assert card.chosen == []
@@ -55,23 +70,32 @@ def test_a_backtrack_gives_up_the_branch_below_its_depth_and_says_why():
 
 def test_after_a_backtrack_an_evaluation_may_choose_again_among_the_old_candidates():
     card = plan(
-        EXPAND, loom("tot_evaluate", chosen=0, scores=[0.9, 0.8, 0]), loom("tot_backtrack", reason="no", to_depth=0),
+        EXPAND,
+        loom("tot_evaluate", chosen=0, scores=[0.9, 0.8, 0]),
+        loom("tot_backtrack", reason="no", to_depth=0),
         loom("tot_evaluate", chosen=1, scores=[0.1, 0.8, 0]),
-    )  # fmt: skip
+    )
     assert [t.text for t in card.chosen] == ["b"]
     assert [t.status for t in card.root.children] == ["left", "chosen", "passed"]
 
 
 def test_a_backtrack_to_the_present_depth_gives_up_only_the_candidates_without_scores():
-    card = plan(EXPAND, loom("tot_evaluate", chosen=0, scores=[1]), loom("tot_expand", candidates=["x"]),
-                loom("tot_backtrack", reason="try others", to_depth=1))  # fmt: skip
+    card = plan(
+        EXPAND,
+        loom("tot_evaluate", chosen=0, scores=[1]),
+        loom("tot_expand", candidates=["x"]),
+        loom("tot_backtrack", reason="try others", to_depth=1),
+    )
     assert tree(card.root)[2][0] == ("a", "chosen", [("x", "left", [])])
     assert card.remarks == ["back to depth 1: try others"]
 
 
 def test_scores_of_candidates_that_nobody_named_get_numbers():
     card = plan(loom("tot_evaluate", chosen=1, scores=[0.2, 0.9]))
-    assert [(t.text, t.score) for t in card.root.children] == [("candidate 1", 0.2), ("candidate 2", 0.9)]
+    assert [(t.text, t.score) for t in card.root.children] == [
+        ("candidate 1", 0.2),
+        ("candidate 2", 0.9),
+    ]
 
 
 def test_a_choice_that_is_no_candidate_is_said_and_changes_nothing():
@@ -83,31 +107,46 @@ def test_a_choice_that_is_no_candidate_is_said_and_changes_nothing():
 def test_nodes_of_a_graph_go_from_planned_to_their_end():
     card = plan(
         loom("got_plan", node_count=3, edge_count=2, node_ids=["n1", "n2", "n3"]),
-        loom("got_node_start", id="n1", ts=10.0), loom("got_node_complete", id="n1", result_summary="found", ts=12.5),
-        loom("got_node_start", id="n2"), loom("got_node_failed", id="n2", error="timeout"),
-    )  # fmt: skip
-    assert {n: t.status for n, t in card.nodes.items()} == {"n1": "ok", "n2": "error", "n3": "planned"}
+        loom("got_node_start", id="n1", ts=10.0),
+        loom("got_node_complete", id="n1", result_summary="found", ts=12.5),
+        loom("got_node_start", id="n2"),
+        loom("got_node_failed", id="n2", error="timeout"),
+    )
+    assert {n: t.status for n, t in card.nodes.items()} == {
+        "n1": "ok",
+        "n2": "error",
+        "n3": "planned",
+    }
     assert (card.nodes["n1"].note, card.nodes["n1"].seconds) == ("found", 2.5)
     assert card.nodes["n2"].note == "timeout"
 
 
 def test_nodes_that_no_plan_named_fill_the_latest_expansion():
     card = plan(
-        loom("got_plan", node_count=1, edge_count=0, node_ids=["n1"]), loom("got_expand", node_id="n1", nodes_added=2, edges_added=2),
-        loom("got_node_start", id="x"), loom("got_node_start", id="y"), loom("got_node_start", id="z"),
-    )  # fmt: skip
+        loom("got_plan", node_count=1, edge_count=0, node_ids=["n1"]),
+        loom("got_expand", node_id="n1", nodes_added=2, edges_added=2),
+        loom("got_node_start", id="x"),
+        loom("got_node_start", id="y"),
+        loom("got_node_start", id="z"),
+    )
     assert [t.text for t in card.nodes["n1"].children] == ["x", "y"]
     assert [t.text for t in card.root.children] == ["n1", "z"]
 
 
 def test_an_expansion_that_names_its_nodes_places_them():
-    card = plan(loom("got_expand", node_id="n1", nodes_added=["x", {"id": "y"}], edges_added=[["n1", "x"]]))
+    card = plan(
+        loom("got_expand", node_id="n1", nodes_added=["x", {"id": "y"}], edges_added=[["n1", "x"]])
+    )
     assert [t.text for t in card.nodes["n1"].children] == ["x", "y"]
     assert card.asked[1] == 1
 
 
 def test_a_second_try_of_a_node_is_counted():
-    card = plan(loom("got_node_start", id="n"), loom("got_node_failed", id="n", error="e"), loom("got_node_start", id="n"))
+    card = plan(
+        loom("got_node_start", id="n"),
+        loom("got_node_failed", id="n", error="e"),
+        loom("got_node_start", id="n"),
+    )
     assert (card.nodes["n"].tries, card.nodes["n"].status) == (2, "running")
 
 
@@ -117,12 +156,23 @@ def test_a_new_plan_is_a_new_card():
 
 
 def test_a_plan_stays_one_card_whatever_comes_between():
-    view = RunView().extend([EXPAND, e.Respond(content="so"), loom("tot_evaluate", chosen=0, scores=[1])])
+    view = RunView().extend(
+        [EXPAND, e.Respond(content="so"), loom("tot_evaluate", chosen=0, scores=[1])]
+    )
     assert [c.kind for c in view.cards] == ["plan", "respond"]
 
 
-@pytest.mark.parametrize("name", ["tot_expand", "tot_evaluate", "tot_backtrack", "got_plan", "got_node_start", "got_expand"])
-@pytest.mark.parametrize("payload", [{}, {"candidates": 3, "scores": "x", "chosen": "y", "to_depth": None, "id": [1], "node_ids": 4}])
+@pytest.mark.parametrize(
+    "name",
+    ["tot_expand", "tot_evaluate", "tot_backtrack", "got_plan", "got_node_start", "got_expand"],
+)
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"candidates": 3, "scores": "x", "chosen": "y", "to_depth": None, "id": [1], "node_ids": 4},
+    ],
+)
 def test_what_says_nothing_is_left_to_the_notes(name, payload):
     assert [c.kind for c in RunView().extend([loom(name, **payload)]).cards] == ["extension"]
 
@@ -130,10 +180,13 @@ def test_what_says_nothing_is_left_to_the_notes(name, payload):
 @pytest.mark.parametrize("value", [-1, 10**400, float("nan"), True, "2", None, [], {"a": 1}])
 def test_strange_numbers_are_harmless(value):
     events = [
-        EXPAND, loom("tot_evaluate", chosen=value, scores=[value, 0.5]), loom("tot_backtrack", reason=value, to_depth=value),
-        loom("got_plan", node_count=value, edge_count=value, node_ids=[value]), loom("got_expand", node_id="n", nodes_added=value),
+        EXPAND,
+        loom("tot_evaluate", chosen=value, scores=[value, 0.5]),
+        loom("tot_backtrack", reason=value, to_depth=value),
+        loom("got_plan", node_count=value, edge_count=value, node_ids=[value]),
+        loom("got_expand", node_id="n", nodes_added=value),
         loom("got_node_complete", id=value, result_summary=value),
-    ]  # fmt: skip
+    ]
     assert bundle(events)["text/html"]
 
 
@@ -152,7 +205,11 @@ def test_the_chosen_branch_is_said_in_words_with_its_score():
 
 
 def test_branches_are_nested_lists_in_html_and_lines_in_text():
-    events = [EXPAND, loom("tot_evaluate", chosen=0, scores=[1, 0, 0]), loom("tot_expand", candidates=["a1", "a2"])]
+    events = [
+        EXPAND,
+        loom("tot_evaluate", chosen=0, scores=[1, 0, 0]),
+        loom("tot_expand", candidates=["a1", "a2"]),
+    ]
     made = bundle(events)
     assert "├─ ○ a1" in made["text/plain"]
     assert "└─ ○ a2" in made["text/plain"]
@@ -161,7 +218,11 @@ def test_branches_are_nested_lists_in_html_and_lines_in_text():
 
 
 def test_a_reason_stands_beside_what_was_given_up():
-    events = [EXPAND, loom("tot_evaluate", chosen=0, scores=[1, 0, 0]), loom("tot_backtrack", reason="no way", to_depth=0)]
+    events = [
+        EXPAND,
+        loom("tot_evaluate", chosen=0, scores=[1, 0, 0]),
+        loom("tot_backtrack", reason="no way", to_depth=0),
+    ]
     assert "↩ a  no way   given up" in bundle(events)["text/plain"]
 
 
@@ -186,11 +247,14 @@ def test_a_long_candidate_opens_to_its_whole():
 def test_hostile_texts_stay_texts(hostile, hazards):
     for text in hostile:
         events = [
-            loom("tot_expand", candidates=[text, {text: text}]), loom("tot_evaluate", chosen=0, scores=[1, 0]),
-            loom("tot_backtrack", reason=text, to_depth=0), loom("got_plan", node_count=1, edge_count=1, node_ids=[text]),
-            loom("got_node_failed", id=text, error=text), e.State(kind=text, payload={text: text}),
+            loom("tot_expand", candidates=[text, {text: text}]),
+            loom("tot_evaluate", chosen=0, scores=[1, 0]),
+            loom("tot_backtrack", reason=text, to_depth=0),
+            loom("got_plan", node_count=1, edge_count=1, node_ids=[text]),
+            loom("got_node_failed", id=text, error=text),
+            e.State(kind=text, payload={text: text}),
             e.State(kind=text, payload={text: [text], "step": text}),
-        ]  # fmt: skip
+        ]
         assert hazards(bundle(events)["text/html"]) == []
 
 
@@ -202,7 +266,12 @@ def test_every_form_draws_the_tree_node():
 def test_a_terminal_prints_a_plan_once_when_it_is_whole():
     said: list[str] = []
     view, painter = RunView(), TextPainter(said.append)
-    for event in (EXPAND, e.Respond(content="so"), loom("tot_evaluate", chosen=1, scores=[0, 1, 0]), e.End()):
+    for event in (
+        EXPAND,
+        e.Respond(content="so"),
+        loom("tot_evaluate", chosen=1, scores=[0, 1, 0]),
+        e.End(),
+    ):
         view.apply(event)
         painter.paint(view, 1.0)
     painter.paint(view, None)
@@ -233,25 +302,37 @@ def test_changes_between_two_values(before, after, expected):
 
 
 def test_a_snapshot_says_what_changed_since_the_one_before_of_its_kind():
-    events = [e.State(kind="values", payload={"n": 1, "same": 0}), e.State(kind="values", payload={"n": 2, "same": 0})]
+    events = [
+        e.State(kind="values", payload={"n": 1, "same": 0}),
+        e.State(kind="values", payload={"n": 2, "same": 0}),
+    ]
     text = bundle(events)["text/markdown"]
     assert "- n: 1\n  + n: 2" in text
     assert "same: " not in text.split("```diff")[1].split("```")[0]
 
 
 def test_a_checkpoint_is_compared_by_its_state_not_by_its_id():
-    events = [e.State(kind="checkpoint", payload={"checkpoint_id": i, "step": i, "state": {"n": 1}}) for i in (1, 2)]
+    events = [
+        e.State(kind="checkpoint", payload={"checkpoint_id": i, "step": i, "state": {"n": 1}})
+        for i in (1, 2)
+    ]
     text = bundle(events)["text/plain"]
     assert "checkpoint · step 2 · checkpoint_id 2   unchanged" in text
 
 
 def test_the_first_of_a_kind_is_compared_with_the_latest_of_any():
-    events = [e.State(kind="values", payload={"n": 1}), e.State(kind="checkpoint", payload={"step": 1, "state": {"n": 2}})]
+    events = [
+        e.State(kind="values", payload={"n": 1}),
+        e.State(kind="checkpoint", payload={"step": 1, "state": {"n": 2}}),
+    ]
     assert "+ n: 2" in bundle(events)["text/markdown"]
 
 
 def test_a_node_that_went_well_and_holds_nothing_is_no_card():
-    node = [e.Node(name="think", span="s", phase="enter"), e.Node(name="think", span="s", phase="exit", result="ok")]
+    node = [
+        e.Node(name="think", span="s", phase="enter"),
+        e.Node(name="think", span="s", phase="exit", result="ok"),
+    ]
     assert "think" not in bundle(node)["text/plain"]
     failed = [node[0], e.Node(name="think", span="s", phase="exit", result="error: lost")]
     assert "think" in bundle(failed)["text/plain"]
@@ -263,7 +344,9 @@ def test_a_snapshot_alone_is_one_line_with_what_tells_it_from_others():
 
 
 def test_an_error_of_one_line_is_its_message_not_a_traceback():
-    failed = e.Result(call_id="c", name="read", status="error", content="", display={"text/plain": "no such file"})
+    failed = e.Result(
+        call_id="c", name="read", status="error", content="", display={"text/plain": "no such file"}
+    )
     made = bundle([e.Call(call_id="c", name="read"), failed])["text/plain"]
     assert "no such file" in made
     assert "Traceback" not in made

@@ -1,4 +1,6 @@
-"""What the card of a running call shows: progress of any shape, its code, and what stays of both."""
+"""What the card of a running call shows: progress of any shape, its code, and what
+stays of both.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,14 @@ def running(tape: Any, name: str = "job", args: dict[str, Any] | None = None) ->
 
 
 def reports(tape: Any, *data: Any) -> None:
-    tape(*(e.Progress(call_id="k", **({"data": d} if not isinstance(d, dict) or "_" not in d else d["_"])) for d in data))
+    tape(
+        *(
+            e.Progress(
+                call_id="k", **({"data": d} if not isinstance(d, dict) or "_" not in d else d["_"])
+            )
+            for d in data
+        )
+    )
 
 
 def shown(tape: Any) -> list[nodes.Node]:
@@ -52,16 +61,43 @@ def output(tape: Any) -> str:
 
 
 SHAPES: dict[str, tuple[list[Any], str, list[tuple[float | None, str]]]] = {
-    "chunks of stdout": ([{"subtype": "stdout_chunk", "content": "a\n"}, {"subtype": "stderr_chunk", "content": "b\n"}], "a\nb", []),
+    "chunks of stdout": (
+        [
+            {"subtype": "stdout_chunk", "content": "a\n"},
+            {"subtype": "stderr_chunk", "content": "b\n"},
+        ],
+        "a\nb",
+        [],
+    ),
     "a chunk with more": ([{"subtype": "stdout_chunk", "content": "a\n", "pid": 3}], "a", []),
     "strings": (["Hello, ", "how can I"], "Hello, how can I", []),
     "a percentage": ([{"subtype": "transfer_progress", "percent": 65}], "", [(0.65, "65 %")]),
-    "a percentage with more": ([{"percent": 65, "file": "a.bin", "message": "sending"}], "", [(0.65, '65 % · sending · file="a.bin"')]),
-    "counts": ([{"done": 6000, "total": 18000, "unit": "rows"}], "", [(1 / 3, "33 % · 6,000 of 18,000 rows")]),
-    "counts with more": ([{"done": 1, "total": 4, "file": "a"}], "", [(0.25, '25 % · 1 of 4 · file="a"')]),
-    "an object": ([{"page": "/0.html", "links": [0, 1]}], '{"page": "/0.html", "links": [0, 1]}', []),
+    "a percentage with more": (
+        [{"percent": 65, "file": "a.bin", "message": "sending"}],
+        "",
+        [(0.65, '65 % · sending · file="a.bin"')],
+    ),
+    "counts": (
+        [{"done": 6000, "total": 18000, "unit": "rows"}],
+        "",
+        [(1 / 3, "33 % · 6,000 of 18,000 rows")],
+    ),
+    "counts with more": (
+        [{"done": 1, "total": 4, "file": "a"}],
+        "",
+        [(0.25, '25 % · 1 of 4 · file="a"')],
+    ),
+    "an object": (
+        [{"page": "/0.html", "links": [0, 1]}],
+        '{"page": "/0.html", "links": [0, 1]}',
+        [],
+    ),
     "a list, a number and nothing": ([[1, 2], 7, False], "[1, 2]\n7\nfalse", []),
-    "an object with a message": ([{"message": "at it", "page": 3}], '{"message": "at it", "page": 3}', []),
+    "an object with a message": (
+        [{"message": "at it", "page": 3}],
+        '{"message": "at it", "page": 3}',
+        [],
+    ),
 }
 
 
@@ -106,7 +142,9 @@ def test_what_was_counted_is_forgotten_when_another_bar_moves(begun):
 
 def test_hostile_data_is_shown_as_text(begun, hazards):
     running(begun)
-    reports(begun, {"<script>": "<img src=x onerror=alert(1)>\u202e"}, {"percent": 5, "<b>": "\x1b[2J"})
+    reports(
+        begun, {"<script>": "<img src=x onerror=alert(1)>\u202e"}, {"percent": 5, "<b>": "\x1b[2J"}
+    )
     begun(e.Result(call_id="k", content="x"))
     assert hazards(bundle(begun.log)["text/html"]) == []
 
@@ -115,7 +153,9 @@ def test_hostile_data_is_shown_as_text(begun, hazards):
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
+def installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], None]]:
     """Install a package with one card: `installed(code, entry)`."""
 
     def install(code: str, entry: str) -> None:
@@ -139,7 +179,9 @@ def example() -> tuple[str, str]:
     """Return the code and the entry point of the example in the documentation of cards."""
     text = textwrap.dedent(str(base.__doc__).split("# my_package/cards.py")[1].split("\nRules")[0])
     code, config = text.split("# pyproject.toml")
-    return textwrap.dedent(code), re.findall(r'^\s*(progress-\w+) = "(.*)"', config, re.MULTILINE)[0]
+    return textwrap.dedent(code), re.findall(r'^\s*(progress-\w+) = "(.*)"', config, re.MULTILINE)[
+        0
+    ]
 
 
 def test_an_installed_card_draws_the_progress_of_its_tool_as_documented(installed, begun):
@@ -163,7 +205,9 @@ def test_it_draws_no_other_tool_and_no_result(installed, begun):
 
 
 def test_one_that_fails_is_named_in_its_place(installed, begun):
-    installed("def epochs(state, context): return 1 / 0\n", "progress-train = my_package.cards:epochs")
+    installed(
+        "def epochs(state, context): return 1 / 0\n", "progress-train = my_package.cards:epochs"
+    )
     running(begun, "train")
     assert "card-pkg" in plain.draw(shown(begun)[0])
 
@@ -180,7 +224,11 @@ def test_the_code_of_a_call_is_reachable_while_it_runs(status, begun):
     begun.call("k", "python", {"code": CODE})
     begun(*([e.Started(call_id="k", name="python")] if status != "queued" else []))
     begun(*([e.Delta(block="k", of="result", text="ok")] if status == "finished" else []))
-    assert (fold(begun).title, fold(begun).open, fold(begun).accordion) == ("Code — 4 lines", False, True)
+    assert (fold(begun).title, fold(begun).open, fold(begun).accordion) == (
+        "Code — 4 lines",
+        False,
+        True,
+    )
     assert [n.text for n in fold(begun).body if isinstance(n, nodes.Code)] == [CODE]
 
 
@@ -199,7 +247,9 @@ def test_long_arguments_open_too(begun):
     assert fold(begun).title == "Arguments"
 
 
-def decided(tape: Any, *, args: dict[str, Any] | None = None, decision: str = "allow", by: str = "click") -> None:
+def decided(
+    tape: Any, *, args: dict[str, Any] | None = None, decision: str = "allow", by: str = "click"
+) -> None:
     given = {"file": "a.py", "content": "y = 3\n"}
     tape.call("k", "write", given)
     tape(e.Approval(call_id="k", stage="requested", args=given, extra={"preview": DIFF}))
@@ -216,7 +266,12 @@ def test_the_change_that_was_approved_is_shown_while_the_call_runs(begun):
 @pytest.mark.parametrize("decision", ["allow", "deny"])
 def test_the_diff_stays_in_the_card_after_the_decision(decision, begun):
     decided(begun, decision=decision)
-    begun(e.Result(call_id="k", name="write", status="ok" if decision == "allow" else "denied", content="x"), e.End())
+    begun(
+        e.Result(
+            call_id="k", name="write", status="ok" if decision == "allow" else "denied", content="x"
+        ),
+        e.End(),
+    )
     for form in bundle(begun.log).values():
         assert "-y = 2" in re.sub(r"<[^>]+>", "", form)
 
@@ -251,7 +306,9 @@ def test_a_terminal_shows_the_code_of_calls_that_nobody_typed_a_yes_for(by, begu
     begun.call("k", "python", {"code": CODE})
     if by:
         begun(e.Approval(call_id="k", stage="requested", args={"code": CODE}))
-        begun(e.Approval(call_id="k", stage="decided", args={"code": CODE}, decision="allow", by=by))
+        begun(
+            e.Approval(call_id="k", stage="decided", args={"code": CODE}, decision="allow", by=by)
+        )
     begun(e.Started(call_id="k", name="python"), e.Result(call_id="k", content="45"), e.End())
     assert code_lines(printed(begun)) == CODE.split("\n")
 
@@ -266,7 +323,10 @@ def test_a_question_on_the_keyboard_has_shown_the_code_already_but_not_in_a_repl
 def test_a_terminal_gets_a_line_for_each_quarter_of_a_bar_and_json_as_lines(begun):
     running(begun)
     for n in range(9):
-        begun(e.Progress(call_id="k", fraction=n / 8, message=f"{n}/8"), e.Progress(call_id="k", text=f"step {n}\n"))
+        begun(
+            e.Progress(call_id="k", fraction=n / 8, message=f"{n}/8"),
+            e.Progress(call_id="k", text=f"step {n}\n"),
+        )
     reports(begun, {"page": 1})
     begun(e.Result(call_id="k", content="done"), e.End())
     lines = [line.strip() for line in printed(begun).splitlines()]
@@ -277,7 +337,11 @@ def test_a_terminal_gets_a_line_for_each_quarter_of_a_bar_and_json_as_lines(begu
 
 def test_a_result_that_begins_with_the_output_does_not_say_it_twice(begun):
     running(begun, "python", {"code": "1"})
-    begun(e.Progress(call_id="k", text="half way\n"), e.Result(call_id="k", content="half way\n45"), e.End())
+    begun(
+        e.Progress(call_id="k", text="half way\n"),
+        e.Result(call_id="k", content="half way\n45"),
+        e.End(),
+    )
     assert printed(begun).count("half way") == 1
     assert "    45\n" in printed(begun)
     assert bundle(begun.log)["text/plain"].count("half way") == 1
@@ -286,7 +350,11 @@ def test_a_result_that_begins_with_the_output_does_not_say_it_twice(begun):
 def test_output_before_a_failure_stays(begun):
     running(begun, "python", {"code": "1"})
     trace = "Traceback (most recent call last):\nValueError: no"
-    begun(e.Progress(call_id="k", text="half way\n"), e.Result(call_id="k", status="error", content=f"half way\n{trace}"), e.End())
+    begun(
+        e.Progress(call_id="k", text="half way\n"),
+        e.Result(call_id="k", status="error", content=f"half way\n{trace}"),
+        e.End(),
+    )
     for text in (printed(begun), bundle(begun.log)["text/plain"]):
         assert text.count("half way") == 1
         assert "ValueError: no" in text

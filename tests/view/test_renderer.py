@@ -1,4 +1,6 @@
-"""The renderer: when it paints, how many messages it lets through, and that nothing of it reaches the run. No test waits."""
+"""The renderer: when it paints, how many messages it lets through, and that nothing of it reaches
+the run. No test waits.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,13 @@ def make(clock: Clock, painter: object, **options: object) -> Renderer:
     return renderer
 
 
-def drive(renderer: Renderer, clock: Clock, seconds: float, event: e.Event | None = None, every: float = 0.001) -> None:
+def drive(
+    renderer: Renderer,
+    clock: Clock,
+    seconds: float,
+    event: e.Event | None = None,
+    every: float = 0.001,
+) -> None:
     """Let time pass in small steps, with an event in each."""
     end = clock.now + seconds
     while clock.now < end:
@@ -92,7 +100,9 @@ def test_renderers_share_one_budget(clock):
     assert sum(len(p.paints) for p in painters) * 20 <= MESSAGES * 4 + 4 * 20 + 20
 
 
-@pytest.mark.parametrize("event", [e.Approval(call_id="k"), e.Error(code="x"), e.Interrupt(), e.End()])
+@pytest.mark.parametrize(
+    "event", [e.Approval(call_id="k"), e.Error(code="x"), e.Interrupt(), e.End()]
+)
 def test_what_cannot_wait_is_painted_at_once(clock, event):
     painter = Painter(clock, cost=0.05)
     renderer = make(clock, painter)
@@ -126,7 +136,9 @@ def test_nothing_is_painted_after_the_end(clock):
     assert [status for _, _, status in painter.paints if status == "ok"] == ["ok"]
 
 
-@pytest.mark.parametrize("event", [e.Approval(call_id="k"), e.Error(code="x"), e.Interrupt(), e.End()])
+@pytest.mark.parametrize(
+    "event", [e.Approval(call_id="k"), e.Error(code="x"), e.Interrupt(), e.End()]
+)
 def test_where_nobody_looks_on_the_first_paint_comes_after_a_second_whatever_happens(clock, event):
     painter = Painter(clock)
     renderer = make(clock, painter, seen=False)
@@ -246,14 +258,20 @@ def test_pieces_of_one_text_are_folded_as_one_at_the_time_of_the_first(clock):
     applied = []
     whole = renderer.view.apply
     renderer.view.apply = lambda event: (applied.append(event), whole(event))  # type: ignore[method-assign,func-returns-value]
-    for number, (block, text) in enumerate([("a", "One "), ("a", "two "), ("b", "Other"), ("a", "three")]):
+    for number, (block, text) in enumerate(
+        [("a", "One "), ("a", "two "), ("b", "Other"), ("a", "three")]
+    ):
         renderer.push(e.Delta(block=block, of="respond", text=text, ts=float(number)))
     renderer.push(e.Delta(of="status", text="loading"))
     renderer.push(e.Delta(of="status", text="loaded"))
     renderer.step()
     assert [(d.block, d.text, d.ts) for d in applied] == [
-        ("a", "One two ", 0.0), ("b", "Other", 2.0), ("a", "three", 3.0), ("", "loading", 0.0), ("", "loaded", 0.0)
-    ]  # fmt: skip
+        ("a", "One two ", 0.0),
+        ("b", "Other", 2.0),
+        ("a", "three", 3.0),
+        ("", "loading", 0.0),
+        ("", "loaded", 0.0),
+    ]
 
 
 def test_what_comes_while_a_step_folds_does_not_keep_it_from_painting(clock):

@@ -1,4 +1,6 @@
-"""Requests that are made again: one row that counts down while it waits, and says afterwards how long it took."""
+"""Requests that are made again: one row that counts down while it waits, and says afterwards how
+long it took.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,23 @@ def refused(tape: Any, number: int, pause: float, *, told: bool = True) -> None:
     span = {"name": "llm", "span": f"llm-{number}", "turn": 1}
     tape(e.Node(phase="enter", data={"attempt": number, "internal": True}, **span), after=0.0)
     more = {"retry_in": pause} if told else {}
-    tape(e.Node(phase="exit", result="error: provider 429", data={"status": 0, **more}, **span), after=0.2)
+    tape(
+        e.Node(phase="exit", result="error: provider 429", data={"status": 0, **more}, **span),
+        after=0.2,
+    )
     message = f"{WHY}. Trying again in {pause:.1f} s (attempt {number + 1})."
-    tape(e.Error(code="retry", message=message, raw='{"error": "slow down"}', retryable=True), after=0.0)
+    tape(
+        e.Error(code="retry", message=message, raw='{"error": "slow down"}', retryable=True),
+        after=0.0,
+    )
     tape.now += pause
 
 
 def asked(tape: Any, number: int) -> None:
-    tape(e.Node(name="llm", span=f"llm-{number}", turn=1, phase="enter", data={"attempt": number}), after=0.0)
+    tape(
+        e.Node(name="llm", span=f"llm-{number}", turn=1, phase="enter", data={"attempt": number}),
+        after=0.0,
+    )
 
 
 def rows(view: RunView, now: float | None = None) -> list[str]:
@@ -47,8 +58,14 @@ def test_a_wait_counts_down_second_by_second_without_an_event(begun):
     seen = []
     for second in range(14):
         drawn = plain.draw(layout.page(view, Context(now=start + second, live=True)))
-        seen.append(next(line for line in drawn.splitlines() if "↻" in line).split("   ")[-1].strip())
-    assert seen == [*(f"trying again in {n} s · try 2" for n in range(12, 0, -1)), "trying again · try 2", "trying again · try 2"]
+        seen.append(
+            next(line for line in drawn.splitlines() if "↻" in line).split("   ")[-1].strip()
+        )
+    assert seen == [
+        *(f"trying again in {n} s · try 2" for n in range(12, 0, -1)),
+        "trying again · try 2",
+        "trying again · try 2",
+    ]
     assert phase(view) == ("waiting to try again", "run")
 
 
@@ -58,7 +75,11 @@ def test_only_the_row_that_counts_is_drawn_again(begun):
     view, layout = RunView().extend(begun.log), Layout()
 
     def steps(now: float) -> list[nodes.Node]:
-        (panel,) = [s.child for s in layout.page(view, Context(now=now, live=True)).sections if isinstance(s.child, nodes.Panel)]
+        (panel,) = [
+            s.child
+            for s in layout.page(view, Context(now=now, live=True)).sections
+            if isinstance(s.child, nodes.Panel)
+        ]
         return [step.child for step in panel.steps]
 
     first, soon, later = steps(begun.now - 11.9), steps(begun.now - 11.8), steps(begun.now - 10.5)
@@ -79,7 +100,13 @@ def test_the_renderer_paints_once_a_second_while_it_waits(begun):
             painted.append(now)
             return 1
 
-    renderer = Renderer(begun.log, Painter(), budget=Budget(), clock=lambda: clock[0], wall=lambda: begun.now + clock[0])
+    renderer = Renderer(
+        begun.log,
+        Painter(),
+        budget=Budget(),
+        clock=lambda: clock[0],
+        wall=lambda: begun.now + clock[0],
+    )
     renderer.subscribe()
     for _ in range(40):
         renderer.step()
@@ -107,7 +134,11 @@ def test_what_the_server_said_last_can_be_opened(begun):
     refused(begun, 1, 2.0)
     asked(begun, 2)
     begun.answer("Fine.")
-    (panel,) = [s.child for s in page(RunView().extend(begun.log)).sections if isinstance(s.child, nodes.Panel)]
+    (panel,) = [
+        s.child
+        for s in page(RunView().extend(begun.log)).sections
+        if isinstance(s.child, nodes.Panel)
+    ]
     fold = panel.steps[0].child
     assert isinstance(fold, nodes.Fold)
     assert not fold.open
@@ -138,7 +169,10 @@ def test_another_request_that_fails_later_has_a_row_of_its_own(begun):
     refused(begun, 3, 3.0)
     asked(begun, 4)
     begun.answer("Fine.")
-    assert [row.split("   ")[-1] for row in rows(RunView().extend(begun.log))] == ["waited 2.0 s, 2 tries", "waited 3.0 s, 2 tries"]
+    assert [row.split("   ")[-1] for row in rows(RunView().extend(begun.log))] == [
+        "waited 2.0 s, 2 tries",
+        "waited 3.0 s, 2 tries",
+    ]
 
 
 def test_a_record_that_does_not_say_how_long_still_reads_well(begun):

@@ -9,11 +9,31 @@ import pytest
 from agent_nb import events as e
 from agent_nb.log import EventLog
 from agent_nb.tool_events import meaning
-from agent_nb.view.cardstates import Batch, CallCard, Card, ErrorCard, NodeCard, NoteCard, RespondCard, ThinkCard
+from agent_nb.view.cardstates import (
+    Batch,
+    CallCard,
+    Card,
+    ErrorCard,
+    NodeCard,
+    NoteCard,
+    RespondCard,
+    ThinkCard,
+)
 from agent_nb.view.state import RunView, first_piece
 from agent_nb.view.text import Output, Text
 
-SKIP = {"version", "_parent", "_outer", "_by_key", "_spans", "_calls", "_span_card", "_previous", "_texts", "memo"}
+SKIP = {
+    "version",
+    "_parent",
+    "_outer",
+    "_by_key",
+    "_spans",
+    "_calls",
+    "_span_card",
+    "_previous",
+    "_texts",
+    "memo",
+}
 
 
 def snapshot(thing: Any, seen: frozenset[int] = frozenset()) -> Any:
@@ -22,7 +42,10 @@ def snapshot(thing: Any, seen: frozenset[int] = frozenset()) -> Any:
         if id(thing) in seen:
             return "again"
         below = seen | {id(thing)}
-        return {"is": type(thing).__name__, **{k: snapshot(v, below) for k, v in vars(thing).items() if k not in SKIP}}
+        return {
+            "is": type(thing).__name__,
+            **{k: snapshot(v, below) for k, v in vars(thing).items() if k not in SKIP},
+        }
     if isinstance(thing, list | tuple):
         return [snapshot(item, seen) for item in thing]
     return str(thing) if isinstance(thing, Text | Output) else thing
@@ -54,14 +77,30 @@ def test_every_prefix_folds(rich):
 def test_kinds_of_cards_of_a_rich_run_in_order(rich):
     kinds = [c.kind for c in folded(rich.log).cards]
     assert kinds == [
-        "user", "think", "call", "call", "call", "call", "call", "retry", "call", "node", "call", "state", "extension", "error", "respond",
-    ]  # fmt: skip
+        "user",
+        "think",
+        "call",
+        "call",
+        "call",
+        "call",
+        "call",
+        "retry",
+        "call",
+        "node",
+        "call",
+        "state",
+        "extension",
+        "error",
+        "respond",
+    ]
 
 
 def test_model_requests_are_transparent_and_resent_blocks_hidden(rich):
     view = folded(rich.log)
     assert not [c for c in view.cards if isinstance(c, NodeCard) and c.name == "llm"]
-    assert all("resend" not in title for c in view.cards if isinstance(c, NoteCard) for title, _ in c.items)
+    assert all(
+        "resend" not in title for c in view.cards if isinstance(c, NoteCard) for title, _ in c.items
+    )
 
 
 def test_a_sub_agent_has_its_cards_inside_the_call_that_started_it(rich):
@@ -82,7 +121,11 @@ def test_a_change_inside_a_sub_agent_is_a_change_of_the_card_around_it(begun):
 
 
 def test_turns_of_a_sub_agent_do_not_count_as_turns_of_the_run(begun):
-    begun(e.State(turn=1), e.Node(name="r", phase="enter", span="n", turn=1), e.Respond(content="x", span="n", turn=7))
+    begun(
+        e.State(turn=1),
+        e.Node(name="r", phase="enter", span="n", turn=1),
+        e.Respond(content="x", span="n", turn=7),
+    )
     assert folded(begun.log).turn == 1
 
 
@@ -195,14 +238,24 @@ def test_a_batch_of_several_calls_is_parallel(rich):
 
 
 def test_the_figures_of_the_run_come_from_the_last_metric(rich):
-    assert (folded(rich.log).total.input, folded(rich.log).total.output, folded(rich.seen).streamed) == (2800, 412, 0)
+    assert (
+        folded(rich.log).total.input,
+        folded(rich.log).total.output,
+        folded(rich.seen).streamed,
+    ) == (2800, 412, 0)
 
 
 @pytest.mark.parametrize(
     ("data", "share"),
-    [({"done": 1, "total": 4}, 0.25), ({"done": 9, "total": 4}, 1.0), ({"done": 1, "total": 0}, None), ({"x": 1}, None), ([1], None),
-     ({"done": "1", "total": 4}, None)],
-)  # fmt: skip
+    [
+        ({"done": 1, "total": 4}, 0.25),
+        ({"done": 9, "total": 4}, 1.0),
+        ({"done": 1, "total": 0}, None),
+        ({"x": 1}, None),
+        ([1], None),
+        ({"done": "1", "total": 4}, None),
+    ],
+)
 def test_progress_data_with_done_and_total_is_a_share(data, share):
     assert meaning(data).fraction == share
 
@@ -223,7 +276,9 @@ def test_output_of_one_long_piece_is_bounded():
 
 def test_the_header_says_what_was_left_out_of_the_conversation():
     note = "2 earlier turns left out (context window)"
-    found = RunView().extend([e.RunStart(model="m"), e.State(kind="window", payload={"left_out": 2, "note": note})])
+    found = RunView().extend(
+        [e.RunStart(model="m"), e.State(kind="window", payload={"left_out": 2, "note": note})]
+    )
     assert found.left_out == note
     assert found.cards == []
 
@@ -240,7 +295,14 @@ def test_a_text_of_many_small_pieces_is_few_objects():
 
 
 def test_arguments_can_be_read_while_they_are_written():
-    view = RunView().extend([e.RunStart(), e.Delta(block="1.1", of="call", name="write", text='{"file": "a.txt", "content": "Dear A')])
+    view = RunView().extend(
+        [
+            e.RunStart(),
+            e.Delta(
+                block="1.1", of="call", name="write", text='{"file": "a.txt", "content": "Dear A'
+            ),
+        ]
+    )
     (card,) = view.cards
     assert card.known == {"file": "a.txt", "content": "Dear A"}
     view.apply(e.Delta(block="1.1", of="call", text="x" * 5000))

@@ -46,7 +46,9 @@ def test_output_of_parallel_tools_is_not_mixed(begun):
     assert lines.index("from b") > max(i for i, line in enumerate(lines) if line == "from a")
 
 
-@pytest.mark.parametrize(("thoughts", "there"), [("show", True), ("collapse", False), ("hide", False)])
+@pytest.mark.parametrize(
+    ("thoughts", "there"), [("show", True), ("collapse", False), ("hide", False)]
+)
 def test_thoughts_are_printed_as_asked(begun, thoughts, there):
     begun.think("First this.\nThen the details.", "t")
     assert ("Then the details." in printed(begun.seen, thoughts=thoughts)) is there
@@ -55,7 +57,11 @@ def test_thoughts_are_printed_as_asked(begun, thoughts, there):
 
 def test_a_terminal_gets_no_escape_sequences_of_a_tool(begun):
     begun.call("k", "sh", {})
-    begun(e.Started(call_id="k"), e.Progress(call_id="k", text="\x1b[2Jgone\x1b]0;title\x07\n"), e.Result(call_id="k", content="\x1b[31mx"))
+    begun(
+        e.Started(call_id="k"),
+        e.Progress(call_id="k", text="\x1b[2Jgone\x1b]0;title\x07\n"),
+        e.Result(call_id="k", content="\x1b[31mx"),
+    )
     assert "\x1b" not in printed(begun.seen)
 
 

@@ -1,4 +1,6 @@
-"""TeX: the mathematics of every day is typeset, what would leave its box is shown as code, and nothing else is taken for a formula."""
+"""TeX: the mathematics of every day is typeset, what would leave its box is shown as code, and
+nothing else is taken for a formula.
+"""
 
 from __future__ import annotations
 
@@ -79,34 +81,118 @@ ORDINARY = [
     r"\left(\frac{\partial^2 u}{\partial x^2}\right)_{\!y} = \Delta u, 90^\circ, \degree",
     r"\therefore a \not= b \ \because \ c \nsubseteq d, \ \checkmark",
     r"Q = \{ q \in \mathbb{Q} : q \lessgtr 0 \} \triangleq \varnothing",
-]  # fmt: skip
+]
 PAINTERS = [
-    r"\smash{\huge X}", r"\smash[b]{x}", r"\raise 9em {x}", r"\raise{9em}{x}", r"\lower 5em \hbox{x}", r"\raisebox{5em}{x}",
-    r"\llap{Approve}", r"\rlap{Approve}", r"\clap{x}", r"\mathllap{x}", r"\mathrlap{x}", r"\mathclap{x}", r"\textllap{x}",
-    r"\crampedllap{x}", r"\hspace{-20em}x", r"\hspace*{-1em}x", r"\hspace{ -1em}x", r"\hspace{99em}x", r"\hspace{5em}",
-    r"\hspace -20em x", r"\hspace\x", r"\mspace{-360mu}x", r"\hskip -20em x", r"\mskip -360mu x", r"\kern-20em x", r"\mkern-360mu x",
-    r"\kern20em", r"\moveleft 9em x", r"\moveright 9em x", r"\bbox[100px,red]{x}", r"\rule{100em}{100em}", r"\rule[-50em]{1em}{9em}",
-    r"\Rule{9em}{9em}{9em}", r"\Space{-9em}{0em}{0em}", r"\begin{matrix} a \\[-20em] b \end{matrix}", r"a \\*[-20em] b",
-    r"a \\ [ -20em ] b", r"a \\[99em] b", r"a \newline\kern-9em", r"\begin{array}{@{\hspace{-9em}}c} a \end{array}",
-    r"\begin{array}{p{-9em}} a \end{array}", r"\begin{picture} x \end{picture}",
-    r"\begin{empheq}[left=\kern-9em]{align} x \end{empheq}", r"\begin {smash} x \end{smash}", r"\genfrac{}{}{50em}{}{a}{b}",
-    r"{a \above 50em b}", r"\overbracket[50em][50em]{x}", r"\skew{90}\hat{x}", r"\uproot{-900}", r"\leftroot{900}",
-    r"\style{position:fixed}{x}", r"\class{jp-Dialog}{x}", r"\cssId{approve}{x}", r"\href{javascript:alert(1)}{x}",
-    r"\href{https://e.com}{x}", r"\url{https://e.com}", r"\data{x=1}{y}", r"\unicode[99em]{x41}", r"\unicode{65}",
-    r"\enclose{box}[padding=90em]{x}", r"\mmlToken{mo}{x}", r"\mathchoice{\kern-9em}{}{}{}", r"\require{html}", r"\def\x{\smash}\x{y}",
-    r"\gdef\x{}\x", r"\let\x=\smash \x{y}", r"\newcommand{\x}{\smash}", r"\renewcommand{\frac}[2]{\raise9em{#1}}",
-    r"\newenvironment{x}{\smash}{}", r"\DeclareMathOperator{\x}{\smash}", r"\csname smash\endcsname{x}", r"\toggle{a}{b}\endtoggle",
-    r"\texttip{a}{b}", r"\mathtip{a}{b}", r"\huge x", r"\Huge{\Huge{\Huge x}}", r"\LARGE x", r"\text{\llap{x}}", r"\text{$\smash{x}$}",
-    r"\ce{\smash{x}}", r"x^{\raise9em{y}}", r"\color{red;position:fixed}{x}", r"\color[rgb]{1,0,0}{x}", r"\definecolor{x}{rgb}{1,0,0}",
-    r"\tag{\smash{\begin{matrix}a\\a\end{matrix}}}", r"\tag{Approve this call now}", r"\label{<b>}", r"\vcenter{x}", r"\setOptions{x}",
-    r"\mathtoolsset{x}", r"\definitelyunknown", r"\Raise x", r"\smash", r"\frac1\smash2", r"\\\smash x", r"\ref{eq:1}",
-    r"\eqref{eq:1}", r"\!" * (TIGHT + 1), r"\negthinspace" * 40, r"\negthickspace", r"{\{", r"x}{",
+    r"\smash{\huge X}",
+    r"\smash[b]{x}",
+    r"\raise 9em {x}",
+    r"\raise{9em}{x}",
+    r"\lower 5em \hbox{x}",
+    r"\raisebox{5em}{x}",
+    r"\llap{Approve}",
+    r"\rlap{Approve}",
+    r"\clap{x}",
+    r"\mathllap{x}",
+    r"\mathrlap{x}",
+    r"\mathclap{x}",
+    r"\textllap{x}",
+    r"\crampedllap{x}",
+    r"\hspace{-20em}x",
+    r"\hspace*{-1em}x",
+    r"\hspace{ -1em}x",
+    r"\hspace{99em}x",
+    r"\hspace{5em}",
+    r"\hspace -20em x",
+    r"\hspace\x",
+    r"\mspace{-360mu}x",
+    r"\hskip -20em x",
+    r"\mskip -360mu x",
+    r"\kern-20em x",
+    r"\mkern-360mu x",
+    r"\kern20em",
+    r"\moveleft 9em x",
+    r"\moveright 9em x",
+    r"\bbox[100px,red]{x}",
+    r"\rule{100em}{100em}",
+    r"\rule[-50em]{1em}{9em}",
+    r"\Rule{9em}{9em}{9em}",
+    r"\Space{-9em}{0em}{0em}",
+    r"\begin{matrix} a \\[-20em] b \end{matrix}",
+    r"a \\*[-20em] b",
+    r"a \\ [ -20em ] b",
+    r"a \\[99em] b",
+    r"a \newline\kern-9em",
+    r"\begin{array}{@{\hspace{-9em}}c} a \end{array}",
+    r"\begin{array}{p{-9em}} a \end{array}",
+    r"\begin{picture} x \end{picture}",
+    r"\begin{empheq}[left=\kern-9em]{align} x \end{empheq}",
+    r"\begin {smash} x \end{smash}",
+    r"\genfrac{}{}{50em}{}{a}{b}",
+    r"{a \above 50em b}",
+    r"\overbracket[50em][50em]{x}",
+    r"\skew{90}\hat{x}",
+    r"\uproot{-900}",
+    r"\leftroot{900}",
+    r"\style{position:fixed}{x}",
+    r"\class{jp-Dialog}{x}",
+    r"\cssId{approve}{x}",
+    r"\href{javascript:alert(1)}{x}",
+    r"\href{https://e.com}{x}",
+    r"\url{https://e.com}",
+    r"\data{x=1}{y}",
+    r"\unicode[99em]{x41}",
+    r"\unicode{65}",
+    r"\enclose{box}[padding=90em]{x}",
+    r"\mmlToken{mo}{x}",
+    r"\mathchoice{\kern-9em}{}{}{}",
+    r"\require{html}",
+    r"\def\x{\smash}\x{y}",
+    r"\gdef\x{}\x",
+    r"\let\x=\smash \x{y}",
+    r"\newcommand{\x}{\smash}",
+    r"\renewcommand{\frac}[2]{\raise9em{#1}}",
+    r"\newenvironment{x}{\smash}{}",
+    r"\DeclareMathOperator{\x}{\smash}",
+    r"\csname smash\endcsname{x}",
+    r"\toggle{a}{b}\endtoggle",
+    r"\texttip{a}{b}",
+    r"\mathtip{a}{b}",
+    r"\huge x",
+    r"\Huge{\Huge{\Huge x}}",
+    r"\LARGE x",
+    r"\text{\llap{x}}",
+    r"\text{$\smash{x}$}",
+    r"\ce{\smash{x}}",
+    r"x^{\raise9em{y}}",
+    r"\color{red;position:fixed}{x}",
+    r"\color[rgb]{1,0,0}{x}",
+    r"\definecolor{x}{rgb}{1,0,0}",
+    r"\tag{\smash{\begin{matrix}a\\a\end{matrix}}}",
+    r"\tag{Approve this call now}",
+    r"\label{<b>}",
+    r"\vcenter{x}",
+    r"\setOptions{x}",
+    r"\mathtoolsset{x}",
+    r"\definitelyunknown",
+    r"\Raise x",
+    r"\smash",
+    r"\frac1\smash2",
+    r"\\\smash x",
+    r"\ref{eq:1}",
+    r"\eqref{eq:1}",
+    r"\!" * (TIGHT + 1),
+    r"\negthinspace" * 40,
+    r"\negthickspace",
+    r"{\{",
+    r"x}{",
     "{" * (DEEPEST + 1) + "}" * (DEEPEST + 1),
-]  # fmt: skip
+]
 
 
 class Strings:
-    """The texts that a typesetter reads for formulas, as MathJax divides them: at every tag, code left out."""
+    """The texts that a typesetter reads for formulas, as MathJax divides them: at every tag, code
+    left out.
+    """
 
     def __init__(self, page):
         shown = re.sub(r"<(code|pre)\b.*?</\1>", "<x>", page, flags=re.DOTALL)
@@ -117,7 +203,9 @@ class Strings:
         found = []
         for text in self.texts:
             at = 0
-            while start := re.compile(r"\$\$?|\\\(|\\\[|\\begin\s*\{([^}]*)\}|\\[\\$]|\\(?:eq)?ref\s*\{[^}]*\}").search(text, at):
+            while start := re.compile(
+                r"\$\$?|\\\(|\\\[|\\begin\s*\{([^}]*)\}|\\[\\$]|\\(?:eq)?ref\s*\{[^}]*\}"
+            ).search(text, at):
                 at = self._end(text, start, found)
         return found
 
@@ -128,9 +216,13 @@ class Strings:
         if opened.startswith(("\\ref", "\\eqref")):
             found.append(opened)
             return start.end()
-        close = {"\\(": "\\)", "\\[": "\\]"}.get(opened, opened if opened[0] == "$" else f"\\end{{{start[1]}}}")
+        close = {"\\(": "\\)", "\\[": "\\]"}.get(
+            opened, opened if opened[0] == "$" else f"\\end{{{start[1]}}}"
+        )
         depth = 0
-        for match in re.compile(rf"{re.escape(close)}|\\.|[{{}}]", re.DOTALL).finditer(text, start.end()):
+        for match in re.compile(rf"{re.escape(close)}|\\.|[{{}}]", re.DOTALL).finditer(
+            text, start.end()
+        ):
             if match[0] == close and depth <= 0:
                 found.append(text[start.start() : match.end()])
                 return match.end()
@@ -140,7 +232,14 @@ class Strings:
 
 def wrapped(formula):
     """Yield a formula in every kind of delimiter."""
-    yield from (f"${formula}$", f"$${formula}$$", f"\\({formula}\\)", f"\\[{formula}\\]", f"$$\n{formula}\n$$", f"\\[\n{formula}\n\\]")
+    yield from (
+        f"${formula}$",
+        f"$${formula}$$",
+        f"\\({formula}\\)",
+        f"\\[{formula}\\]",
+        f"$$\n{formula}\n$$",
+        f"\\[\n{formula}\n\\]",
+    )
 
 
 def test_the_corpora_are_large():
@@ -164,21 +263,56 @@ def test_what_leaves_its_box_is_shown_as_code(formula):
         page = render(source)
         assert [f for f in Strings(page).formulas() if not harmless(f)] == [], source
         shown = "".join(unescape(re.sub("<[^>]*>", "", page)).split())
-        assert "".join(formula.replace("\\\\", "").split()) in shown.replace("\\\\", ""), "nothing of it is hidden"
+        assert "".join(formula.replace("\\\\", "").split()) in shown.replace("\\\\", ""), (
+            "nothing of it is hidden"
+        )
 
 
 @pytest.mark.parametrize("painter", [r"\smash{x}", r"\raise 9em {x}", r"\llap{x}"])
 @pytest.mark.parametrize(
     "trick",
     [
-        r"\\(@\\)", r"\\\\(@\\\\)", r"&#36;@&#36;", r"&dollar;@&dollar;", r"\$@\$", r"$a{$ @} $b$", r"$a{$ @ }$", r"$a$$@$b$",
-        r"$$a{$$ @ $$}$$", r"\begin{align}@\end{align}", r"so \begin{align}@\end{align}", r"\begin{foo}@\end{foo}",
-        "\\begin{align}\n@\n\\end{align}", "*a* $@$ *b*", "$x$ **$@$**", "[$@$](https://e.com)", "| a |\n|---|\n| $@$ |", "> $@$",
-        "- $@$\n- $$@$$", "# $@$", "$a\n@$", "$$a\n\n@$$", "`$`@`$`", "$`@`$", "$a<!-- -->@$", "$<b>@</b>$", "![$@$](x)",
-        "![$@$](data:image/png;base64,AA==)", "$%\n@$", r"$\text{$@$}$", r"\(a\[@\]\)", "$$@$", "$@$$", r"\[@\)", "\\[\n@\n$$",
-        "$\u200b@$", "$a\\\n@$", "\\begin{align}\na\n\n@\\end{align}", "$\\begin{matrix}a$ @ $\\end{matrix}$",
+        r"\\(@\\)",
+        r"\\\\(@\\\\)",
+        r"&#36;@&#36;",
+        r"&dollar;@&dollar;",
+        r"\$@\$",
+        r"$a{$ @} $b$",
+        r"$a{$ @ }$",
+        r"$a$$@$b$",
+        r"$$a{$$ @ $$}$$",
+        r"\begin{align}@\end{align}",
+        r"so \begin{align}@\end{align}",
+        r"\begin{foo}@\end{foo}",
+        "\\begin{align}\n@\n\\end{align}",
+        "*a* $@$ *b*",
+        "$x$ **$@$**",
+        "[$@$](https://e.com)",
+        "| a |\n|---|\n| $@$ |",
+        "> $@$",
+        "- $@$\n- $$@$$",
+        "# $@$",
+        "$a\n@$",
+        "$$a\n\n@$$",
+        "`$`@`$`",
+        "$`@`$",
+        "$a<!-- -->@$",
+        "$<b>@</b>$",
+        "![$@$](x)",
+        "![$@$](data:image/png;base64,AA==)",
+        "$%\n@$",
+        r"$\text{$@$}$",
+        r"\(a\[@\]\)",
+        "$$@$",
+        "$@$$",
+        r"\[@\)",
+        "\\[\n@\n$$",
+        "$\u200b@$",
+        "$a\\\n@$",
+        "\\begin{align}\na\n\n@\\end{align}",
+        "$\\begin{matrix}a$ @ $\\end{matrix}$",
     ],
-)  # fmt: skip
+)
 def test_no_trick_of_markdown_hands_a_painter_to_a_typesetter(trick, painter):
     source = trick.replace("@", painter)
     stream = MarkdownStream()
@@ -190,18 +324,31 @@ def test_no_trick_of_markdown_hands_a_painter_to_a_typesetter(trick, painter):
 
 
 def test_prices_and_escaped_dollars_are_not_formulas():
-    for source in ("It is $5 or $6.", r"It is \$5 or \$6.", "from $5 to $7 and $8", r"a \\(b\\) c", "&#36;5 and &#36;6"):
+    for source in (
+        "It is $5 or $6.",
+        r"It is \$5 or \$6.",
+        "from $5 to $7 and $8",
+        r"a \\(b\\) c",
+        "&#36;5 and &#36;6",
+    ):
         assert Strings(render(source)).formulas() == [], source
 
 
 def test_an_environment_on_its_own_lines_is_a_formula():
     source = "So:\n\n\\begin{align}\na &= b \\\\\nc &= d\n\\end{align}\n\nThat is all."
-    assert Strings(render(source)).formulas() == ["\\begin{align}\na &= b \\\\\nc &= d\n\\end{align}"]
+    assert Strings(render(source)).formulas() == [
+        "\\begin{align}\na &= b \\\\\nc &= d\n\\end{align}"
+    ]
 
 
 @pytest.mark.parametrize("formula", PAINTERS)
 def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
-    for source in (*wrapped(formula), f"a \\\\({formula}\\\\) b", f"$a{{$ {formula}}} $b$", f"$ {formula} $"):
+    for source in (
+        *wrapped(formula),
+        f"a \\\\({formula}\\\\) b",
+        f"$a{{$ {formula}}} $b$",
+        f"$ {formula} $",
+    ):
         made = "\n\n".join(md.prose(nodes.Prose(source)))
         plain = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", made, flags=re.DOTALL)
         left = [place for place in refused(plain) if plain[place + 1] not in (md.ZERO, "*")]
@@ -210,13 +357,17 @@ def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
 
 
 @pytest.mark.parametrize("formula", [*PAINTERS, "x^{x^{x^{x^x}}}"])
-def test_names_prompts_and_first_lines_that_may_hold_a_formula_are_code_in_the_markdown_form(formula):
+def test_names_prompts_and_first_lines_that_may_hold_a_formula_are_code_in_the_markdown_form(
+    formula,
+):
     """Whole or cut, bold or in a table: some pages are typeset behind markdown's back."""
     for text in wrapped(formula):
         for said in (text, text[: len(text) // 2 + 1]):
             drawn = (md.inline(nodes.T(said, bold=True)), *md.table(nodes.Table((said,), ())))
             for made in drawn if "\\" in said else ():
-                assert "\\" not in re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", made).replace("\\|", ""), made
+                assert "\\" not in re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", made).replace(
+                    "\\|", ""
+                ), made
 
 
 def test_prices_are_no_code_in_the_markdown_form():

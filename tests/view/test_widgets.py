@@ -45,7 +45,9 @@ def find(painter: WidgetPainter, kind: type) -> list[Any]:
 
 
 def text(painter: WidgetPainter) -> str:
-    return "\n".join(x.value for x in below(painter.board.root) if isinstance(x, w.HTML | w.HTMLMath))
+    return "\n".join(
+        x.value for x in below(painter.board.root) if isinstance(x, w.HTML | w.HTMLMath)
+    )
 
 
 def inner(prose: Any) -> str:
@@ -67,9 +69,13 @@ def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
     assert "What the prices say" in text(painter)
 
 
-def test_a_button_is_announced_disabled_and_enabled_when_its_presses_are_heard(painter, acts, rich, monkeypatch):
+def test_a_button_is_announced_disabled_and_enabled_when_its_presses_are_heard(
+    painter, acts, rich, monkeypatch
+):
     announced, whole = [], w.Button.open
-    monkeypatch.setattr(w.Button, "open", lambda button: (announced.append(button.disabled), whole(button)))
+    monkeypatch.setattr(
+        w.Button, "open", lambda button: (announced.append(button.disabled), whole(button))
+    )
     play(painter, rich.seen[:2])
     (stop,) = find(painter, w.Button)
     stop.click()
@@ -97,13 +103,19 @@ def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
         play(painter, rich.seen, every=every)
         prose = [x for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes]
         parts = {id(child) for x in prose for child in x.children}
-        others = [x for x in below(painter.board.root) if isinstance(x, w.HTML | w.Button) and id(x) not in parts]
+        others = [
+            x
+            for x in below(painter.board.root)
+            if isinstance(x, w.HTML | w.Button) and id(x) not in parts
+        ]
         shapes.append([[inner(x) for x in prose], [(type(x).__name__, x.value) for x in others]])
         painter.close()
     assert shapes[0] == shapes[1] == shapes[2]
 
 
-def test_a_thought_is_an_accordion_open_while_it_grows_and_closed_with_its_gist_after(painter, begun):
+def test_a_thought_is_an_accordion_open_while_it_grows_and_closed_with_its_gist_after(
+    painter, begun
+):
     view = RunView().extend(begun.seen)
     view.apply(e.Delta(block="t", of="think", text="Compare prices."))
     painter.paint(view, 0.0)
@@ -112,7 +124,10 @@ def test_a_thought_is_an_accordion_open_while_it_grows_and_closed_with_its_gist_
     view.apply(e.Think(block="t", content="Compare prices. Then more.", ts=view.last + 1.8))
     painter.paint(view, 0.0)
     assert find(painter, w.Accordion) == [accordion]
-    assert (accordion.selected_index, accordion.titles) == (None, ("Thought for 1.8 s — Compare prices",))
+    assert (accordion.selected_index, accordion.titles) == (
+        None,
+        ("Thought for 1.8 s — Compare prices",),
+    )
 
 
 def test_a_thought_that_a_reader_opened_stays_open(painter, begun):
@@ -126,7 +141,9 @@ def test_a_thought_that_a_reader_opened_stays_open(painter, begun):
     assert accordion.selected_index == 0
 
 
-@pytest.mark.parametrize(("thoughts", "count", "opened"), [("show", 1, 0), ("collapse", 1, None), ("hide", 0, None)])
+@pytest.mark.parametrize(
+    ("thoughts", "count", "opened"), [("show", 1, 0), ("collapse", 1, None), ("hide", 0, None)]
+)
 def test_thoughts_are_shown_as_asked(acts, begun, thoughts, count, opened):
     begun.think("One.", "t")
     painter = WidgetPainter(acts, thoughts, lambda: True)
@@ -163,7 +180,10 @@ def test_a_paint_without_change_sends_nothing(painter, rich):
     assert painter.paint(view, None) == 0
 
 
-LONG = "".join(f"## Part {i}\n\nSome **words** and `code` of part {i}, again and again and again.\n\n- a\n- b\n\n" for i in range(900))
+LONG = "".join(
+    f"## Part {i}\n\nSome **words** and `code` of part {i}, again and again and again.\n\n- a\n- b\n\n"
+    for i in range(900)
+)
 
 
 @pytest.fixture
@@ -222,7 +242,9 @@ def test_the_kernel_gives_a_sign_of_life_once_a_second_until_the_run_is_over(pai
 
 def test_parts_with_formulas_are_typeset_as_they_are_finished_and_never_again(painter, begun):
     part = "Let $x_{%}$ be as it was, and so on and on until it is a paragraph of some length. "
-    begun.stream("r", "respond", "".join(part.replace("%", str(i)) * 6 + "\n\n" for i in range(80)), size=40)
+    begun.stream(
+        "r", "respond", "".join(part.replace("%", str(i)) * 6 + "\n\n" for i in range(80)), size=40
+    )
     view, seen = RunView(), []
     for event in begun.seen:
         view.apply(event)
@@ -313,13 +335,22 @@ def test_the_buttons_come_alive_once_clicks_arrive(acts, begun):
     assert labels(painter) == ["use ■ to stop"]
     arrive[0] = True
     painter.paint(view, 0.0)
-    assert labels(painter) == ["■ Stop", "Approve", "Deny", "Approve all write calls for this run", "Edit…"]
+    assert labels(painter) == [
+        "■ Stop",
+        "Approve",
+        "Deny",
+        "Approve all write calls for this run",
+        "Edit…",
+    ]
     painter.close()
 
 
 def test_a_yes_until_the_kernel_restarts_is_offered_where_it_can_be_kept(begun):
     acts = []
-    painter, view = WidgetPainter({"approve_lasting": acts.append}, "collapse", lambda: True), asked(begun)
+    painter, view = (
+        WidgetPainter({"approve_lasting": acts.append}, "collapse", lambda: True),
+        asked(begun),
+    )
     painter.paint(view, 0.0)
     button(painter, "Approve write until the kernel restarts").click()
     assert acts == [{"call_id": "k", "scope": "kernel"}]
@@ -328,7 +359,11 @@ def test_a_yes_until_the_kernel_restarts_is_offered_where_it_can_be_kept(begun):
 
 def test_a_question_with_a_warning_offers_no_yes_beyond_the_call(begun):
     begun.call("k", "write", {"file": "a"})
-    begun(e.Approval(call_id="k", stage="requested", args={"file": "a"}, extra={"warning": "not signed"}))
+    begun(
+        e.Approval(
+            call_id="k", stage="requested", args={"file": "a"}, extra={"warning": "not signed"}
+        )
+    )
     painter = WidgetPainter({"approve_lasting": print}, "collapse", lambda: True)
     painter.paint(RunView().extend(begun.seen), 0.0)
     assert labels(painter) == ["■ Stop", "Approve", "Deny", "Edit…"]
@@ -362,7 +397,11 @@ def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, label, act
 
 def questioned(view: RunView, mark: str, code: str) -> RunView:
     """A view in which a replay asks about a call that has shown a question of its own before."""
-    live = e.Approval(stage="requested", args={"code": code}, extra={"warning": "Not signed by you.", "question": mark})
+    live = e.Approval(
+        stage="requested",
+        args={"code": code},
+        extra={"warning": "Not signed by you.", "question": mark},
+    )
     view.apply(e.Delta(of="approval", block="k", text=encode_event(live).decode()))
     return view
 
@@ -387,10 +426,14 @@ def test_edited_arguments_bear_the_mark_of_their_question(painter, begun, acts):
     painter.paint(view, 0.0)
     find(painter, w.Textarea)[0].value = '{"code": "2"}'
     button(painter, "Approve as edited").click()
-    assert acts == [("approve", {"call_id": "k", "question": "m1", "scope": "once", "args": {"code": "2"}})]
+    assert acts == [
+        ("approve", {"call_id": "k", "question": "m1", "scope": "once", "args": {"code": "2"}})
+    ]
 
 
-@pytest.mark.parametrize("junk", ["", "{", "[]", '{"type": "call"}', '{"type": "approval", "args": 3}'])
+@pytest.mark.parametrize(
+    "junk", ["", "{", "[]", '{"type": "call"}', '{"type": "approval", "args": 3}']
+)
 def test_a_question_that_is_none_is_not_shown(painter, begun, junk):
     view = asked(begun)
     view.apply(e.Delta(of="approval", block="k", text=junk))
@@ -409,8 +452,12 @@ def test_edited_arguments_are_approved(painter, begun, acts):
     assert acts == [("approve", {"call_id": "k", "scope": "once", "args": {"file": "b"}})]
 
 
-@pytest.mark.parametrize(("typed", "said"), [("{", "This is not JSON"), ("[1]", "Arguments are a JSON object")])
-def test_edited_arguments_that_are_no_object_are_refused_with_a_reason(painter, begun, acts, typed, said):
+@pytest.mark.parametrize(
+    ("typed", "said"), [("{", "This is not JSON"), ("[1]", "Arguments are a JSON object")]
+)
+def test_edited_arguments_that_are_no_object_are_refused_with_a_reason(
+    painter, begun, acts, typed, said
+):
     view = asked(begun)
     painter.paint(view, 0.0)
     button(painter, "Edit…").click()
@@ -449,7 +496,9 @@ def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_r
         for event in hostile_run(hurt):
             view.apply(event)
             painter.paint(view, 0.0)
-        values = [x.value for x in below(painter.board.root)[2:] if isinstance(x, w.HTML | w.HTMLMath)]
+        values = [
+            x.value for x in below(painter.board.root)[2:] if isinstance(x, w.HTML | w.HTMLMath)
+        ]
         assert [h for value in values for h in hazards(value)] == []
         painter.close()
 

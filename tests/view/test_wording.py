@@ -17,27 +17,46 @@ SENTENCE = "returned something else than in the record; from here on the model w
 
 
 def said(*events: e.Event, **context: Any) -> str:
-    return plain.draw(page(RunView().extend([e.RunStart(model="m"), *events]), Context(**context))) + "\n"
+    return (
+        plain.draw(page(RunView().extend([e.RunStart(model="m"), *events]), Context(**context)))
+        + "\n"
+    )
 
 
 def decision(allow: bool, by: str, scope: Any = "once", reason: str = "") -> tuple[e.Event, ...]:
-    settled = e.Approval(call_id="k", stage="decided", decision="allow" if allow else "deny", by=by, scope=scope, reason=reason)
+    settled = e.Approval(
+        call_id="k",
+        stage="decided",
+        decision="allow" if allow else "deny",
+        by=by,
+        scope=scope,
+        reason=reason,
+    )
     end = e.Result(call_id="k", name="rm", status="ok" if allow else "denied", content="gone")
-    return (e.Call(call_id="k", name="rm"), e.Approval(call_id="k", stage="requested", args={}), settled, end)
+    return (
+        e.Call(call_id="k", name="rm"),
+        e.Approval(call_id="k", stage="requested", args={}),
+        settled,
+        end,
+    )
 
 
 @pytest.mark.parametrize(
     ("code", "title"),
     [
-        ("usage", "✕ Cannot start  why"), ("model", "✕ Cannot start  why"), ("provider", "✕ The provider refused  why"),
+        ("usage", "✕ Cannot start  why"),
+        ("model", "✕ Cannot start  why"),
+        ("provider", "✕ The provider refused  why"),
         ("connect", "✕ No connection  why"),
     ],
-)  # fmt: skip
+)
 def test_an_error_says_what_went_wrong_not_which_part_of_ours_it_came_from(code, title):
     assert title in said(e.Error(code=code, message="why"))
 
 
-@pytest.mark.parametrize(("code", "whose"), [("provider", "Server's reply"), ("malformed_execute", "Model's text")])
+@pytest.mark.parametrize(
+    ("code", "whose"), [("provider", "Server's reply"), ("malformed_execute", "Model's text")]
+)
 def test_the_raw_text_of_an_error_is_headed_by_whose_it_is(code, whose):
     text = said(e.Error(code=code, message="why", raw="<html>"))
     assert whose in text
@@ -51,7 +70,10 @@ def test_the_raw_text_of_an_error_is_headed_by_whose_it_is(code, whose):
         (decision(False, "stdin", reason="too late"), "You denied this call: too late\n"),
         (decision(True, "click"), "You approved this call\n"),
         (decision(True, "click", "tool"), "You approved all calls of this tool for this run\n"),
-        (decision(False, "policy", reason="p.yaml, line 2"), "The policy denied this call: p.yaml, line 2\n"),
+        (
+            decision(False, "policy", reason="p.yaml, line 2"),
+            "The policy denied this call: p.yaml, line 2\n",
+        ),
     ],
 )
 def test_a_decision_says_who_decided_what(events, words):
@@ -60,7 +82,11 @@ def test_a_decision_says_who_decided_what(events, words):
 
 @pytest.mark.parametrize(
     ("detail", "words"),
-    [("stop button", "■ Stopped by you\n"), ("kernel interrupt", "■ Stopped by you\n"), ("it broke", "Stopped  it broke\n")],
+    [
+        ("stop button", "■ Stopped by you\n"),
+        ("kernel interrupt", "■ Stopped by you\n"),
+        ("it broke", "Stopped  it broke\n"),
+    ],
 )
 def test_a_stop_says_that_you_stopped_it(detail, words):
     assert words in said(e.Interrupt(reason="user", detail=detail), e.End(status="interrupted"))
@@ -79,19 +105,26 @@ def test_a_model_that_nobody_named_is_explained_in_the_header():
 
 
 def test_the_line_of_a_result_with_fields_names_them():
-    text = said(e.Call(call_id="k", name="f"), e.Result(call_id="k", name="f", content={"mean": 1, "error": [2]}, status="ok"))
+    text = said(
+        e.Call(call_id="k", name="f"),
+        e.Result(call_id="k", name="f", content={"mean": 1, "error": [2]}, status="ok"),
+    )
     assert "mean, error" in text
     assert "2 fields" not in text
 
 
 def test_a_replay_that_went_on_live_says_what_differed_and_what_follows():
     payload = {"name": "python", "recorded": "42", "fresh": "43"}
-    assert f"↻ python {SENTENCE}" in said(e.Extension(namespace="agent_nb", name="drift", payload=payload))
+    assert f"↻ python {SENTENCE}" in said(
+        e.Extension(namespace="agent_nb", name="drift", payload=payload)
+    )
 
 
 def test_a_drift_is_shown_line_by_line_in_two_columns():
     payload = {"name": "python", "recorded": "a\n  b = 1\nc", "fresh": "a\n  b = 2\nc"}
-    view = RunView().extend([e.RunStart(), e.Extension(namespace="agent_nb", name="drift", payload=payload)])
+    view = RunView().extend(
+        [e.RunStart(), e.Extension(namespace="agent_nb", name="drift", payload=payload)]
+    )
     text, web = plain.draw(page(view)), html.draw(page(view))
     assert re.search(r"^ *recorded +now$", text, re.MULTILINE)
     assert re.search(r"^ *≠ +b = 1 +b = 2$", text, re.MULTILINE)
@@ -108,11 +141,17 @@ def test_the_lines_of_an_error_stay_lines():
     [
         ("limit", "stopped at the limit of 12 turns", "12 turns"),
         ("limit", "limit reached: 12 model turns", "12 turns"),
-        ("limit", "stopped at the limit of 2,000 tokens (this request alone has about 5,000)", "2,000 tokens"),
+        (
+            "limit",
+            "stopped at the limit of 2,000 tokens (this request alone has about 5,000)",
+            "2,000 tokens",
+        ),
         ("timeout", "stopped at the limit of 600 seconds", "600 seconds"),
     ],
 )
-def test_header_and_card_name_the_limit_that_ended_a_run_also_in_older_records(reason, detail, words):
+def test_header_and_card_name_the_limit_that_ended_a_run_also_in_older_records(
+    reason, detail, words
+):
     text = said(e.Interrupt(reason=reason, detail=detail), e.End(status="limit"))
     assert text.startswith(f"■ stopped at the limit of {words}  m")
     assert f"\n■ Stopped at the limit of {words}" in text
@@ -126,5 +165,8 @@ def test_a_limit_that_is_not_named_is_a_limit_still():
 
 
 def test_a_sub_agents_limit_is_not_the_limit_of_its_run():
-    inner = [e.Node(name="sub", phase="enter", span="s"), e.Interrupt(reason="limit", detail="stopped at the limit of 2 turns", span="s")]
+    inner = [
+        e.Node(name="sub", phase="enter", span="s"),
+        e.Interrupt(reason="limit", detail="stopped at the limit of 2 turns", span="s"),
+    ]
     assert said(*inner, e.End(status="ok")).startswith("✓ done")

@@ -1,4 +1,6 @@
-"""Compressed bodies: read in small pieces, once, in any chunking; everything else is refused by name."""
+"""Compressed bodies: read in small pieces, once, in any chunking; everything else is refused by
+name.
+"""
 
 import gzip
 import zlib
@@ -37,7 +39,10 @@ def test_a_body_is_the_same_whole_per_byte_and_split_anywhere(encoding):
         assert read(encoding, body[:at], body[at:]) == TEXT
 
 
-@pytest.mark.parametrize("encoding", ["gzip, gzip", "deflate,gzip", "br", "zstd", "compress", "gzip;q=1", "gzip, identity, deflate"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["gzip, gzip", "deflate,gzip", "br", "zstd", "compress", "gzip;q=1", "gzip, identity, deflate"],
+)
 def test_another_encoding_or_several_are_refused_by_name(encoding):
     with pytest.raises(WireError, match=encoding):
         Decompressor(encoding)
@@ -50,7 +55,12 @@ def test_a_bomb_comes_in_small_pieces():
     assert (max(sizes), sum(sizes)) == (PIECE, 64 << 20)
 
 
-DAMAGED = (b"no gzip at all", gzip.compress(TEXT)[:-1], gzip.compress(TEXT)[:40] + b"\xff" * 40, gzip.compress(TEXT) + b"x")
+DAMAGED = (
+    b"no gzip at all",
+    gzip.compress(TEXT)[:-1],
+    gzip.compress(TEXT)[:40] + b"\xff" * 40,
+    gzip.compress(TEXT) + b"x",
+)
 
 
 @pytest.mark.parametrize("body", DAMAGED, ids=["not gzip", "cut", "overwritten", "longer"])

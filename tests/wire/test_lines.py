@@ -57,6 +57,8 @@ def test_what_was_complete_before_a_fault_is_not_lost():
 @given(st.text("a\n\r\u2028é🙂", max_size=40), st.lists(st.integers(0, 90), max_size=8))
 def test_chunks_do_not_matter(text, places):
     data = text.encode()
-    chunks = [data[a:b] for a, b in pairwise([0, *sorted(min(n, len(data)) for n in places), len(data)])]
+    chunks = [
+        data[a:b] for a, b in pairwise([0, *sorted(min(n, len(data)) for n in places), len(data)])
+    ]
     expected = text.split("\n")
     assert lines(*chunks) == (expected if expected[-1] else expected[:-1])

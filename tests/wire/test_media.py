@@ -26,7 +26,11 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("made", [lambda t: PNG + HEAD + t + PIXELS, lambda t: PNG + t + HEAD + t + t + PIXELS], ids=["one", "several"])
+@pytest.mark.parametrize(
+    "made",
+    [lambda t: PNG + HEAD + t + PIXELS, lambda t: PNG + t + HEAD + t + t + PIXELS],
+    ids=["one", "several"],
+)
 def test_a_png_loses_its_texts_and_keeps_its_pixels_to_the_byte(text, made):
     assert without_text(made(TEXTS[text])) == PLAIN
 
@@ -48,19 +52,34 @@ def test_a_png_that_breaks_off_keeps_whole_chunks(cut):
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0x7FFFFFFF, 1 << 20])
 def test_a_chunk_that_claims_to_be_huge_hides_nothing(size):
-    assert b"sk-secret" not in without_text(PNG + HEAD + struct.pack(">I", size) + b"tEXt" + b"sk-secret" + PIXELS)
+    assert b"sk-secret" not in without_text(
+        PNG + HEAD + struct.pack(">I", size) + b"tEXt" + b"sk-secret" + PIXELS
+    )
 
 
 def test_base64_of_a_png_is_cleaned_and_every_other_text_is_left():
     loaded = base64.b64encode(PNG + HEAD + TEXTS["tEXt"] + PIXELS).decode()
     assert base64.b64decode(base64_without_text(loaded)) == PLAIN
-    for text in ("", "iVBORw0KGgo", "iVBORw0KGgo\N{SNOWMAN}", "hello", base64.b64encode(PLAIN).decode(), "\n".join("R0lGODlh")):
+    for text in (
+        "",
+        "iVBORw0KGgo",
+        "iVBORw0KGgo\N{SNOWMAN}",
+        "hello",
+        base64.b64encode(PLAIN).decode(),
+        "\n".join("R0lGODlh"),
+    ):
         assert base64_without_text(text) == text
 
 
 @pytest.mark.parametrize(
     ("data", "kind"),
-    [(PLAIN, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF89a", "image/gif"), (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"), (b"", "")],
+    [
+        (PLAIN, "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+        (b"", ""),
+    ],
 )
 def test_the_kind_of_a_picture_is_in_its_first_bytes(data, kind):
     assert media_type(data) == kind

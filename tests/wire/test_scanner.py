@@ -7,7 +7,16 @@ from agent_nb.wire.scanner import Markers, hold
 
 @pytest.mark.parametrize(
     ("text", "held"),
-    [("abc", ""), ("abc<", "<"), ("abc</th", "</th"), ("</thx", ""), ("<</t", "</t"), ("</think>", ""), ("", ""), ("</", "</")],
+    [
+        ("abc", ""),
+        ("abc<", "<"),
+        ("abc</th", "</th"),
+        ("</thx", ""),
+        ("<</t", "</t"),
+        ("</think>", ""),
+        ("", ""),
+        ("</", "</"),
+    ],
 )
 def test_one_marker(text, held):
     assert text[hold(text, 0, "</think>") :] == held
@@ -17,7 +26,9 @@ def test_nothing_before_the_start_is_held():
     assert hold("abc<x", 4, "<xy>") == 5
 
 
-MARKERS = Markers(r"<think>|<end ?/?>|§end(?=\W)", ["<think>", "<end>", "<end/>", "<end />", "§end"], fold=True)
+MARKERS = Markers(
+    r"<think>|<end ?/?>|§end(?=\W)", ["<think>", "<end>", "<end/>", "<end />", "§end"], fold=True
+)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from agent_nb.errors import WireError
 from agent_nb.wire.sse import Frame, SSEDecoder
 
-ROWS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "wire.jsonl").read_text(encoding="utf-8").split("\n") if line]
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "wire.jsonl")
+    .read_text(encoding="utf-8")
+    .split("\n")
+    if line
+]
 VECTORS = [r for r in ROWS if r["system"] == "sse_frames"]
 
 
@@ -21,7 +27,9 @@ def decode(*chunks, lenient=False, limit=1 << 20):
 
 
 def cut(data, places):
-    return [data[a:b] for a, b in pairwise([0, *sorted(min(p, len(data)) for p in places), len(data)])]
+    return [
+        data[a:b] for a, b in pairwise([0, *sorted(min(p, len(data)) for p in places), len(data)])
+    ]
 
 
 def data_of(*chunks, **options):
@@ -37,12 +45,16 @@ def test_the_vectors(vector):
         [data[n : n + 1] for n in range(len(data))],
         *(cut(data, [n]) for n in range(len(data))),
     ):
-        assert [{"event": f.event, "data": json.loads(f.data), "id": f.id} for f in decode(*chunks)] == vector["expected_events"]
+        assert [
+            {"event": f.event, "data": json.loads(f.data), "id": f.id} for f in decode(*chunks)
+        ] == vector["expected_events"]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_end_of_the_standard(end):
-    assert decode(b"event: a" + end + b"data: x" + end + b"data: y" + end + end) == [Frame("a", "x\ny")]
+    assert decode(b"event: a" + end + b"data: x" + end + b"data: y" + end + end) == [
+        Frame("a", "x\ny")
+    ]
 
 
 def test_a_line_end_cut_in_two_is_one():
@@ -58,7 +70,12 @@ def test_line_separators_of_other_kinds_are_data():
 
 
 @pytest.mark.parametrize(
-    "chunks", [[b"\xef\xbb\xbfdata: a\n\n"], [b"\xef", b"\xbb", b"\xbf", b"data: a\n\n"], [b"\xef\xbb", b"\xbfdata: a\n\n"]]
+    "chunks",
+    [
+        [b"\xef\xbb\xbfdata: a\n\n"],
+        [b"\xef", b"\xbb", b"\xbf", b"data: a\n\n"],
+        [b"\xef\xbb", b"\xbfdata: a\n\n"],
+    ],
 )
 def test_a_byte_order_mark_is_skipped_once(chunks):
     assert data_of(*chunks) == ["a"]
@@ -87,7 +104,10 @@ def test_a_keep_alive_after_an_id_is_no_frame():
 
 
 def test_empty_data_is_a_frame():
-    assert decode(b"data\n\n", b"data:\ndata:\n\n") == [Frame("message", ""), Frame("message", "\n")]
+    assert decode(b"data\n\n", b"data:\ndata:\n\n") == [
+        Frame("message", ""),
+        Frame("message", "\n"),
+    ]
 
 
 def test_only_one_space_after_the_colon_goes():
@@ -100,8 +120,10 @@ def test_field_names_are_exact():
 
 def test_the_last_event_of_a_frame_counts_and_an_empty_one_is_message():
     assert decode(b"event: a\nevent: b\ndata: 1\n\nevent: a\nevent:\ndata: 2\n\ndata: 3\n\n") == [
-        Frame("b", "1"), Frame("message", "2"), Frame("message", "3"),
-    ]  # fmt: skip
+        Frame("b", "1"),
+        Frame("message", "2"),
+        Frame("message", "3"),
+    ]
 
 
 def test_an_id_stays_in_force():
@@ -122,7 +144,15 @@ def test_an_id_with_nul_is_ignored():
 
 
 @pytest.mark.parametrize(
-    ("value", "retry"), [(b"10", 10), (b"1a", None), (b"-1", None), (b"", None), (b"\xd9\xa1", None), (b"9" * 5000, None)]
+    ("value", "retry"),
+    [
+        (b"10", 10),
+        (b"1a", None),
+        (b"-1", None),
+        (b"", None),
+        (b"\xd9\xa1", None),
+        (b"9" * 5000, None),
+    ],
 )
 def test_retry_is_all_digits(value, retry):
     assert decode(b"retry: " + value + b"\ndata: 1\n\n")[0].retry == retry
@@ -183,7 +213,20 @@ def test_what_was_complete_before_a_fault_is_not_lost():
 
 
 LINES = st.sampled_from(
-    [b"data: a", b"data:", b"data", b"event: e", b"id: 1", b"retry: 3", b": c", b"", b"x", "data: é🙂".encode(), b"id: \0", b"data: \xff"]
+    [
+        b"data: a",
+        b"data:",
+        b"data",
+        b"event: e",
+        b"id: 1",
+        b"retry: 3",
+        b": c",
+        b"",
+        b"x",
+        "data: é🙂".encode(),
+        b"id: \0",
+        b"data: \xff",
+    ]
 )
 STREAMS = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=25)
 
@@ -215,12 +258,19 @@ def reference(stream):
 def test_any_stream_in_any_chunking_gives_what_the_standard_says(stream, places):
     # an empty line after a CR must not begin with LF, which would belong to the CR
     stream = [(line, b"\r\n" if not line and end == b"\n" else end) for line, end in stream]
-    stream = [s for n, s in enumerate(stream) if s[0] or s[1] != b"\r\n" or not n or stream[n - 1][1] != b"\r"]
+    stream = [
+        s
+        for n, s in enumerate(stream)
+        if s[0] or s[1] != b"\r\n" or not n or stream[n - 1][1] != b"\r"
+    ]
     data = b"".join(line + end for line, end in stream)
     assert decode(*cut(data, places)) == decode(data) == reference(stream)
 
 
-@given(st.binary(max_size=60).map(lambda b: b.replace(b"x", b"data: ").replace(b"y", b"\n\n")), st.lists(st.integers(0, 80), max_size=8))
+@given(
+    st.binary(max_size=60).map(lambda b: b.replace(b"x", b"data: ").replace(b"y", b"\n\n")),
+    st.lists(st.integers(0, 80), max_size=8),
+)
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_are_read_without_an_error(data, places):
     assert decode(*cut(data, places), lenient=True) == decode(data, lenient=True)

@@ -42,13 +42,27 @@ def test_a_tag(text, attributes, closed):
 
 
 @pytest.mark.parametrize(
-    "text", ["<t a>", "<t a b=c>", "<t =c>", "<t / >", "<t a=<>", "<t 1=x>", "<t a=b'c>", "<t, a=b>", '<t a="1"b="2">', "<t a==b>"]
+    "text",
+    [
+        "<t a>",
+        "<t a b=c>",
+        "<t =c>",
+        "<t / >",
+        "<t a=<>",
+        "<t 1=x>",
+        "<t a=b'c>",
+        "<t, a=b>",
+        '<t a="1"b="2">',
+        "<t a==b>",
+    ],
 )
 def test_no_tag(text):
     assert read(text)[0] == -1
 
 
-@pytest.mark.parametrize("text", ["<t ", "<t a", "<t a=", '<t a="x', "<t a='x>", '<t a="x" ', "<t a=x", "<t /"])
+@pytest.mark.parametrize(
+    "text", ["<t ", "<t a", "<t a=", '<t a="x', "<t a='x>", '<t a="x" ', "<t a=x", "<t /"]
+)
 def test_a_tag_that_is_not_complete(text):
     assert read(text)[0] is None
 

@@ -1,7 +1,8 @@
 """`%agent COMMAND …`: a table of small functions.
 
 Rules
-- A command says what it has to say as plain text, or returns what the notebook shows (a DataFrame, a Run). Its docstring is its help.
+- A command says what it has to say as plain text, or returns what the notebook shows (a DataFrame,
+  a Run). Its docstring is its help.
 - A wrong command or argument is one line that names the right ones; nothing is changed then.
 - No key is ever shown.
 """
@@ -37,7 +38,9 @@ def command(magics: AgentMagics, line: str) -> Any:
 
 def help_(magics: AgentMagics, _: list[str]) -> None:
     """list these commands"""
-    rows = [(f"%agent {name}", (function.__doc__ or "").strip()) for name, function in COMMANDS.items()]
+    rows = [
+        (f"%agent {name}", (function.__doc__ or "").strip()) for name, function in COMMANDS.items()
+    ]
     say(f"{table(rows)}\n%%agent? lists the options of a cell, %config AgentMagics their defaults.")
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def status(magics: AgentMagics, _: list[str]) -> None:
-    """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that were lost; tools allowed for now"""
+    """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that
+    were lost; tools allowed for now
+    """
     parts = (_cells(magics), _cleared(magics), _turns(magics), _lost(magics), allowed())
     show(magics, *([p for p in parts if p] or ["No cell has run an agent yet."]))
 
@@ -29,14 +31,20 @@ def _cells(magics: AgentMagics) -> Rows:
     from ..recovery import date
     from ..statuses import standings
 
-    found = standings(magics.session, magics.read_options, lambda o: _agent(magics, o), magics.shell.user_ns)
+    found = standings(
+        magics.session, magics.read_options, lambda o: _agent(magics, o), magics.shell.user_ns
+    )
     rows = [(s.cell, s.state, date(s.recorded), s.prompt, s.why) for s in found]
     return [("cell", "state", "recorded", "prompt", "why"), *rows] if rows else []
 
 
 def _cleared(magics: AgentMagics) -> str:
     count = len(magics.session.library.file().cleared)
-    cells = "1 cell has a record and no output" if count == 1 else f"{count} cells have a record and no output"
+    cells = (
+        "1 cell has a record and no output"
+        if count == 1
+        else f"{count} cells have a record and no output"
+    )
     return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
 
 
@@ -45,9 +53,14 @@ def _agent(magics: AgentMagics, options: Options) -> Agent:
     from ...agent import Agent
 
     return Agent(
-        options.model, options.tools, system=options.system, dialect=options.dialect, settings=options.settings,
-        namespace=magics.shell.user_ns, late=True,
-    )  # fmt: skip
+        options.model,
+        options.tools,
+        system=options.system,
+        dialect=options.dialect,
+        settings=options.settings,
+        namespace=magics.shell.user_ns,
+        late=True,
+    )
 
 
 def _turns(magics: AgentMagics) -> Rows:
@@ -74,7 +87,9 @@ def _offered(magics: AgentMagics, *, unsaved: bool = False) -> list[Found]:
     from ..recovery import offered
 
     session = magics.session
-    return offered(session.library.file(), str(session.library.path() or ""), () if unsaved else session.made)
+    return offered(
+        session.library.file(), str(session.library.path() or ""), () if unsaved else session.made
+    )
 
 
 def recover(magics: AgentMagics, arguments: list[str]) -> None:
@@ -88,13 +103,26 @@ def recover(magics: AgentMagics, arguments: list[str]) -> None:
 
     found, unsaved = _offered(magics), _offered(magics, unsaved=True)
     if not found and arguments in ([], ["all"]):
-        show(magics, "Nothing was lost: every run of this user is in a notebook, or its journal is gone.")
+        show(
+            magics,
+            "Nothing was lost: every run of this user is in a notebook, or its journal is gone.",
+        )
     elif not arguments:
-        show(magics, rows(found), "Bring one back with %agent recover RUN, or all. What an open page still shows is kept when you save it.")
+        show(
+            magics,
+            rows(found),
+            "Bring one back with %agent recover RUN, or all. What an open page still shows is kept when you save it.",
+        )
     here = [f for f in unsaved if f.header.run not in {g.header.run for g in found}]
     if here and not arguments:
-        show(magics, "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):", rows(here))
-    for one in chosen(found if arguments[0] == "all" else unsaved, arguments[0]) if arguments else ():
+        show(
+            magics,
+            "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):",
+            rows(here),
+        )
+    for one in (
+        chosen(found if arguments[0] == "all" else unsaved, arguments[0]) if arguments else ()
+    ):
         log, record = bring_back(one, magics.session.library)
         run = Run(log)
         cell = magics.session.cells.current(magics.shell, "recover", run.id)
@@ -104,13 +132,19 @@ def recover(magics: AgentMagics, arguments: list[str]) -> None:
 
 
 def forget(magics: AgentMagics, arguments: list[str]) -> None:
-    """[CELL|all]: remove the records of a cell (by its id; default: the latest run's) from the notebook, this kernel and the journals"""
+    """[CELL|all]: remove the records of a cell (by its id; default: the latest run's) from the
+    notebook, this kernel and the journals
+    """
     from ..publish import publish
     from ..recovery import drop
 
     session = magics.session
     keys = _keys(magics, arguments)
-    runs = [run for key in (keys if keys is not None else list(session.runs)) for run in session.runs.pop(key, ())]
+    runs = [
+        run
+        for key in (keys if keys is not None else list(session.runs))
+        for run in session.runs.pop(key, ())
+    ]
     ids = sorted({*session.library.forget(keys), *(run.id for run in runs)} - {""})
     for conversation in session.conversations:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
@@ -133,5 +167,7 @@ def _keys(magics: AgentMagics, arguments: list[str]) -> list[str] | None:
         return [key for key, listed in session.runs.items() if latest in listed]
     found = [key for key in dict.fromkeys(known) if key.startswith(arguments[0])]
     if not found:
-        raise UsageError(f"No cell with runs begins with {arguments[0]!r}. Known: {', '.join(dict.fromkeys(known)) or 'none'}.")
+        raise UsageError(
+            f"No cell with runs begins with {arguments[0]!r}. Known: {', '.join(dict.fromkeys(known)) or 'none'}."
+        )
     return found

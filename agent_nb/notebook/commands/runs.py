@@ -18,7 +18,9 @@ def show(magics: AgentMagics, arguments: list[str]) -> Run | None:
     from ... import published
     from ...run import Run
 
-    going_on = [Run(log) for log in published.going_on() if arguments and log.run.startswith(arguments[0])]
+    going_on = [
+        Run(log) for log in published.going_on() if arguments and log.run.startswith(arguments[0])
+    ]
     if not going_on:
         return the_run(magics, arguments)
     going_on[-1].show()
@@ -26,7 +28,9 @@ def show(magics: AgentMagics, arguments: list[str]) -> Run | None:
 
 
 def attach(magics: AgentMagics, arguments: list[str]) -> Any:
-    """[URL] [-o VAR] [--token NAME] [--no-record]: follow a run of another process live (no URL: of your server on this machine)"""
+    """[URL] [-o VAR] [--token NAME] [--no-record]: follow a run of another process live (no URL: of
+    your server on this machine)
+    """
     import asyncio
 
     from ..attached import follow
@@ -47,16 +51,24 @@ def events(magics: AgentMagics, arguments: list[str]) -> Any:
 def export(magics: AgentMagics, arguments: list[str]) -> None:
     """FILE [RUN]: write a run to a .ndjson, .md, .html or .txt file"""
     if not arguments:
-        raise UsageError("Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt).")
+        raise UsageError(
+            "Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt)."
+        )
     from ...run import Run
     from ..reading import export as exported
 
     path, run = Path(arguments[0]), the_run(magics, arguments[1:])
     if path.suffix.lower() not in FORMS:
-        raise UsageError(f"{path.name} has no ending that says the form. Known: {', '.join(FORMS)}.")
-    placed = Run(run.log, cell=run.cell, notebook=run.notebook or str(magics.session.library.path() or ""))
+        raise UsageError(
+            f"{path.name} has no ending that says the form. Known: {', '.join(FORMS)}."
+        )
+    placed = Run(
+        run.log, cell=run.cell, notebook=run.notebook or str(magics.session.library.path() or "")
+    )
     try:
-        path.write_text(exported([placed], path.suffix.lower().lstrip(".")), encoding="utf-8", newline="\n")
+        path.write_text(
+            exported([placed], path.suffix.lower().lstrip(".")), encoding="utf-8", newline="\n"
+        )
     except OSError as fault:
         raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from None
     say(f"Run {run.id} is written to {path}.")

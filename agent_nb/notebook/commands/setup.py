@@ -1,4 +1,5 @@
-"""What there is to work with: `%agent models`, `tools`, `config`, `key`, `trust-folder` and `doctor`.
+"""What there is to work with: `%agent models`, `tools`, `config`, `key`, `trust-folder` and
+`doctor`.
 
 Rule: no key is ever shown.
 """
@@ -19,17 +20,29 @@ if TYPE_CHECKING:
     from ..magic import AgentMagics
 
 UNSET = {  # what is done where nobody has set an option
-    "approve": "'ask'", "rerun": "'auto'", "dialect": "as the model's provider suggests",
-    "temperature": "as the provider sets it", "seed": "as the provider sets it", "reasoning": "as the provider sets it",
-}  # fmt: skip
+    "approve": "'ask'",
+    "rerun": "'auto'",
+    "dialect": "as the model's provider suggests",
+    "temperature": "as the provider sets it",
+    "seed": "as the provider sets it",
+    "reasoning": "as the provider sets it",
+}
 
 
 def models(magics: AgentMagics, arguments: list[str]) -> None:
-    """[PROVIDER]: the model a cell would use now, and the providers; with a provider, the models it offers"""
+    """[PROVIDER]: the model a cell would use now, and the providers; with a provider, the models it
+    offers
+    """
     from ...models import choose
 
     if arguments:
-        say("\n".join(f"{arguments[0]}/{name}" for name in elsewhere(lambda: choose.list_models(arguments[0]))) or "(none)")
+        say(
+            "\n".join(
+                f"{arguments[0]}/{name}"
+                for name in elsewhere(lambda: choose.list_models(arguments[0]))
+            )
+            or "(none)"
+        )
         return
     try:
         name, where = choose.choose("", magics.model)
@@ -47,7 +60,9 @@ def tools(magics: AgentMagics, _: list[str]) -> None:
     rows: list[tuple[str, str, str]] = []
     for plugin in plugins.names("tools"):
         try:
-            rows += [(t.name, t.effect, t.spec.description.partition("\n")[0]) for t in of_plugin(plugin)]
+            rows += [
+                (t.name, t.effect, t.spec.description.partition("\n")[0]) for t in of_plugin(plugin)
+            ]
         except AgentError as fault:
             rows.append((plugin, "", str(fault)))
     say(f"{table(rows)}\nAlso any function of this notebook: -t my_function")
@@ -58,19 +73,30 @@ def config(magics: AgentMagics, _: list[str]) -> None:
     from ...models import config as file
     from ..trusting import listing
 
-    rows = [(f"AgentMagics.{name}", _value(name, value)) for name, value in sorted(magics.defaults().items())]
+    rows = [
+        (f"AgentMagics.{name}", _value(name, value))
+        for name, value in sorted(magics.defaults().items())
+    ]
     exists = "" if file.path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
     say(f"{table(rows)}\n{set_}\nFile: {tilde(file.path())}{exists}\nFolders: {listing()}")
 
 
 def _value(name: str, value: Any) -> str:
-    """Return what counts where a cell says nothing of an option: what `%config` set it to, or what is then done."""
+    """Return what counts where a cell says nothing of an option: what `%config` set it to, or what
+    is then done.
+    """
     if value not in (None, "", []):
         return repr(value)
     if name in LIMITS:
         limit = getattr(Limits(), LIMITS[name])
-        return "no limit" if limit is None else f"{limit:g}" if isinstance(limit, float) else str(limit)
+        return (
+            "no limit"
+            if limit is None
+            else f"{limit:g}"
+            if isinstance(limit, float)
+            else str(limit)
+        )
     return _model() if name == "model" else UNSET.get(name, "none")
 
 
@@ -84,17 +110,26 @@ def _model() -> str:
 
 
 def key(magics: AgentMagics, arguments: list[str]) -> None:
-    """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it for this session"""
+    """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it
+    for this session
+    """
     from ...models import choose, keys
 
     if not arguments:
-        say(table((provider, source or f"none: set {variable}") for provider, variable, source in keys.describe()))
+        say(
+            table(
+                (provider, source or f"none: set {variable}")
+                for provider, variable, source in keys.describe()
+            )
+        )
         if (offer := keys.offered()) is not None and not allowed(offer):
             say(f"{offer.refusal}.")
         return
     provider, *rest = arguments
     if rest not in ([], ["--keyring"]):
-        raise UsageError("Write %agent key PROVIDER, or %agent key PROVIDER --keyring. The key is asked for, not written in the cell.")
+        raise UsageError(
+            "Write %agent key PROVIDER, or %agent key PROVIDER --keyring. The key is asked for, not written in the cell."
+        )
     choose.check_provider(provider)
     from getpass import getpass
 
@@ -104,12 +139,16 @@ def key(magics: AgentMagics, arguments: list[str]) -> None:
         entered = getpass(f"Key of {printable(provider)}: ")
     except (EOFError, StdinNotImplementedError):
         variable = keys.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
-        raise UsageError(f"There is no keyboard here to enter a key. Set the variable {variable}.") from None
+        raise UsageError(
+            f"There is no keyboard here to enter a key. Set the variable {variable}."
+        ) from None
     say(f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}.")
 
 
 def trust_folder(magics: AgentMagics, arguments: list[str]) -> None:
-    """[FOLDER|FILE …] [--list|--revoke]: let this folder give keys (.env) and be obeyed in its policies, as they are now"""
+    """[FOLDER|FILE …] [--list|--revoke]: let this folder give keys (.env) and be obeyed in its
+    policies, as they are now
+    """
     from .. import trusting
 
     magics.session.declined.clear()
@@ -117,7 +156,9 @@ def trust_folder(magics: AgentMagics, arguments: list[str]) -> None:
 
 
 def doctor(magics: AgentMagics, _: list[str]) -> None:
-    """what is installed, enabled and missing, what this kernel and its front end can do, and what to do about it"""
+    """what is installed, enabled and missing, what this kernel and its front end can do, and what
+    to do about it
+    """
     from ..doctor import Finding, examine, report
     from ..frontend import can_click, view_kind
 
@@ -126,7 +167,17 @@ def doctor(magics: AgentMagics, _: list[str]) -> None:
         ("this kernel", "yes" if cell.kernel else "no, a terminal"),
         ("cell ids", "sent" if cell.id else "not sent: reruns cannot be told from new cells"),
         ("view", view_kind("auto", cell)),
-        ("clicks while a cell runs", "yes" if can_click(magics.shell, cell) else "no: interrupt the kernel to stop"),
+        (
+            "clicks while a cell runs",
+            "yes" if can_click(magics.shell, cell) else "no: interrupt the kernel to stop",
+        ),
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
     )
-    say(report(examine(model=magics.model, more={"here": lambda: iter([Finding(topic, "info", said) for topic, said in rows])})))
+    say(
+        report(
+            examine(
+                model=magics.model,
+                more={"here": lambda: iter([Finding(topic, "info", said) for topic, said in rows])},
+            )
+        )
+    )

@@ -26,7 +26,9 @@ def say(text: str) -> None:
 
 
 def show(magics: AgentMagics, *parts: str | Rows) -> None:
-    """Show texts and tables (their first row names the columns) below one another: as HTML in a notebook, as text in a terminal."""
+    """Show texts and tables (their first row names the columns) below one another: as HTML in a
+    notebook, as text in a terminal.
+    """
     text = printable("\n\n".join(part if isinstance(part, str) else table(part) for part in parts))
     if getattr(magics.shell, "kernel", None) is None:
         say(text)
@@ -41,15 +43,25 @@ def show(magics: AgentMagics, *parts: str | Rows) -> None:
         names, *rows = [tuple(printable(value) for value in row) for row in part]
         return Table(names, tuple(rows))
 
-    page = Page("Agents of this notebook", tuple(Section(str(i), node(part)) for i, part in enumerate(parts)))
+    page = Page(
+        "Agents of this notebook",
+        tuple(Section(str(i), node(part)) for i, part in enumerate(parts)),
+    )
     publish({"text/html": draw(page), "text/plain": text}, {}, {}, False)
 
 
 def table(rows: Iterable[Iterable[Any]]) -> str:
     """Return rows as lines with aligned columns."""
     cells = [[str(value) for value in row] for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(max(map(len, cells), default=0))] if cells else []
-    return "\n".join("  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=False)).rstrip() for row in cells)
+    widths = (
+        [max(len(row[i]) for row in cells) for i in range(max(map(len, cells), default=0))]
+        if cells
+        else []
+    )
+    return "\n".join(
+        "  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=False)).rstrip()
+        for row in cells
+    )
 
 
 def the_run(magics: AgentMagics, arguments: list[str]) -> Run:
@@ -63,12 +75,16 @@ def the_run(magics: AgentMagics, arguments: list[str]) -> Run:
         return latest
     found = [run for run in runs if run.id.startswith(arguments[0])]
     if not found:
-        raise UsageError(f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(r.id for r in runs)}.")
+        raise UsageError(
+            f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(r.id for r in runs)}."
+        )
     return found[0]
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
-    """Run a coroutine function to its end on a loop of another thread and return its value: a magic is synchronous."""
+    """Run a coroutine function to its end on a loop of another thread and return its value: a magic
+    is synchronous.
+    """
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 

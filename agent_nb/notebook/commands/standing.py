@@ -1,4 +1,6 @@
-"""What the user has allowed until the kernel restarts: `%agent revoke`, and its part of `%agent status`."""
+"""What the user has allowed until the kernel restarts: `%agent revoke`, and its part of `%agent
+status`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
 def allowed() -> str:
     """Return the tools that run unasked, in words; "" when there are none."""
     names = ", ".join(STANDING.names)
-    return f"Allowed until the kernel restarts: {names} (%agent revoke TOOL takes it back)" if names else ""
+    return (
+        f"Allowed until the kernel restarts: {names} (%agent revoke TOOL takes it back)"
+        if names
+        else ""
+    )
 
 
 def revoke(magics: AgentMagics, arguments: list[str]) -> None:
@@ -26,7 +32,13 @@ def revoke(magics: AgentMagics, arguments: list[str]) -> None:
     if wrong:
         near = difflib.get_close_matches(wrong[0], known, 1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise UsageError(f"The tool {wrong[0]!r} is not allowed until the kernel restarts.{hint} Allowed: {', '.join(known) or 'none'}.")
+        raise UsageError(
+            f"The tool {wrong[0]!r} is not allowed until the kernel restarts.{hint} Allowed: {', '.join(known) or 'none'}."
+        )
     for name in arguments:
         STANDING.revoke(name)
-    say(f"{', '.join(arguments)}: asked about again." if arguments else allowed() or "No tool is allowed until the kernel restarts.")
+    say(
+        f"{', '.join(arguments)}: asked about again."
+        if arguments
+        else allowed() or "No tool is allowed until the kernel restarts."
+    )

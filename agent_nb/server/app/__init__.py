@@ -1,19 +1,23 @@
-"""The ASGI app: runs over HTTP, as server-sent events or JSON lines, in any format that a codec speaks.
+"""The ASGI app: runs over HTTP, as server-sent events or JSON lines, in any format that a codec
+speaks.
 
-    POST /runs                          {message, conversation?}: start a run; its stream at once where asked, else where to find it
+    POST /runs                          {message, conversation?}: start a run; its stream at once
+                            where asked, else where to find it
     GET  /runs, /runs/{id}              what is there
-    GET  /runs/{id}/events              its events: `Accept` chooses SSE or JSON lines, `?format=` the codec
+    GET  /runs/{id}/events              its events: `Accept` chooses SSE or JSON lines, `?format=`
+         the codec
     POST /runs/{id}/cancel
     POST /runs/{id}/approvals/{call}    {decision: allow|deny, args?, reason?, scope?}
     POST /login, GET /health
 
-Why a folder of its own: only here are Starlette, sse-starlette and uvicorn imported (extra `serve`); what is worth testing without HTTP
-is in `hub`, `frames` and `access`.
+Why a folder of its own: only here are Starlette, sse-starlette and uvicorn imported (extra
+`serve`); what is worth testing without HTTP is in `hub`, `frames` and `access`.
 
 Rules
-- It starts no agent: `start` is handed in. What it publishes is what the hub has, already redacted; a token is in no answer and no log.
-- A stream is pulled at the client's speed and ends with the run, with the server, or when the client goes; keep-alive comments come
-  every `keepalive` seconds (0: never).
+- It starts no agent: `start` is handed in. What it publishes is what the hub has, already redacted;
+  a token is in no answer and no log.
+- A stream is pulled at the client's speed and ends with the run, with the server, or when the
+  client goes; keep-alive comments come every `keepalive` seconds (0: never).
 - An event source that comes back after the end gets 204, so that it stops.
 """
 

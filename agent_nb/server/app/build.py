@@ -1,6 +1,7 @@
 """The app put together: routes, the guard before them, CORS where origins are named.
 
-Rules: every request but the health check needs the token or the cookie, and a host name of ours; CORS is off unless asked for.
+Rules: every request but the health check needs the token or the cookie, and a host name of ours;
+CORS is off unless asked for.
 """
 
 from __future__ import annotations
@@ -31,25 +32,42 @@ class _Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        denied = self._access.check(request.method, request.headers, request.cookies.get(COOKIE, ""))
-        open_ = request.url.path == "/health" and self._access.host_allowed(request.headers.get("host", ""))
+        denied = self._access.check(
+            request.method, request.headers, request.cookies.get(COOKIE, "")
+        )
+        open_ = request.url.path == "/health" and self._access.host_allowed(
+            request.headers.get("host", "")
+        )
         if denied is None or open_:
             await self._app(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else {}
-        await JSONResponse({"error": denied.message}, denied.status, headers=headers)(scope, receive, send)
+        await JSONResponse({"error": denied.message}, denied.status, headers=headers)(
+            scope, receive, send
+        )
 
 
-def create_app(hub: Hub, start: Start | None = None, *, access: Access | None = None, settings: Settings | None = None) -> Starlette:
-    """Return the ASGI app that publishes the runs of `hub`; `start` begins a run for `POST /runs` (None: it only shows)."""
+def create_app(
+    hub: Hub,
+    start: Start | None = None,
+    *,
+    access: Access | None = None,
+    settings: Settings | None = None,
+) -> Starlette:
+    """Return the ASGI app that publishes the runs of `hub`; `start` begins a run for `POST /runs`
+    (None: it only shows).
+    """
     access = access or Access()
     ends = Endpoints(hub, start, access, settings or Settings())
     middleware = [Middleware(_Guard, access=access)]
     if access.origins:
         cors = Middleware(
-            CORSMiddleware, allow_origins=sorted(access.origins), allow_credentials=True, allow_methods=["GET", "POST"],
+            CORSMiddleware,
+            allow_origins=sorted(access.origins),
+            allow_credentials=True,
+            allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type", "Last-Event-ID"],
-        )  # fmt: skip
+        )
         middleware.insert(0, cors)
     routes = [
         Route("/health", ends.health),
@@ -61,7 +79,9 @@ def create_app(hub: Hub, start: Start | None = None, *, access: Access | None = 
         Route("/runs/{run}/cancel", ends.cancel, methods=["POST"]),
         Route("/runs/{run}/approvals/{call:path}", ends.approve, methods=["POST"]),
     ]
-    return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _refused})
+    return Starlette(
+        routes=routes, middleware=middleware, exception_handlers={HTTPException: _refused}
+    )
 
 
 async def _refused(_request: Request, fault: Exception) -> Response:

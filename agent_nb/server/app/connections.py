@@ -1,11 +1,15 @@
-"""Connections that nobody uses are let go: the protocol of uvicorn with a time limit for the head of a request, and a number.
+"""Connections that nobody uses are let go: the protocol of uvicorn with a time limit for the head
+of a request, and a number.
 
-Why: uvicorn waits for ever for the end of a head that does not come. A client that opens connections and says nothing, or a letter a
-minute, would take them all, whether it means to or is only broken.
+Why: uvicorn waits for ever for the end of a head that does not come. A client that opens
+connections and says nothing, or a letter a minute, would take them all, whether it means to or is
+only broken.
 
 Rules
-- From the first moment of a connection, and from the first byte of each later request, the head has `Settings.head` seconds.
-- One connection more than `Settings.connections` is answered 503 and closed, whatever it would have asked.
+- From the first moment of a connection, and from the first byte of each later request, the head has
+  `Settings.head` seconds.
+- One connection more than `Settings.connections` is answered 503 and closed, whatever it would have
+  asked.
 - A request that is being answered is never cut off: a stream may last for days.
 """
 
@@ -19,7 +23,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .endpoints import Settings
 
 BUSY = b"Too many connections are open. Try again later.\n"
-REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: %d\r\nretry-after: 5\r\nconnection: close\r\n\r\n%s" % (len(BUSY), BUSY)
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: %d\r\nretry-after: 5\r\nconnection: close\r\n\r\n%s"
+    % (len(BUSY), BUSY)
+)
 
 
 def protocol(settings: Settings) -> type[H11Protocol]:
@@ -40,7 +47,9 @@ def protocol(settings: Settings) -> type[H11Protocol]:
                 self._wait()
 
         def data_received(self, data: bytes) -> None:
-            """Take bytes; while no request is being answered they belong to a head, which is timed from its first byte."""
+            """Take bytes; while no request is being answered they belong to a head, which is timed
+            from its first byte.
+            """
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop()

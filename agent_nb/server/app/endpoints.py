@@ -41,7 +41,9 @@ class Launched(Protocol):
     def cancel(self) -> Any:
         """Stop it; callable from any thread."""
 
-    def approve(self, call_id: str, *, allow: bool, args: dict[str, Any] | None, scope: str, reason: str) -> bool:
+    def approve(
+        self, call_id: str, *, allow: bool, args: dict[str, Any] | None, scope: str, reason: str
+    ) -> bool:
         """Answer the question about a call; False if none is open. Callable from any thread."""
 
 
@@ -49,8 +51,10 @@ Start = Callable[[str, str], Launched | Awaitable[Launched]]  # (message, conver
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a server. `keepalive` seconds, `body` bytes of a request, `streams` at once, `active` runs at once; `head`: seconds that
-    the head of a request may take, and its body; `connections` at once."""
+    """Limits of a server. `keepalive` seconds, `body` bytes of a request, `streams` at once,
+    `active` runs at once; `head`: seconds that the head of a request may take, and its body;
+    `connections` at once.
+    """
 
     keepalive: float = 30.0
     body: int = 1 << 20
@@ -98,7 +102,9 @@ class Endpoints:
         """Trade the token (checked before) for a cookie."""
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
-        response.set_cookie(COOKIE, self.access.cookie(), httponly=True, samesite="strict", secure=secure, path="/")
+        response.set_cookie(
+            COOKIE, self.access.cookie(), httponly=True, samesite="strict", secure=secure, path="/"
+        )
         return response
 
     async def list_runs(self, _request: Request) -> Response:
@@ -117,10 +123,18 @@ class Endpoints:
         if not body.message.strip():
             raise HTTPException(422, "The message is empty. Say what the agent should do.")
         if len(body.message) > self.settings.message:
-            raise HTTPException(413, f"The message is longer than {self.settings.message} characters.")
+            raise HTTPException(
+                413, f"The message is longer than {self.settings.message} characters."
+            )
         if sum(1 for info in self.hub.runs() if info.status == "running") >= self.settings.active:
-            raise HTTPException(429, "Too many runs are going on. Try again when one has ended.", headers={"Retry-After": "5"})
-        channel = await self._launch(body.message, redact_text((body.conversation or body.contextId)[:200], secrets()))
+            raise HTTPException(
+                429,
+                "Too many runs are going on. Try again when one has ended.",
+                headers={"Retry-After": "5"},
+            )
+        channel = await self._launch(
+            body.message, redact_text((body.conversation or body.contextId)[:200], secrets())
+        )
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self._stream(request, channel, "")
         at = f"/runs/{channel.run}"
@@ -130,7 +144,9 @@ class Endpoints:
     async def events(self, request: Request) -> Response:
         """Stream a run."""
         channel = self._channel(request)
-        after = request.headers.get("last-event-id") or request.query_params.get("lastEventId") or ""
+        after = (
+            request.headers.get("last-event-id") or request.query_params.get("lastEventId") or ""
+        )
         if channel.ended and after == str(channel.seq):
             return Response(status_code=204)
         return self._stream(request, channel, after)
@@ -155,7 +171,12 @@ class Endpoints:
             raise HTTPException(405, "Questions of this run cannot be answered from here.")
         allow = body.decision == "allow"
         answered = await _call(
-            channel.approve, request.path_params["call"], allow=allow, args=body.args, scope=body.scope, reason=body.reason[:2000]
+            channel.approve,
+            request.path_params["call"],
+            allow=allow,
+            args=body.args,
+            scope=body.scope,
+            reason=body.reason[:2000],
         )
         if not answered:
             raise HTTPException(404, "There is no open question about that call.")
@@ -164,7 +185,12 @@ class Endpoints:
     async def _launch(self, message: str, conversation: str) -> Channel:
         assert self.start is not None
         launched = await _call(self.start, message, conversation)
-        return self.hub.attach(launched.log, conversation=conversation, cancel=launched.cancel, approve=launched.approve)
+        return self.hub.attach(
+            launched.log,
+            conversation=conversation,
+            cancel=launched.cancel,
+            approve=launched.approve,
+        )
 
     def _channel(self, request: Request) -> Channel:
         try:
@@ -179,7 +205,9 @@ class Endpoints:
                 async for chunk in request.stream():
                     data += chunk
                     if len(data) > self.settings.body:
-                        raise HTTPException(413, f"The request is larger than {self.settings.body} bytes.")
+                        raise HTTPException(
+                            413, f"The request is larger than {self.settings.body} bytes."
+                        )
         except TimeoutError:
             words = f"The body took longer than {self.settings.head:g} seconds."
             raise HTTPException(408, words, headers={"Connection": "close"}) from None
@@ -190,26 +218,42 @@ class Endpoints:
 
     def _stream(self, request: Request, channel: Channel, after: str) -> Response:
         if self.streams >= self.settings.streams or self.hub.closed:
-            raise HTTPException(503, "Too many streams are open. Try again later.", headers={"Retry-After": "5"})
+            raise HTTPException(
+                503, "Too many streams are open. Try again later.", headers={"Retry-After": "5"}
+            )
         codec, form, framing = _format(request)
         wanted = _filter(request.query_params)
-        overflow: Any = "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
+        overflow: Any = (
+            "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
+        )
         place, gap = channel.locate(after)
         stateful = codec.name != CANONICAL
-        subscription = self.hub.subscribe(channel.run, wanted, after="" if stateful else after, overflow=overflow)
+        subscription = self.hub.subscribe(
+            channel.run, wanted, after="" if stateful else after, overflow=overflow
+        )
         skip = place if stateful and gap is None else START
-        where: Any = {"conversation": channel.conversation or channel.run, "earlier": channel.earlier}
+        where: Any = {
+            "conversation": channel.conversation or channel.run,
+            "earlier": channel.earlier,
+        }
         frames = Frames(codec, form, framing, **where, skip=skip, internal=wanted.internal)
         body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
         if framing == "ndjson":
             return StreamingResponse(body, media_type=MEDIA[framing], headers=headers)
         return EventSourceResponse(
-            body, headers=headers, sep="\n", ping=self.settings.keepalive, ping_message_factory=_ping,
-            shutdown_event=anyio.Event(), shutdown_grace_period=self.settings.grace,
-        )  # fmt: skip
+            body,
+            headers=headers,
+            sep="\n",
+            ping=self.settings.keepalive,
+            ping_message_factory=_ping,
+            shutdown_event=anyio.Event(),
+            shutdown_grace_period=self.settings.grace,
+        )
 
-    async def _pull(self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing) -> AsyncIterator[bytes]:
+    async def _pull(
+        self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing
+    ) -> AsyncIterator[bytes]:
         """Yield the bytes of a stream as fast as the client takes them."""
         self.streams += 1
         loop, awake = asyncio.get_running_loop(), asyncio.Event()
@@ -235,7 +279,9 @@ class Endpoints:
             self.streams -= 1
 
     async def _wait(self, awake: asyncio.Event, framing: Framing) -> bool:
-        """Wait for news; False when a blank line is due to keep a stream of lines alive (SSE sees to its own comments)."""
+        """Wait for news; False when a blank line is due to keep a stream of lines alive (SSE sees
+        to its own comments).
+        """
         if framing == "sse" or not self.settings.keepalive:
             await awake.wait()
             return True
@@ -265,7 +311,9 @@ def _format(request: Request) -> tuple[Any, str, Framing]:
     except UsageError as fault:
         raise HTTPException(422, str(fault)) from fault
     accept = request.headers.get("accept", "")
-    lines = "text/event-stream" not in accept and any(kind in accept for kind in ("ndjson", "jsonl", "application/json"))
+    lines = "text/event-stream" not in accept and any(
+        kind in accept for kind in ("ndjson", "jsonl", "application/json")
+    )
     return codec, form, "ndjson" if lines else "sse"
 
 
@@ -275,6 +323,9 @@ def _filter(query: Mapping[str, str]) -> Filter:
 
     yes = ("1", "true", "yes")
     return Filter(
-        kinds=names("kinds"), exclude=names("exclude"), path=query.get("path", "")[:1000],
-        internal=query.get("internal", "") in yes, deltas=query.get("deltas", "1") in yes,
-    )  # fmt: skip
+        kinds=names("kinds"),
+        exclude=names("exclude"),
+        path=query.get("path", "")[:1000],
+        internal=query.get("internal", "") in yes,
+        deltas=query.get("deltas", "1") in yes,
+    )

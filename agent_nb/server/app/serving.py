@@ -1,8 +1,9 @@
 """uvicorn around the app: in the foreground for a command, in a thread for a notebook.
 
 Rules
-- On shutdown `closing` is awaited (it ends the runs, within the grace), then the streams are ended, so that every client sees a proper
-  end; then uvicorn waits for what is left. A signal that asked for it is answered by that, not by a traceback.
+- On shutdown `closing` is awaited (it ends the runs, within the grace), then the streams are ended,
+  so that every client sees a proper end; then uvicorn waits for what is left. A signal that asked
+  for it is answered by that, not by a traceback.
 - Nothing of the process's logging is touched, and no request is logged.
 """
 
@@ -35,7 +36,9 @@ async def _nothing() -> None:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, ending runs and streams first when it shuts down, so that clients see a proper end."""
+    """uvicorn, ending runs and streams first when it shuts down, so that clients see a
+    proper end.
+    """
 
     def __init__(self, config: uvicorn.Config, hub: Hub, closing: Closing, grace: float) -> None:
         super().__init__(config)
@@ -57,32 +60,51 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Server:
-    """A server of one hub. `run` serves until a signal; `start` and `stop` serve from a thread (a notebook).
+    """A server of one hub. `run` serves until a signal; `start` and `stop` serve from a thread (a
+    notebook).
 
-    `port` 0 takes a free one. The host is loopback unless another is given; `origins` are pages that may use it from a browser;
-    `closing` ends the runs that are its own when it stops.
+    `port` 0 takes a free one. The host is loopback unless another is given; `origins` are pages
+    that may use it from a browser; `closing` ends the runs that are its own when it stops.
     """
 
     def __init__(
-        self, hub: Hub | None = None, start: Start | None = None, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None,
-        origins: tuple[str, ...] = (), settings: Settings | None = None, closing: Closing = _nothing,
-    ) -> None:  # fmt: skip
+        self,
+        hub: Hub | None = None,
+        start: Start | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        origins: tuple[str, ...] = (),
+        settings: Settings | None = None,
+        closing: Closing = _nothing,
+    ) -> None:
         self.hub = hub or Hub()
         hosts = Access().hosts | {host} if host not in ("0.0.0.0", "::") else frozenset({"*"})  # noqa: S104  (asked for by the user)
         access = Access(hosts=hosts, origins=frozenset(origins))
         if token is not None:
             if len(token) < SHORTEST:
-                raise UsageError(f"The token is too short: take at least {SHORTEST} characters, or leave it out to have one made.")
+                raise UsageError(
+                    f"The token is too short: take at least {SHORTEST} characters, or leave it out to have one made."
+                )
             access = msgspec.structs.replace(access, token=token)
         self.token = access.token
         self.host = host
         self.port = port
         settings = settings or Settings()
         config = uvicorn.Config(
-            create_app(self.hub, start, access=access, settings=settings), host=host, port=port, log_level="warning", access_log=False,
-            log_config=None, lifespan="off", timeout_graceful_shutdown=int(settings.grace) + 5, server_header=False, ws="none",
+            create_app(self.hub, start, access=access, settings=settings),
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            log_config=None,
+            lifespan="off",
+            timeout_graceful_shutdown=int(settings.grace) + 5,
+            server_header=False,
+            ws="none",
             http=protocol(settings),
-        )  # fmt: skip
+        )
         self._server = _Uvicorn(config, self.hub, closing, settings.grace)
         self._thread: threading.Thread | None = None
 
@@ -93,15 +115,23 @@ class Server:
         return f"http://{name}:{self.port}"
 
     def run(self, ready: Callable[[Server], Any] = lambda _: None) -> None:
-        """Serve until a signal comes; `ready` is called when the port is open. Raises UsageError when it is taken."""
+        """Serve until a signal comes; `ready` is called when the port is open. Raises UsageError
+        when it is taken.
+        """
         listening = self._bind()
         ready(self)
         self._server.run(sockets=[listening])
 
     def start(self) -> Server:
-        """Serve from a thread of its own; returns when the port is open. Raises UsageError when it is taken."""
+        """Serve from a thread of its own; returns when the port is open. Raises UsageError when it
+        is taken.
+        """
         listening = self._bind()
-        self._thread = threading.Thread(target=lambda: self._server.run(sockets=[listening]), name="agent-nb server", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: self._server.run(sockets=[listening]),
+            name="agent-nb server",
+            daemon=True,
+        )
         self._thread.start()
         return self
 

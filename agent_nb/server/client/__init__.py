@@ -1,4 +1,6 @@
-"""The client: `attach` follows a run of a server of ours, `read` any stream over HTTP. The only place beside `models.http` with httpx."""
+"""The client: `attach` follows a run of a server of ours, `read` any stream over HTTP. The only
+place beside `models.http` with httpx.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,18 @@
 """Follow a remote run: connect, reconnect, and put each event into a log exactly once.
 
-    run = await agent_nb.attach("http://127.0.0.1:8123")     # in a notebook cell the cards are shown meanwhile
+    run = await agent_nb.attach("http://127.0.0.1:8123")     # in a notebook cell the cards are
+                            shown meanwhile
     async for event in agent_nb.attach(url, token): …
 
 Why a log at the end of it: the run then looks, is recorded and is analysed like any other.
 
 Rules
-- It reconnects after any break with `Last-Event-ID`, waiting longer each time nothing new came (`Backoff`), and gives up when for
-  `patience` seconds nothing came; a server that restarts meanwhile is found again. An unknown run is waited for, because a restarted
-  server may not have it yet.
-- The order and uniqueness of events are `follow`'s; the remote text is data, nothing in it is acted upon.
+- It reconnects after any break with `Last-Event-ID`, waiting longer each time nothing new came
+  (`Backoff`), and gives up when for `patience` seconds nothing came; a server that restarts
+  meanwhile is found again. An unknown run is waited for, because a restarted server may not have it
+  yet.
+- The order and uniqueness of events are `follow`'s; the remote text is data, nothing in it is acted
+  upon.
 - Detaching leaves the remote run alone, and the log open: following it again goes on where it was.
 """
 
@@ -38,16 +41,22 @@ from .connect import Backoff, Target, accept, ask, body, connect, newest, target
 
 
 class Attached:
-    """A remote run that is followed: iterate it for events (deltas included), await it for the `Run`.
+    """A remote run that is followed: iterate it for events (deltas included), await it for the
+    `Run`.
 
-    `log` holds what has come. `on_state` is called with `connecting`, `following`, `waiting`, `ended` as things change, `on_run` with the
-    log before its first event.
+    `log` holds what has come. `on_state` is called with `connecting`, `following`, `waiting`,
+    `ended` as things change, `on_run` with the log before its first event.
     """
 
     live = False  # the events bring their times with them
 
     def __init__(
-        self, where: Target, *, show: bool | None = None, backoff: Backoff | None = None, on_state: Callable[[str], Any] = lambda _: None
+        self,
+        where: Target,
+        *,
+        show: bool | None = None,
+        backoff: Backoff | None = None,
+        on_state: Callable[[str], Any] = lambda _: None,
     ) -> None:
         self.where = where
         self.log = EventLog(where.run)
@@ -55,7 +64,8 @@ class Attached:
         self.follower = Follower()
         self.connections = 0
         self.detached = False
-        self.stoppable = False  # after detaching: the remote run goes on and may be stopped from here
+        # after detaching: the remote run goes on and may be stopped from here
+        self.stoppable = False
         self.on_run: Callable[[EventLog], None] = lambda _: None
         self._show = show
         self._backoff = backoff or Backoff()
@@ -67,12 +77,16 @@ class Attached:
 
     @property
     def name(self) -> str:
-        """What is followed, without the port: the same run keeps its name when its server restarts."""
+        """What is followed, without the port: the same run keeps its name when its
+        server restarts.
+        """
         return f"attach {self.where.run}".rstrip()
 
     @property
     def title(self) -> str:
-        """Where the run comes from, in words; the port of a server of this machine is another one each time."""
+        """Where the run comes from, in words; the port of a server of this machine is another one
+        each time.
+        """
         return f"attached to {'this machine' if is_loopback(urlsplit(self.where.server).hostname or '') else self.where.place}"
 
     @property
@@ -98,7 +112,9 @@ class Attached:
         return Watched(self.log, quiet)
 
     async def follow(self, screen: showing.Screen | None = None) -> None:
-        """Follow until the run has ended, or until `stop`, here or of the cell that shows it. Raises as iterating does."""
+        """Follow until the run has ended, or until `stop`, here or of the cell that shows it.
+        Raises as iterating does.
+        """
         self._loop, self.detached = asyncio.get_running_loop(), False
         self._task = self._loop.create_task(self._through(), name=f"agent_nb {self.name}")
         await showing.wait(self._task, screen, self._left, ends=True)
@@ -110,7 +126,9 @@ class Attached:
             self.stoppable = await self._may_cancel()
 
     def _left(self, by: str) -> None:
-        """Leave the remote run: by a person, who may stop it from here then, or by a cancellation."""
+        """Leave the remote run: by a person, who may stop it from here then, or by a
+        cancellation.
+        """
         if by:
             self.stop()
         elif self._task is not None:
@@ -127,7 +145,8 @@ class Attached:
             self._loop.call_soon_threadsafe(self._task.cancel)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield each event once, in order, until the run has ended; a second time what the log holds.
+        """Yield each event once, in order, until the run has ended; a second time what the log
+        holds.
 
         Raises UsageError when refused or while somebody else iterates, ModelError when given up.
         """
@@ -155,7 +174,9 @@ class Attached:
         with anyio.move_on_after(2):
             try:
                 async with connect(self.where) as client:
-                    _, said = await ask(client, "GET", f"{self.where.server}/runs/{quote(self.log.run)}")
+                    _, said = await ask(
+                        client, "GET", f"{self.where.server}/runs/{quote(self.log.run)}"
+                    )
                 found = json.loads(said)
                 return found.get("status") == "running" and "cancel" in found.get("controls", ())
             except (httpx.HTTPError, OSError, ValueError, AttributeError):
@@ -163,10 +184,23 @@ class Attached:
         return False
 
     async def approve(
-        self, call_id: str, *, allow: bool, args: dict[str, Any] | None = None, scope: str = "once", reason: str = ""
+        self,
+        call_id: str,
+        *,
+        allow: bool,
+        args: dict[str, Any] | None = None,
+        scope: str = "once",
+        reason: str = "",
     ) -> None:
-        """Answer the question about a call; `scope` once, tool or run. Raises UsageError when there is none, or the server refuses."""
-        said = {"decision": "allow" if allow else "deny", "args": args, "scope": scope, "reason": reason}
+        """Answer the question about a call; `scope` once, tool or run. Raises UsageError when there
+        is none, or the server refuses.
+        """
+        said = {
+            "decision": "allow" if allow else "deny",
+            "args": args,
+            "scope": scope,
+            "reason": reason,
+        }
         await self._post(f"approvals/{quote(call_id)}", said)
 
     def answer(self, payload: Mapping[str, Any], *, allow: bool) -> None:
@@ -182,19 +216,29 @@ class Attached:
     async def _answered(self, payload: Mapping[str, Any], allow: bool) -> None:
         scope = "tool" if payload.get("scope") == "tool" else "once"
         try:
-            await self.approve(str(payload.get("call_id", "")), allow=allow, args=payload.get("args"), scope=scope)
+            await self.approve(
+                str(payload.get("call_id", "")), allow=allow, args=payload.get("args"), scope=scope
+            )
         except AgentError as fault:
             sys.stderr.write(f"agent_nb: {str(fault)!a}\n")
 
     async def _post(self, what: str, body: dict[str, Any]) -> None:
         async with connect(self.where) as client:
             try:
-                run = self.log.run if self.where.run or len(self.log) else await newest(client, self.where.server)
-                status, said = await ask(client, "POST", f"{self.where.server}/runs/{quote(run)}/{what}", body)
+                run = (
+                    self.log.run
+                    if self.where.run or len(self.log)
+                    else await newest(client, self.where.server)
+                )
+                status, said = await ask(
+                    client, "POST", f"{self.where.server}/runs/{quote(run)}/{what}", body
+                )
             except (httpx.HTTPError, OSError) as fault:
                 raise UsageError(f"{self.where.server} does not answer ({fault}).") from fault
         if status >= 300:
-            raise UsageError(f"{self.where.server} refuses ({status}): {said[:300].decode('utf-8', 'replace')}")
+            raise UsageError(
+                f"{self.where.server} refuses ({status}): {said[:300].decode('utf-8', 'replace')}"
+            )
 
     async def _all(self) -> AsyncGenerator[Event, None]:
         async with connect(self.where) as client:
@@ -207,7 +251,9 @@ class Attached:
                     yield self.log.append(event)
 
     async def _events_url(self, client: httpx.AsyncClient) -> str:
-        """Return the address of the run's events; of a server without a run named, its newest run's."""
+        """Return the address of the run's events; of a server without a run named, its newest
+        run's.
+        """
         if not self.where.run:
             self.log.run = await newest(client, self.where.server)
         return self.where.events(self.log.run)
@@ -228,15 +274,23 @@ class Attached:
                 return
             if self.follower.last_id != before:
                 attempt, since = 0, anyio.current_time()
-            patience = self._backoff.patience if self.connections else min(self._backoff.door, self._backoff.patience)
+            patience = (
+                self._backoff.patience
+                if self.connections
+                else min(self._backoff.door, self._backoff.patience)
+            )
             if anyio.current_time() - since > patience:
-                raise ModelError(f"Gave up on {url} after {patience:g} s without news: {why}.", code="attach")
+                raise ModelError(
+                    f"Gave up on {url} after {patience:g} s without news: {why}.", code="attach"
+                )
             self._on_state("waiting")
             await anyio.sleep(self._backoff.wait(attempt))
             attempt += 1
 
     async def _connection(self, client: httpx.AsyncClient, url: str) -> AsyncGenerator[Event, None]:
-        """Yield the events of one connection; it is left when events are missing for longer than `torn` seconds."""
+        """Yield the events of one connection; it is left when events are missing for longer than
+        `torn` seconds.
+        """
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if self.follower.last_id:
             headers["Last-Event-ID"] = self.follower.last_id
@@ -255,8 +309,12 @@ class Attached:
                     if self.follower.over:
                         return
 
-    async def _bytes(self, response: httpx.Response, torn: Callable[[], float]) -> AsyncGenerator[bytes, None]:
-        """Yield what comes; end when missing events do not come. Raises TimeoutError after a long silence."""
+    async def _bytes(
+        self, response: httpx.Response, torn: Callable[[], float]
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield what comes; end when missing events do not come. Raises TimeoutError after a long
+        silence.
+        """
         async with aclosing(body(response)) as source:
             while True:
                 limit = self._backoff.idle
@@ -293,9 +351,11 @@ def attach(
     backoff: Backoff | None = None,
     on_state: Callable[[str], Any] = lambda _: None,
 ) -> Attached:
-    """Follow the run at `url` (a server's address: its newest run); iterate the result for events, or await it for the `Run`.
+    """Follow the run at `url` (a server's address: its newest run); iterate the result for events,
+    or await it for the `Run`.
 
-    `token`: as the server tells it, or `?token=` in the address; that of a server of yours on this machine is found. `show`: show the
-    cards when awaited (None: in a notebook). Raises UsageError when `url` is no http address.
+    `token`: as the server tells it, or `?token=` in the address; that of a server of yours on this
+    machine is found. `show`: show the cards when awaited (None: in a notebook). Raises UsageError
+    when `url` is no http address.
     """
     return Attached(target(url, token), show=show, backoff=backoff, on_state=on_state)

@@ -1,9 +1,11 @@
-"""Any stream over HTTP as bytes, for the codec that reads it; one that numbers its events is taken up again where it broke off.
+"""Any stream over HTTP as bytes, for the codec that reads it; one that numbers its events is taken
+up again where it broke off.
 
 Rules
-- Server-sent events with ids: only whole frames are passed on, up to the newest id; after a break the stream is asked for again with
-  `Last-Event-ID`, waiting longer each time nothing new came, until the caller has what it wants (`done`), the server says that there is
-  no more (204), or nothing came for `patience` seconds.
+- Server-sent events with ids: only whole frames are passed on, up to the newest id; after a break
+  the stream is asked for again with `Last-Event-ID`, waiting longer each time nothing new came,
+  until the caller has what it wants (`done`), the server says that there is no more (204), or
+  nothing came for `patience` seconds.
 - Every other stream is passed on as it comes; a break of it is an error.
 """
 
@@ -26,16 +28,21 @@ ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q
 
 
 class Frames:
-    """Bytes in, the bytes of whole frames up to the newest id out. `last_id` is that id, "" while there was none."""
+    """Bytes in, the bytes of whole frames up to the newest id out. `last_id` is that id, "" while
+    there was none.
+    """
 
     def __init__(self) -> None:
         self.last_id = ""
         self._buffer = bytearray()
         self._held: list[bytes] = []  # whole frames since the newest id
-        self._given: list[bytes] = []  # such frames that were passed on at the end of a connection: they may come again
+        # such frames that were passed on at the end of a connection: they may come again
+        self._given: list[bytes] = []
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return what may be passed on: whole frames, all of them while no id has come, then up to the newest with an id."""
+        """Return what may be passed on: whole frames, all of them while no id has come, then up to
+        the newest with an id.
+        """
         seen = max(len(self._buffer) - 3, 0)  # an end may have begun in the chunk before
         self._buffer += chunk
         out: list[bytes] = []
@@ -45,7 +52,10 @@ class Frames:
             start = seen + end.end()
         del self._buffer[:start]
         if len(self._buffer) > LIMIT:
-            raise WireError(f"A frame is larger than {LIMIT} bytes.", raw=self._buffer[:200].decode("utf-8", "replace"))
+            raise WireError(
+                f"A frame is larger than {LIMIT} bytes.",
+                raw=self._buffer[:200].decode("utf-8", "replace"),
+            )
         return b"".join(out)
 
     def _take(self, frame: bytes, out: list[bytes]) -> None:
@@ -60,7 +70,9 @@ class Frames:
             self._held, self._given = [], []
 
     def ended(self) -> bytes:
-        """The connection ended: return what was held back, the torn frame at its end only where it cannot come again."""
+        """The connection ended: return what was held back, the torn frame at its end only where it
+        cannot come again.
+        """
         held, torn = b"".join(self._held), b"" if self.last_id else bytes(self._buffer)
         self._given = self._held if self.last_id else []
         self._held, self._buffer = [], bytearray()
@@ -84,16 +96,19 @@ async def read(
     done: Callable[[], bool] = lambda: False,
     backoff: Backoff | None = None,
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of any stream over HTTP, for the codec that reads it (a foreign run that is still going on).
+    """Yield the bytes of any stream over HTTP, for the codec that reads it (a foreign run that is
+    still going on).
 
-    `done` says whether what came is complete, so that a stream with ids need not be asked for again. Raises UsageError when the
-    address is wrong or refuses, ModelError when it breaks off for good, WireError
-    when a frame is too large.
+    `done` says whether what came is complete, so that a stream with ids need not be asked for
+    again. Raises UsageError when the address is wrong or refuses, ModelError when it breaks off for
+    good, WireError when a frame is too large.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"{url!r} is not an http address.")
-    reader = _Reader(url, Target(url, token=token), {"Accept": ACCEPT, **(headers or {})}, backoff or Backoff())
+    reader = _Reader(
+        url, Target(url, token=token), {"Accept": ACCEPT, **(headers or {})}, backoff or Backoff()
+    )
     async with aclosing(reader.read(done)) as chunks:
         async for chunk in chunks:
             yield chunk
@@ -117,20 +132,28 @@ class _Reader:
             except (httpx.HTTPError, OSError) as fault:
                 why = str(fault) or type(fault).__name__
                 if not self._frames.last_id:
-                    raise ModelError(f"{self._where.place} broke off: {why}", code="attach") from fault
+                    raise ModelError(
+                        f"{self._where.place} broke off: {why}", code="attach"
+                    ) from fault
                 self._frames.broken()
             if self._over or not self._frames.last_id or done():
                 return
             if self._frames.last_id != before:
                 attempt, since = 0, anyio.current_time()
             if anyio.current_time() - since > self._backoff.patience:
-                raise ModelError(f"{self._where.place} broke off, and nothing came for {self._backoff.patience:g} s: {why}", code="attach")
+                raise ModelError(
+                    f"{self._where.place} broke off, and nothing came for {self._backoff.patience:g} s: {why}",
+                    code="attach",
+                )
             await anyio.sleep(self._backoff.wait(attempt))
             attempt += 1
 
     async def _once(self, after: str) -> AsyncGenerator[bytes, None]:
         headers = {**self._headers, **({"Last-Event-ID": after} if after else {})}
-        async with connect(self._where) as client, client.stream("GET", self._url, headers=headers) as response:
+        async with (
+            connect(self._where) as client,
+            client.stream("GET", self._url, headers=headers) as response,
+        ):
             await self._accept(response, again=bool(after))
             if self._over:
                 return

@@ -1,4 +1,6 @@
-"""The question before a call: what would be done, what it would change, and the buttons to say yes, no or otherwise."""
+"""The question before a call: what would be done, what it would change, and the buttons to say yes,
+no or otherwise.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, S
 from ..words import clip
 from .base import Context
 
-SCOPE = {"once": "this call", "tool": "all calls of this tool for this run", "run": "all calls of this run"}
+SCOPE = {
+    "once": "this call",
+    "tool": "all calls of this tool for this run",
+    "run": "all calls of this run",
+}
 BY = {"click": "You", "stdin": "You", "policy": "The policy", "recording": "The record"}
 NO = "the user said no"  # the reason of a denial without one
 
@@ -22,20 +28,34 @@ def card(state: CallCard, context: Context) -> Node | None:
         return None
     args = state.asked.args if state.asked.args is not None else state.args
     if state.call_id in context.editing:
-        return Stack((Editor(state.call_id, pretty(args), context.notes.get(state.call_id, "")), _edit_buttons(state, context)))
+        return Stack(
+            (
+                Editor(state.call_id, pretty(args), context.notes.get(state.call_id, "")),
+                _edit_buttons(state, context),
+            )
+        )
     return Stack((*_warning(state), *_change(state, args), _answer(state, context)))
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
     """Return what the user should know before the answer."""
     words = _extra(state).get("warning")
-    return (Row((T(clip(words, 200), tone="wait", bold=True),), wrap=True),) if isinstance(words, str) and words else ()
+    return (
+        (Row((T(clip(words, 200), tone="wait", bold=True),), wrap=True),)
+        if isinstance(words, str) and words
+        else ()
+    )
 
 
 def _call(state: CallCard) -> dict[str, Any]:
-    """Return what an answer says of its question: the call, and the mark of the question if it has one."""
+    """Return what an answer says of its question: the call, and the mark of the question if it has
+    one.
+    """
     mark = _extra(state).get("question")
-    return {"call_id": state.call_id, **({"question": mark} if isinstance(mark, str) and mark else {})}
+    return {
+        "call_id": state.call_id,
+        **({"question": mark} if isinstance(mark, str) and mark else {}),
+    }
 
 
 def _extra(state: CallCard) -> dict[str, Any]:
@@ -43,18 +63,31 @@ def _extra(state: CallCard) -> dict[str, Any]:
 
 
 def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
-    """Return what the call would do, the whole of it: nothing that is asked about may be cut out of sight."""
+    """Return what the call would do, the whole of it: nothing that is asked about may be cut out of
+    sight.
+    """
     preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
-        shown: Node = Diff(values.bounded(preview)) if looks_like_diff(preview) else Pre(values.bounded(preview))
+        shown: Node = (
+            Diff(values.bounded(preview))
+            if looks_like_diff(preview)
+            else Pre(values.bounded(preview))
+        )
         return (*_plain(args, cut=True), shown)
     return _plain(args, cut=False)
 
 
 def change(state: CallCard) -> tuple[Node, ...]:
-    """Return what a decided call was to change, as the question showed it; () without a preview, or when other arguments were approved."""
+    """Return what a decided call was to change, as the question showed it; () without a preview, or
+    when other arguments were approved.
+    """
     asked, settled = state.asked, state.approval
-    if asked is None or settled is None or not (asked.extra or {}).get("preview") or settled.args not in (None, asked.args):
+    if (
+        asked is None
+        or settled is None
+        or not (asked.extra or {}).get("preview")
+        or settled.args not in (None, asked.args)
+    ):
         return ()
     return _change(state, asked.args if asked.args is not None else state.args)
 
@@ -63,7 +96,13 @@ def _plain(args: dict[str, Any], *, cut: bool) -> tuple[Node, ...]:
     """Return the arguments; under a preview (`cut`) long texts are left to it."""
     long = {k: v for k, v in args.items() if isinstance(v, str) and (len(v) > 80 or "\n" in v)}
     rest = {k: v for k, v in args.items() if k not in long}
-    texts = () if cut else tuple(Code(values.bounded(v), "python" if k == "code" else "") for k, v in long.items())
+    texts = (
+        ()
+        if cut
+        else tuple(
+            Code(values.bounded(v), "python" if k == "code" else "") for k, v in long.items()
+        )
+    )
     return (*((Json(rest),) if rest else ()), *texts)
 
 
@@ -71,12 +110,29 @@ def _answer(state: CallCard, context: Context) -> Node:
     if not context.live:
         return Row((T("Nobody has answered.", tone="wait"),))
     if not context.can_click:
-        return Row((T("Answer in the prompt below this cell; to allow it without asking: --approve auto.", tone="wait"),), wrap=True)
+        return Row(
+            (
+                T(
+                    "Answer in the prompt below this cell; to allow it without asking: --approve auto.",
+                    tone="wait",
+                ),
+            ),
+            wrap=True,
+        )
     call = _call(state)
-    every = Button("approve_all", f"Approve all {state.name} calls for this run", {**call, "scope": "tool"}, busy="Approved")
+    every = Button(
+        "approve_all",
+        f"Approve all {state.name} calls for this run",
+        {**call, "scope": "tool"},
+        busy="Approved",
+    )
     hint = f"No call of {state.name} is asked about until the kernel restarts; %agent revoke {state.name} takes it back."
     lasting = Button(
-        "approve_lasting", f"Approve {state.name} until the kernel restarts", {**call, "scope": "kernel"}, busy="Approved", hint=hint
+        "approve_lasting",
+        f"Approve {state.name} until the kernel restarts",
+        {**call, "scope": "kernel"},
+        busy="Approved",
+        hint=hint,
     )
     buttons = (
         Button("approve", "Approve", call, tone="ok", busy="Approved"),
@@ -102,7 +158,14 @@ def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...
     if not any(b.key in context.pressed for b in buttons):
         return buttons
     return tuple(
-        Button(b.action, b.busy or b.label if b.key in context.pressed else b.label, b.payload, b.tone, enabled=False) for b in buttons
+        Button(
+            b.action,
+            b.busy or b.label if b.key in context.pressed else b.label,
+            b.payload,
+            b.tone,
+            enabled=False,
+        )
+        for b in buttons
     )
 
 
@@ -120,9 +183,13 @@ def decided(state: CallCard) -> Node | None:
 
 
 def looks_like_diff(text: str) -> bool:
-    """Return whether a preview is a diff: headers, hunks, or lines that begin with plus and minus."""
+    """Return whether a preview is a diff: headers, hunks, or lines that begin with plus
+    and minus.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
-    return text.startswith(("--- ", "+++ ", "diff ", "@@")) or (bool(lines) and all(line[0] in "+-@ " for line in lines))
+    return text.startswith(("--- ", "+++ ", "diff ", "@@")) or (
+        bool(lines) and all(line[0] in "+-@ " for line in lines)
+    )
 
 
 def pretty(args: dict[str, Any]) -> str:

@@ -1,21 +1,24 @@
 """What a card is: a function from the state of one card to a node, and how it is found.
 
-Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the group `agent_nb.cards`. An entry point
-named `tool-NAME` draws the result of the tool NAME, one named `progress-NAME` what a running call of it has to show; both get the call's
-whole state (`cardstates.CallCard`: `data` is the latest that it reported, `output` what it wrote), and None leaves it to the usual card.
+Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the
+group `agent_nb.cards`. An entry point named `tool-NAME` draws the result of the tool NAME, one
+named `progress-NAME` what a running call of it has to show; both get the call's whole state
+(`cardstates.CallCard`: `data` is the latest that it reported, `output` what it wrote), and None
+leaves it to the usual card.
 
     # my_package/cards.py
     from agent_nb.view.nodes import Bar
 
     def epochs(state, context):
-        return Bar(state.data["epoch"] / 10, f"epoch {state.data['epoch']} of 10") if state.data else None
+        return Bar(state.data["epoch"] / 10, f"epoch {state.data['epoch']} of 10") if state.data
+        else None
 
     # pyproject.toml
     [project.entry-points."agent_nb.cards"]
     progress-train = "my_package.cards:epochs"
 
-Rules: a card is pure: the same state and context give equal nodes; it returns None to show nothing; what a card of another package
-raises, or returns that is not a node, is named in its place.
+Rules: a card is pure: the same state and context give equal nodes; it returns None to show nothing;
+what a card of another package raises, or returns that is not a node, is named in its place.
 """
 
 from __future__ import annotations
@@ -32,16 +35,18 @@ from ..cardstates import CallCard, Card
 from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..text import Text
 
-LONGEST = 400_000  # characters of a text that a saved page shows; a page of several megabytes opens in no front end
+# characters of a text that a saved page shows; a page of several megabytes opens in no front end
+LONGEST = 400_000
 Thoughts = Literal["collapse", "show", "hide"]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """How the cards are looked at.
 
-    `now`: epoch seconds, or None for a view that stands still; `live`: somebody watches a run; `can_click`: buttons arrive while the
-    cell runs; `pressed`: keys of pressed buttons; `editing`: call ids whose arguments are open for editing; `notes`: what was wrong
-    with the edited arguments of a call; `lasting`: a yes can be kept until the kernel restarts.
+    `now`: epoch seconds, or None for a view that stands still; `live`: somebody watches a run;
+    `can_click`: buttons arrive while the cell runs; `pressed`: keys of pressed buttons; `editing`:
+    call ids whose arguments are open for editing; `notes`: what was wrong with the edited arguments
+    of a call; `lasting`: a yes can be kept until the kernel restarts.
     """
 
     now: float | None = None
@@ -59,12 +64,19 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return self.now is None and not self.live
 
 
-def prose(text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = "") -> tuple[Node, ...]:
-    """Return markdown; where nobody watches any more, of a text longer than LONGEST the head and the tail, and what is left out."""
+def prose(
+    text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = ""
+) -> tuple[Node, ...]:
+    """Return markdown; where nobody watches any more, of a text longer than LONGEST the head and
+    the tail, and what is left out.
+    """
     if context.live or len(text) <= LONGEST:
         return (Prose(text, open=growing, dim=dim, key=key),)
     whole, half = str(text), LONGEST // 2
-    head, tail = whole[:half].rpartition("\n\n")[0] or whole[:half], whole[-half:].partition("\n\n")[2] or whole[-half:]
+    head, tail = (
+        whole[:half].rpartition("\n\n")[0] or whole[:half],
+        whole[-half:].partition("\n\n")[2] or whole[-half:],
+    )
     left_out = f"… {len(whole) - len(head) - len(tail):,} characters are left out here; the run and its record have them."
     return (
         Prose(Text(head), dim=dim, key=key),
@@ -80,7 +92,9 @@ def draw(state: Any, context: Context, kind: str = "") -> Node | None:
 
 
 def custom(part: Literal["tool", "progress"], state: CallCard, context: Context) -> Node | None:
-    """Return what an installed card makes of this part of a call, or None when there is no such card or it leaves it to the usual one."""
+    """Return what an installed card makes of this part of a call, or None when there is no such
+    card or it leaves it to the usual one.
+    """
     name = f"{part}-{state.name}"
     if name not in _custom():
         return None

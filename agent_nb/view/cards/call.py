@@ -1,6 +1,7 @@
 """A tool call: what was asked, how it goes, what came of it.
 
-Open calls show their progress and the end of their output, and open to their code; finished ones are a line that opens.
+Open calls show their progress and the end of their output, and open to their code; finished ones
+are a line that opens.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def card(state: CallCard, context: Context) -> Node:
 
 def _head(state: CallCard) -> tuple[T, ...]:
     said = arguments(state.known)
-    name = (T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"), T(state.name or "tool", bold=True, mono=True))
+    name = (
+        T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
+        T(state.name or "tool", bold=True, mono=True),
+    )
     return (*name, *((T("  "), T(said, tone="muted", mono=True)) if said else ()))
 
 
@@ -56,15 +60,28 @@ def _given(state: CallCard) -> tuple[Node, ...]:
     """Return what a call that runs was given, as a line that opens."""
     given = called_with(state)
     long = [n for n in given if isinstance(n, Code | Diff)]
-    diff, code = any(isinstance(n, Diff) for n in long), any(isinstance(n, Code) and n.language for n in long)
+    diff, code = (
+        any(isinstance(n, Diff) for n in long),
+        any(isinstance(n, Code) and n.language for n in long),
+    )
     lines = sum(n.text.rstrip().count("\n") + 1 for n in long)
-    title = ("Changes" if diff else "Code" if code else "Arguments") + (f" — {plural(lines, 'line')}" if lines else "")
-    return (Fold((Row((T(title, tone="muted"),)),), given, accordion=True, title=title),) if given else ()
+    title = ("Changes" if diff else "Code" if code else "Arguments") + (
+        f" — {plural(lines, 'line')}" if lines else ""
+    )
+    return (
+        (Fold((Row((T(title, tone="muted"),)),), given, accordion=True, title=title),)
+        if given
+        else ()
+    )
 
 
 def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return how far a call is and the end of its output."""
-    bar = Bar(state.fraction, progress(state, context.now), name=state.name) if state.fraction is not None else None
+    bar = (
+        Bar(state.fraction, progress(state, context.now), name=state.name)
+        if state.fraction is not None
+        else None
+    )
     message = Row((T(state.message, tone="muted"),)) if state.message else None
     output = Pre(last_lines(state.output.last(TAIL))) if state.output else None
     return tuple(node for node in (bar or message, output) if node is not None)
@@ -72,8 +89,15 @@ def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     if state.status == "finished":
-        return chip(state.early or "ok", duration(max(0.0, state.ended - state.started)) if state.started else "")
-    ran = context.now - state.started if context.now is not None and state.started and state.status == "running" else 0
+        return chip(
+            state.early or "ok",
+            duration(max(0.0, state.ended - state.started)) if state.started else "",
+        )
+    ran = (
+        context.now - state.started
+        if context.now is not None and state.started and state.status == "running"
+        else 0
+    )
     return chip(state.status, duration(math.floor(ran)) if ran >= 1 else "")
 
 
@@ -84,8 +108,19 @@ def _closed(state: CallCard, context: Context) -> Node:
     result = _result(state, context)
     shown = () if about and said(result) == about else result
     output = () if beyond_output(state, context) is not None else _output(state)
-    body = (*called_with(state, about), *_decision(state), *nested(state.children, context), *output, *shown)
-    return Fold((Row(_head(state), right), *_lane(state)), body, open=state.status in FAILED, title=_title(state, about))
+    body = (
+        *called_with(state, about),
+        *_decision(state),
+        *nested(state.children, context),
+        *output,
+        *shown,
+    )
+    return Fold(
+        (Row(_head(state), right), *_lane(state)),
+        body,
+        open=state.status in FAILED,
+        title=_title(state, about),
+    )
 
 
 def said(result: tuple[Node, ...]) -> str:
@@ -93,7 +128,11 @@ def said(result: tuple[Node, ...]) -> str:
     only = result[0] if len(result) == 1 else None
     if isinstance(only, Pre):
         return only.text.strip()
-    return short(only.value, 60) if isinstance(only, Json) and not isinstance(only.value, dict | list | str) else ""
+    return (
+        short(only.value, 60)
+        if isinstance(only, Json) and not isinstance(only.value, dict | list | str)
+        else ""
+    )
 
 
 def _title(state: CallCard, about: str) -> str:
@@ -106,14 +145,17 @@ def _lane(state: CallCard) -> tuple[Node, ...]:
         return ()
     whole = batch.ended - batch.started
     start, end = state.started - batch.started, max(state.started, state.ended) - batch.started
-    label = f"ran from {duration(max(0.0, start))} to {duration(max(0.0, end))} of {duration(whole)}"
+    label = (
+        f"ran from {duration(max(0.0, start))} to {duration(max(0.0, end))} of {duration(whole)}"
+    )
     tone: Tone = "bad" if state.status in FAILED else "run"
     return (Lane(max(0.0, start / whole), min(1.0, (end - start) / whole), tone, label),)
 
 
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
-    """Return the change that was approved, or the arguments as code, text or a tree; () if the summary line, which ends with `about`,
-    has said them all."""
+    """Return the change that was approved, or the arguments as code, text or a tree; () if the
+    summary line, which ends with `about`, has said them all.
+    """
     if changed := change(state):
         return changed
     if not state.args:
@@ -127,13 +169,19 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
 
 def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
     """Return arguments for reading: long texts as code or text of their own, the rest as a tree."""
-    long = {k: v for k, v in args.items() if isinstance(v, str) and ("\n" in v or len(v) > 80 or k in CODE_ARGUMENTS)}
+    long = {
+        k: v
+        for k, v in args.items()
+        if isinstance(v, str) and ("\n" in v or len(v) > 80 or k in CODE_ARGUMENTS)
+    }
     rest = {k: v for k, v in args.items() if k not in long}
     made: list[Node] = [Json(rest)] if rest else []
     for key, text in long.items():
         if len(args) > 1:
             made.append(Row((T(key, tone="muted", mono=True),)))
-        language = LANGUAGES.get(name, "python" if key == "code" else "") if key in CODE_ARGUMENTS else ""
+        language = (
+            LANGUAGES.get(name, "python" if key == "code" else "") if key in CODE_ARGUMENTS else ""
+        )
         made.append(Code(values.bounded(text), language))
     return tuple(made)
 
@@ -150,20 +198,36 @@ def _output(state: CallCard) -> tuple[Node, ...]:
     lines = text.count("\n") + (not text.endswith("\n"))
     if lines <= FEW:
         return (Pre(text),)
-    fold = Fold((Row((T("Output", tone="muted"), T(f" — {plural(lines, 'line')}", tone="muted"))),), (Pre(text),), title="Output")
+    fold = Fold(
+        (Row((T("Output", tone="muted"), T(f" — {plural(lines, 'line')}", tone="muted"))),),
+        (Pre(text),),
+        title="Output",
+    )
     return (fold,)
 
 
 def beyond_output(state: CallCard, context: Context) -> str | None:
-    """Return what a result that begins with the output of its call says after it, None if it does not, or has a card of its own."""
+    """Return what a result that begins with the output of its call says after it, None if it does
+    not, or has a card of its own.
+    """
     said = str(state.output).rstrip("\n")
-    if not said or state.status != "ok" or state.display or not isinstance(state.content, str) or not state.content.startswith(said):
+    if (
+        not said
+        or state.status != "ok"
+        or state.display
+        or not isinstance(state.content, str)
+        or not state.content.startswith(said)
+    ):
         return None
-    return state.content[len(said) :].lstrip("\n") if custom("tool", state, context) is None else None
+    return (
+        state.content[len(said) :].lstrip("\n") if custom("tool", state, context) is None else None
+    )
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return what came of a finished call whose output was shown: how it was decided, the runs inside it, its result."""
+    """Return what came of a finished call whose output was shown: how it was decided, the runs
+    inside it, its result.
+    """
     rest = beyond_output(state, context)
     result = _result(state, context) if rest is None else values.text_nodes(rest)
     return (*_decision(state), *nested(state.children, context), *result)
@@ -186,20 +250,33 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
         before, trace = said[: said.index(TRACEBACK)].strip(), said[said.index(TRACEBACK) :].strip()
         said = "" if state.output else before  # what was printed before it stands in the output
     message = said or state.error or trace.rpartition("\n")[2]
-    shown = [Row((T(clip(message, 2000), tone="bad" if state.status in FAILED else "muted"),), wrap=True)] if message else []
+    shown = (
+        [
+            Row(
+                (T(clip(message, 2000), tone="bad" if state.status in FAILED else "muted"),),
+                wrap=True,
+            )
+        ]
+        if message
+        else []
+    )
     more: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
     extra = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
     return (*shown, *extra, *more)
 
 
 def progress(state: CallCard, now: float | None) -> str:
-    """Return progress in words: `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`."""
+    """Return progress in words: `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message ·
+    file="a.csv"`.
+    """
     fraction = state.fraction or 0.0
     rest = dict(state.beside.rest)
     done, total, unit = rest.pop("done", None), rest.pop("total", None), rest.pop("unit", "")
     counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
     speed, left = _pace(state, total if counted else None)
-    return join(f"{fraction * 100:.0f} %", counted, speed, left, state.message, arguments(rest, 100))
+    return join(
+        f"{fraction * 100:.0f} %", counted, speed, left, state.message, arguments(rest, 100)
+    )
 
 
 def _count(value: Any) -> bool:
@@ -213,7 +290,10 @@ def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
     if rate <= 0 or state.fraction >= 1:
         return "", ""
     left = (1 - state.fraction) / rate
-    return f"{count(rate * total)}/s" if total else "", f"{duration(max(1, round(left)))} left" if left < 86_400 else ""
+    return (
+        f"{count(rate * total)}/s" if total else "",
+        f"{duration(max(1, round(left)))} left" if left < 86_400 else "",
+    )
 
 
 def last_lines(text: str, lines: int = LINES) -> str:
@@ -223,6 +303,8 @@ def last_lines(text: str, lines: int = LINES) -> str:
 
 
 def streaming_arguments(raw: str) -> str:
-    """Return the end of half-written JSON arguments as they will read: escapes of lines and quotes undone."""
+    """Return the end of half-written JSON arguments as they will read: escapes of lines and quotes
+    undone.
+    """
     text = raw.replace("\\n", "\n").replace('\\"', '"').replace("\\t", "    ")
     return last_lines(text, 8)

@@ -25,4 +25,6 @@ def _said(payload: Any) -> Node:
     rest = " returned something else than in the record; from here on the model was asked again."
     head = Row((T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(rest)), wrap=True)
     sides = lines(*(bounded(str(found.get(side, "")), LONGEST) for side in ("recorded", "fresh")))
-    return Stack((head, Table(("", "recorded", "now"), tuple(sides), sides=True))) if sides else head
+    return (
+        Stack((head, Table(("", "recorded", "now"), tuple(sides), sides=True))) if sides else head
+    )

@@ -21,12 +21,17 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "no_tools": ("The model takes no tools", "wait", ""),
     "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
-    "forged_results": ("The model wrote its own results", "wait", "They were not taken for results."),
+    "forged_results": (
+        "The model wrote its own results",
+        "wait",
+        "They were not taken for results.",
+    ),
     "incomplete": ("Stopped inside a call", "wait", ""),
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")  # the raw text is the model's
+# the raw text is the model's
+WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 
 def card(state: ErrorCard, context: Context) -> Node:
@@ -38,7 +43,11 @@ def card(state: ErrorCard, context: Context) -> Node:
     more = (Pre(rest),) if rest.strip() else ()
     next_line = (Row((T(after, tone="muted"),)),) if after else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
-    raw = (Fold((Row((T(whose, tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title=whose),) if state.raw else ()
+    raw = (
+        (Fold((Row((T(whose, tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title=whose),)
+        if state.raw
+        else ()
+    )
     parts = (head, *more, *next_line, *raw)
     return Stack(parts) if state.soft else Box(parts, tone=tone)
 

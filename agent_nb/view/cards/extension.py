@@ -1,4 +1,6 @@
-"""What another protocol or a later version said and this one has no word for: one quiet line that opens."""
+"""What another protocol or a later version said and this one has no word for: one quiet line that
+opens.
+"""
 
 from __future__ import annotations
 

@@ -15,9 +15,24 @@ def card(state: RunView, context: Context) -> Node | None:
     if state.status in {"", "running"}:
         return None
     total = state.total
-    first = f"first token {duration(total.ttft)}" if total.ttft is not None and total.ttft >= MEASURED else ""
-    pace = f"{total.output / total.duration:.0f} tok/s" if total.output and total.duration and total.duration >= PACED else ""
+    first = (
+        f"first token {duration(total.ttft)}"
+        if total.ttft is not None and total.ttft >= MEASURED
+        else ""
+    )
+    pace = (
+        f"{total.output / total.duration:.0f} tok/s"
+        if total.output and total.duration and total.duration >= PACED
+        else ""
+    )
     cached = f"{count(total.cached)} cached" if total.cached else ""
     reasoning = f"{count(total.reasoning)} reasoning" if total.reasoning else ""
-    about = join(f"run {state.run[:12]}" if state.run else "", plural(state.events, "event"), first, pace, cached, reasoning)
+    about = join(
+        f"run {state.run[:12]}" if state.run else "",
+        plural(state.events, "event"),
+        first,
+        pace,
+        cached,
+        reasoning,
+    )
     return Row((T(about, tone="muted"),), (T("_agent.to_frame()", tone="muted", mono=True),))

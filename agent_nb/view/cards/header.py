@@ -17,8 +17,10 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "limit": ("■", "wait", "stopped at a limit"),
     "awaiting": ("?", "wait", "waits for an answer"),
 }
-UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")  # on a page that cannot know what came of the run
-CHOSEN = ("by", "because", "imported", "first", "the embedded")  # how a source begins where nobody named the model
+# on a page that cannot know what came of the run
+UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")
+# how a source begins where nobody named the model
+CHOSEN = ("by", "because", "imported", "first", "the embedded")
 LETTERS_PER_TOKEN = 4
 
 
@@ -33,7 +35,13 @@ def card(state: RunView, context: Context) -> Node:
     elif state.limit:
         word = f"{AT}{state.limit}"
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
-    return Row(left, (T(_figures(state, context), tone="muted"),), live=True, wrap=True, buttons=_buttons(state, context))
+    return Row(
+        left,
+        (T(_figures(state, context), tone="muted"),),
+        live=True,
+        wrap=True,
+        buttons=_buttons(state, context),
+    )
 
 
 def phase(state: RunView) -> tuple[str, Tone]:
@@ -44,7 +52,11 @@ def phase(state: RunView) -> tuple[str, Tone]:
         return "waiting for you", "wait"
     running = [c for c in calls if c.status == "running"]
     if running:
-        return (f"running {running[0].name}" if len(running) == 1 else f"running {plural(len(running), 'tool')}"), "run"
+        return (
+            f"running {running[0].name}"
+            if len(running) == 1
+            else f"running {plural(len(running), 'tool')}"
+        ), "run"
     if state.doing:
         return state.doing, "run"
     if state.retrying is not None:
@@ -81,17 +93,29 @@ def _figures(state: RunView, context: Context) -> str:
     end = state.ended_at if stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
     running = state.status in {"", "running"}
-    time = clock(spent) if running and not context.still else duration(spent) if state.started and not running else ""
+    time = (
+        clock(spent)
+        if running and not context.still
+        else duration(spent)
+        if state.started and not running
+        else ""
+    )
     total, about = state.total, "≈ " if state.estimated else ""
     fresh = rounded(state.streamed // LETTERS_PER_TOKEN)
     read = f"{about}{count(total.input)} in" if total.input else ""
-    wrote = f"{'≈ ' if fresh and not about else about}{count(total.output + fresh)} out" if total.output or fresh else ""
+    wrote = (
+        f"{'≈ ' if fresh and not about else about}{count(total.output + fresh)} out"
+        if total.output or fresh
+        else ""
+    )
     cost = money(total.cost) if total.cost is not None else ""
     return join(time, read, wrote, cost)
 
 
 def rounded(tokens: int) -> int:
-    """Return an estimate in steps of about a tenth: a figure that moves with every frame would be a message with every frame."""
+    """Return an estimate in steps of about a tenth: a figure that moves with every frame would be a
+    message with every frame.
+    """
     step = 10 if tokens < 100 else 50 if tokens < 1000 else 500
     return tokens // step * step
 
@@ -100,7 +124,22 @@ def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
     if not context.live or state.status not in {"", "running"}:
         return ()
     if not context.can_click:
-        return (Button("stop", "use ■ to stop", enabled=False, hint="Clicks do not arrive while this cell runs: interrupt the kernel."),)
+        return (
+            Button(
+                "stop",
+                "use ■ to stop",
+                enabled=False,
+                hint="Clicks do not arrive while this cell runs: interrupt the kernel.",
+            ),
+        )
     if "stop:" in context.pressed:
         return (Button("stop", "stopping…", enabled=False),)
-    return (Button("stop", "■ Stop", tone="bad", busy="stopping…", hint="Stop the run; what came so far is kept."),)
+    return (
+        Button(
+            "stop",
+            "■ Stop",
+            tone="bad",
+            busy="stopping…",
+            hint="Stop the run; what came so far is kept.",
+        ),
+    )

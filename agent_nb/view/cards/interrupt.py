@@ -10,9 +10,17 @@ from .base import Context
 REASONS = {
     "user": ("Stopped", "What came so far is kept; run the cell again to start over."),
     "timeout": ("Out of time", "What came so far is kept; a longer time is set with --time."),
-    "limit": ("Limit reached", "What came so far is kept; limits are options of the cell, such as --max-turns."),
+    "limit": (
+        "Limit reached",
+        "What came so far is kept; limits are options of the cell, such as --max-turns.",
+    ),
 }
-BY = {"stop button": "by you", "kernel interrupt": "by you", "from elsewhere": "from elsewhere", "stopped over HTTP": "over HTTP"}
+BY = {
+    "stop button": "by you",
+    "kernel interrupt": "by you",
+    "from elsewhere": "from elsewhere",
+    "stopped over HTTP": "over HTTP",
+}
 
 
 def card(state: InterruptCard, context: Context) -> Node:

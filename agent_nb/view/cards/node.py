@@ -12,12 +12,17 @@ ATTENTION = {"waiting": "wait"}
 
 
 def card(state: NodeCard, context: Context) -> Node | None:
-    """Return the span as a fold around the cards of its events; one that went well and holds none is no news."""
+    """Return the span as a fold around the cards of its events; one that went well and holds none
+    is no news.
+    """
     status = "running" if not state.done else "ok" if state.result in {"", "ok"} else "error"
     if status == "ok" and not state.view.cards:
         return None
     took = duration(state.seconds) if state.done and state.seconds else ""
-    left = (T("◇ ", tone="muted", mono=True, label="Node"), T(state.name or "node", bold=True, mono=True))
+    left = (
+        T("◇ ", tone="muted", mono=True, label="Node"),
+        T(state.name or "node", bold=True, mono=True),
+    )
     said = state.result if status == "error" else plural(state.view.events, "event")
     row = Row((*left, T(f"  {said}", tone="muted")), chip(status, took))
     inside = steps(state.view, context)

@@ -1,4 +1,5 @@
-"""A plan: the tree of thought with its scores and the branch that was taken, or the graph of thought with how its nodes ended.
+"""A plan: the tree of thought with its scores and the branch that was taken, or the graph of
+thought with how its nodes ended.
 
 The branch on the path is bold and its line coloured; what was given up says why.
 """
@@ -37,7 +38,9 @@ def card(state: PlanCard, context: Context) -> Node:
     rest = (Row((T(f"… {drawn.left_out():,} more", tone="muted"),)),) if drawn.left_out() else ()
     remarks = tuple(Row((T(f"↩ {r}", tone="wait"),), wrap=True) for r in state.remarks[:SHOWN])
     head = Row((T(f"{title}", bold=True), T(f"  {about}", tone="muted")), right)
-    return Fold((head,), (Tree(branches, title), *rest, *remarks), open=True, title=join(title, about))
+    return Fold(
+        (head,), (Tree(branches, title), *rest, *remarks), open=True, title=join(title, about)
+    )
 
 
 def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...]]:
@@ -45,7 +48,9 @@ def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...
     back = plural(state.backtracks, "backtrack") if state.backtracks else ""
     about = join(plural(count, "candidate"), f"depth {len(state.chosen)}", back)
     best = state.chosen[-1] if state.chosen else None
-    score = f"score {drawn.figure(best.score)}" if best is not None and best.score is not None else ""
+    score = (
+        f"score {drawn.figure(best.score)}" if best is not None and best.score is not None else ""
+    )
     return "Tree of thought", about, ((T(score, tone="ok"),) if score else ())
 
 
@@ -53,13 +58,22 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
     standing = [t.status for t in state.nodes.values()]
     nodes = max(state.asked[0], len(standing))
     counts = join(
-        plural(nodes, "node"), plural(state.asked[1], "edge") if state.asked[1] else "",
+        plural(nodes, "node"),
+        plural(state.asked[1], "edge") if state.asked[1] else "",
         plural(state.expanded, "expansion") if state.expanded else "",
-    )  # fmt: skip
+    )
     done, running, failed = (standing.count(s) for s in ("ok", "running", "error"))
     going = f"{running} {'without result' if state.over else 'running'}" if running else ""
     words = join(f"{done} done", going, f"{failed} failed" if failed else "")
-    tone: Tone = "bad" if failed else "run" if running and not state.over else "ok" if done and done == nodes else "muted"
+    tone: Tone = (
+        "bad"
+        if failed
+        else "run"
+        if running and not state.over
+        else "ok"
+        if done and done == nodes
+        else "muted"
+    )
     return "Graph of thought", counts, (T(words, tone=tone),)
 
 
@@ -82,23 +96,38 @@ class _Drawing:
 
     def branch(self, thought: Thought, depth: int) -> Branch:
         self._drawn += 1
-        mark, tone, word = MARKS["lost" if self._over and thought.status == "running" else thought.status]
+        mark, tone, word = MARKS[
+            "lost" if self._over and thought.status == "running" else thought.status
+        ]
         on_path = id(thought) in self._path
         text: Tone = "muted" if tone == "muted" else ""
         said = T(clip(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
         left = (T(f"{mark} ", tone=tone, label=word or thought.status), said)
-        below = tuple(self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.room())
+        below = tuple(
+            self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.room()
+        )
         return Branch(
-            Row((*left, *_note(thought)), self._right(thought, tone, word)), (*below, *_waiting(thought)), _detail(thought),
-            "" if thought.score is None else self.figure(thought.score), self._share(thought), tone, strong=on_path,
-        )  # fmt: skip
+            Row((*left, *_note(thought)), self._right(thought, tone, word)),
+            (*below, *_waiting(thought)),
+            _detail(thought),
+            "" if thought.score is None else self.figure(thought.score),
+            self._share(thought),
+            tone,
+            strong=on_path,
+        )
 
     def figure(self, score: float) -> str:
-        """Return a score; those between -1 and 1 with two digits, so that they stand below one another."""
+        """Return a score; those between -1 and 1 with two digits, so that they stand below one
+        another.
+        """
         return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
 
     def _share(self, thought: Thought) -> float | None:
-        return None if thought.score is None else (thought.score - self._least) / (self._most - self._least)
+        return (
+            None
+            if thought.score is None
+            else (thought.score - self._least) / (self._most - self._least)
+        )
 
     def _right(self, thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
         tries = f"{thought.tries} tries" if thought.tries > 1 else ""
@@ -108,7 +137,11 @@ class _Drawing:
 
 def _note(thought: Thought) -> tuple[T, ...]:
     tones: dict[str, Tone] = {"error": "bad", "left": "wait"}
-    return (T(f"  {clip(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),) if thought.note else ()
+    return (
+        (T(f"  {clip(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),)
+        if thought.note
+        else ()
+    )
 
 
 def _detail(thought: Thought) -> tuple[Node, ...]:
@@ -119,7 +152,11 @@ def _detail(thought: Thought) -> tuple[Node, ...]:
 
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
     """Return a line for nodes that were added and have not begun."""
-    return (Branch(Row((T(f"○ {plural(thought.room, 'node')} added", tone="muted"),))),) if thought.room else ()
+    return (
+        (Branch(Row((T(f"○ {plural(thought.room, 'node')} added", tone="muted"),))),)
+        if thought.room
+        else ()
+    )
 
 
 def _thoughts(root: Thought) -> list[Thought]:

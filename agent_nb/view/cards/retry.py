@@ -1,4 +1,6 @@
-"""A request that failed and is made again: one row that counts down, and says afterwards how long it took."""
+"""A request that failed and is made again: one row that counts down, and says afterwards how long
+it took.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,29 @@ def card(state: RetryCard, context: Context) -> Node:
     """Return the row; once it is over, with the server's last reply in a fold."""
     why, pause = state.failures[-1]
     if not state.done:
-        rest = state.since + pause - (state.since if context.now is None else context.now) if state.since else 0.0
+        rest = (
+            state.since + pause - (state.since if context.now is None else context.now)
+            if state.since
+            else 0.0
+        )
         return row(why, len(state.failures) + 1, rest)
     tries = f"waited {duration(state.waited)}, {plural(state.tries, 'try')}"
-    over = Row((T("↻ ", tone="muted", label="Retry"), T(clip(why, 300), tone="muted")), (T(tries, tone="muted"),))
-    return Fold((over,), (Pre(bounded(state.raw, 4000)),), title=clip(why, 100)) if state.raw else over
+    over = Row(
+        (T("↻ ", tone="muted", label="Retry"), T(clip(why, 300), tone="muted")),
+        (T(tries, tone="muted"),),
+    )
+    return (
+        Fold((over,), (Pre(bounded(state.raw, 4000)),), title=clip(why, 100)) if state.raw else over
+    )
 
 
 def row(why: str, number: int, rest: float) -> Row:
     """Return the row of try `number`, which begins in `rest` seconds (none left: it has begun)."""
     seconds = max(1, round(rest))
-    when = f"trying again in {duration(seconds) if seconds >= MINUTE else f'{seconds} s'}" if rest > 0 else "trying again"
+    when = (
+        f"trying again in {duration(seconds) if seconds >= MINUTE else f'{seconds} s'}"
+        if rest > 0
+        else "trying again"
+    )
     left = (T("↻ ", tone="wait", label="Retry"), T(clip(why, 300), tone="wait", bold=True))
     return Row(left, (T(f"{when} · try {number}", tone="muted"),))

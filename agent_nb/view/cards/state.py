@@ -1,4 +1,6 @@
-"""Snapshots, updates and checkpoints of somebody's state: one quiet line that opens; inside, what changed since the one before."""
+"""Snapshots, updates and checkpoints of somebody's state: one quiet line that opens; inside, what
+changed since the one before.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,36 @@ def card(state: NoteCard, context: Context) -> Node:
 
 
 def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:
-    """Return one snapshot: a line with what changed, the changes and the whole below it. `alone`: it is a quiet line of its own."""
+    """Return one snapshot: a line with what changed, the changes and the whole below it. `alone`:
+    it is a quiet line of its own.
+    """
     whole, name = Json(payload), _named(title, payload)
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
         return Fold((Row(left),), (whole,), title=name)
     found = changes(inner(before), inner(payload))
     listed = (Diff("\n".join(_line(c) for c in found[:LINES])),) if found else ()
-    more = (Row((T(f"… {plural(len(found) - LINES, 'more change')}", tone="muted"),)),) if len(found) > LINES else ()
+    more = (
+        (Row((T(f"… {plural(len(found) - LINES, 'more change')}", tone="muted"),)),)
+        if len(found) > LINES
+        else ()
+    )
     row = Row(left, (T(_counted(found), tone="muted"),))
     full = Fold((Row((T("whole", tone="muted"),)),), (whole,), title="whole")
-    return Fold((row,), (*listed, *more, full), open=not alone and 0 < len(found) <= FEW, title=name)
+    return Fold(
+        (row,), (*listed, *more, full), open=not alone and 0 < len(found) <= FEW, title=name
+    )
 
 
 def inner(payload: Any) -> Any:
-    """Return the state in a checkpoint, whose ids and times always change, or the payload as it is."""
-    wrapped = isinstance(payload, dict) and "state" in payload and isinstance(payload["state"], dict | list)
+    """Return the state in a checkpoint, whose ids and times always change, or the
+    payload as it is.
+    """
+    wrapped = (
+        isinstance(payload, dict)
+        and "state" in payload
+        and isinstance(payload["state"], dict | list)
+    )
     return payload["state"] if wrapped else payload
 
 
@@ -57,18 +73,31 @@ def _named(title: str, payload: Any) -> str:
     status = fields.get("status")
     if isinstance(status, dict) and isinstance(status.get("state"), str):
         return clip(join(title, status["state"]), 100)
-    told = [f"{k} {fields[k]}" for k in TELLING if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)]
+    told = [
+        f"{k} {fields[k]}"
+        for k in TELLING
+        if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)
+    ]
     return clip(join(title, *told), 100)
 
 
 def _counted(found: list[Change]) -> str:
     kinds = [c.kind for c in found]
-    return join(*(f"{n} {kind}" for kind in ("changed", "added", "removed") if (n := kinds.count(kind)))) or "unchanged"
+    return (
+        join(
+            *(f"{n} {kind}" for kind in ("changed", "added", "removed") if (n := kinds.count(kind)))
+        )
+        or "unchanged"
+    )
 
 
 def _line(change: Change) -> str:
     """Return a change as the lines of a diff."""
-    lines = ((sign, value) for sign, value in (("-", change.before), ("+", change.after)) if value is not MISSING)
+    lines = (
+        (sign, value)
+        for sign, value in (("-", change.before), ("+", change.after))
+        if value is not MISSING
+    )
     return "\n".join(f"{sign} {change.path or '(all)'}: {_value(value)}" for sign, value in lines)
 
 
@@ -89,5 +118,9 @@ def notes(state: NoteCard, noun: str, mark: str) -> Node:
     names = list(dict.fromkeys(title for title, _ in state.items))
     said = plural(len(state.items), f"{noun} event")
     left = (T(f"{mark} {said}", tone="muted"), T(f"  {clip(', '.join(names), 100)}", tone="muted"))
-    body = tuple(part for title, payload in state.items[:SHOWN] for part in (Row((T(title, tone="muted"),)), Json(payload)))
+    body = tuple(
+        part
+        for title, payload in state.items[:SHOWN]
+        for part in (Row((T(title, tone="muted"),)), Json(payload))
+    )
     return Fold((Row(left),), (*body, *_more(state)), title=f"{said}: {', '.join(names)}")

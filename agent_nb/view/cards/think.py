@@ -1,4 +1,6 @@
-"""A thought: open while the model thinks, one line with its gist and how long it took when it is done."""
+"""A thought: open while the model thinks, one line with its gist and how long it took when it is
+done.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,33 @@ from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
-    """Return the thought as a fold, or None when thoughts are hidden or there is nothing to read."""
+    """Return the thought as a fold, or None when thoughts are hidden or there is
+    nothing to read.
+    """
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
-    said, about = _title(state), gist(state.text.tail(4000) if len(state.text) < 4000 else str(state.text)[:2000]) if state.done else ""
-    left = (T(said, tone="muted"), *((T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()))
-    body = (*_attributes(state), *prose(state.text, context, growing=not state.done, dim=True, key=state.key))
+    said, about = (
+        _title(state),
+        gist(state.text.tail(4000) if len(state.text) < 4000 else str(state.text)[:2000])
+        if state.done
+        else "",
+    )
+    left = (
+        T(said, tone="muted"),
+        *((T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()),
+    )
+    body = (
+        *_attributes(state),
+        *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
+    )
     title = f"{said} — {about}" if about else said
-    return Fold((Row(left),), body, open=not state.done or context.thoughts == "show", accordion=True, title=title)
+    return Fold(
+        (Row(left),),
+        body,
+        open=not state.done or context.thoughts == "show",
+        accordion=True,
+        title=title,
+    )
 
 
 def _title(state: ThinkCard) -> str:
@@ -27,5 +48,7 @@ def _title(state: ThinkCard) -> str:
 
 
 def _attributes(state: ThinkCard) -> tuple[Node, ...]:
-    words = " · ".join(f"{name}: {clip(str(value), 60)}" for name, value in state.attributes.items())
+    words = " · ".join(
+        f"{name}: {clip(str(value), 60)}" for name, value in state.attributes.items()
+    )
     return (Row((T(words, tone="muted"),)),) if words else ()

@@ -29,7 +29,9 @@ SLOTS: dict[type[Node], type[Slot]] = {
 
 
 class Board(Several):
-    """A whole page as widgets. `root` is what is displayed. What `gone` shows is seen when the kernel has been silent or restarted."""
+    """A whole page as widgets. `root` is what is displayed. What `gone` shows is seen when the
+    kernel has been silent or restarted.
+    """
 
     classes = ("agent-nb",)
 
@@ -46,9 +48,13 @@ class Board(Several):
         return self.widgets[0]
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return the sections by key. One that has moved keeps its widgets: front ends make everything behind another one anew."""
+        """Return the sections by key. One that has moved keeps its widgets: front ends make
+        everything behind another one anew.
+        """
         keys = [(s.key, type(s.child)) for s in node.sections]
-        moved = [moves(s.child) or key in self._slots for s, key in zip(node.sections, keys, strict=True)]
+        moved = [
+            moves(s.child) or key in self._slots for s, key in zip(node.sections, keys, strict=True)
+        ]
         parts = zip(node.sections, keys, moved, strict=True)
         return [(key, s.child) if own else ((s.key, "still"), (s.child,)) for s, key, own in parts]
 
@@ -64,7 +70,9 @@ class Board(Several):
         self.kit.set(self._gone, "value", html.draw(node))
 
     def beat(self, now: float | None) -> None:
-        """Show that the kernel lives, once a second; `now`: epoch seconds, None when the page stands still and needs no kernel."""
+        """Show that the kernel lives, once a second; `now`: epoch seconds, None when the page
+        stands still and needs no kernel.
+        """
         second = -1 if now is None else math.floor(now)
         if second != self._second:
             self._second, self._beats = second, self._beats + 1

@@ -1,6 +1,7 @@
 """What is pressed and typed into: buttons, the head with its buttons, the editor of arguments.
 
-Rules: a control stays the same widget while its label and state change; what it says arrives while the cell works.
+Rules: a control stays the same widget while its label and state change; what it says arrives while
+the cell works.
 """
 
 from __future__ import annotations
@@ -42,8 +43,15 @@ class Buttons(Slot):
         if made is None:
             self.kit.sent += 2
             style = {"ok": "success", "bad": "danger"}.get(node.tone, "")
-            # Enabled below, when presses are heard: one between the announcement and `on_click` would be lost.
-            made = w.Button(description=node.label, disabled=True, tooltip=node.hint, layout=self.kit.layout, button_style=style)
+            # Enabled below, when presses are heard: one between the announcement and `on_click`
+            # would be lost.
+            made = w.Button(
+                description=node.label,
+                disabled=True,
+                tooltip=node.hint,
+                layout=self.kit.layout,
+                button_style=style,
+            )
             heard = _beside_the_cell(made)
             made.on_click(lambda _: (heard(), self.kit.press(self._nodes[node.key])))
         self.kit.set(made, "description", node.label)
@@ -66,7 +74,9 @@ class Head(Slot):
         if not self.widgets:
             self._end = self.kit.html(value)
             self._buttons.update(nodes.Buttons(node.buttons))
-            self.widgets = [self.kit.box([self._end, *self._buttons.widgets], *self.classes, across=True)]
+            self.widgets = [
+                self.kit.box([self._end, *self._buttons.widgets], *self.classes, across=True)
+            ]
         self.kit.set(self._end, "value", value)
         self._buttons.update(nodes.Buttons(node.buttons))
 
@@ -80,22 +90,30 @@ class Editor(Slot):
             self.kit.sent += 2
             rows = min(16, max(4, node.text.count("\n") + 2))
             # Sent when it loses the focus, so always before the press of a button that reads it.
-            area = w.Textarea(value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False)
+            area = w.Textarea(
+                value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False
+            )
             heard = _beside_the_cell(area)
             area.observe(lambda _: heard(), "value")
             self._note = self.kit.html("")
             self.widgets = [area, self._note]
             self.kit.editors[node.call_id] = area
-        said = html.draw(nodes.Row((nodes.T(node.note, tone="bad"),), wrap=True)) if node.note else ""
+        said = (
+            html.draw(nodes.Row((nodes.T(node.note, tone="bad"),), wrap=True)) if node.note else ""
+        )
         self.kit.set(self._note, "value", said)
 
 
 def _beside_the_cell(widget: Any) -> Callable[[], None]:
-    """Have the messages of a widget arrive in order while the cell works; call what is returned at each of them.
+    """Have the messages of a widget arrive in order while the cell works; call what is returned at
+    each of them.
 
-    - ipykernel 7.4 takes them to the thread that made the widget, busy or not; here they go the way the front end chose (a subshell).
-    - It does not say that one has arrived beside a running cell, and the front end keeps the next change back until then.
-    - On a subshell, 7.x gives what the user's plain threads print to the message from then on; here it stays with the cell.
+    - ipykernel 7.4 takes them to the thread that made the widget, busy or not; here they go the way
+      the front end chose (a subshell).
+    - It does not say that one has arrived beside a running cell, and the front end keeps the next
+      change back until then.
+    - On a subshell, 7.x gives what the user's plain threads print to the message from then on; here
+      it stays with the cell.
 
     There are no public ways. Without kernel or subshells this does nothing.
     """

@@ -1,10 +1,11 @@
 """What makes widgets and changes them: one kit a view.
 
-Why: every change of a trait is a message, and every layout or style is a model of its own that is sent once; both are counted and
-shared in one place.
+Why: every change of a trait is a message, and every layout or style is a model of its own that is
+sent once; both are counted and shared in one place.
 
-Rules: `HTML.value` is raw, so every value comes from `html` or `markdown`; `sent` counts the messages; what is taken out of the view is
-closed when the paint is over, since until then somebody still shows it.
+Rules: `HTML.value` is raw, so every value comes from `html` or `markdown`; `sent` counts the
+messages; what is taken out of the view is closed when the paint is over, since until then somebody
+still shows it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\(?:[(\[]|begin)")
 
 
 class Kit:
-    """Makes widgets and changes them, counting messages; owns what all of them share. `slots`: node type → the slot for it."""
+    """Makes widgets and changes them, counting messages; owns what all of them share. `slots`: node
+    type → the slot for it.
+    """
 
     def __init__(self, press: Press, slots: Mapping[type[Node], Callable[[Any], Any]]) -> None:
         self.press = press
@@ -36,7 +39,9 @@ class Kit:
         self._retired: list[Any] = []
 
     def html(self, value: str, *classes: str, typeset: bool = False) -> Any:
-        """Return a new HTML widget; `typeset`: the front end typesets its formulas, at every change."""
+        """Return a new HTML widget; `typeset`: the front end typesets its formulas, at every
+        change.
+        """
         self.sent += 1
         if typeset:
             return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)

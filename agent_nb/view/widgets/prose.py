@@ -1,11 +1,15 @@
-"""A growing text: a few widgets of finished parts, and one with what is recent and open, so that only the end is sent again.
+"""A growing text: a few widgets of finished parts, and one with what is recent and open, so that
+only the end is sent again.
 
-How: when there is much recent text, it stays in its widget and a new one goes on. `FAN` such parts become one of the next level, so that
-a text of any length is few widgets, and every letter of it is sent again only as often as there are levels.
+How: when there is much recent text, it stays in its widget and a new one goes on. `FAN` such parts
+become one of the next level, so that a text of any length is few widgets, and every letter of it is
+sent again only as often as there are levels.
 
-Rules: what is merged stands at the end of the box, because front ends make every child anew behind the first that changed; text moves
-from one widget to another within one message where it can, for between two it would be seen twice, or not at all. Parts with formulas
-are widgets of their own kind, which typeset them, and are not merged: that would typeset them again. Until then a formula is code.
+Rules: what is merged stands at the end of the box, because front ends make every child anew behind
+the first that changed; text moves from one widget to another within one message where it can, for
+between two it would be seen twice, or not at all. Parts with formulas are widgets of their own
+kind, which typeset them, and are not merged: that would typeset them again. Until then a formula is
+code.
 """
 
 from __future__ import annotations
@@ -23,12 +27,16 @@ from .slots import Slot
 RECENT = 4_000  # characters of finished HTML that are sent again with the open end
 SHORT = 300  # characters of an open end that is no more than a line or two
 FAN = 20  # parts of a level that become one of the next
-SHARE = 8  # finished HTML with formulas gets a widget of its own, more of it as there is more: this share of what has one
+# finished HTML with formulas gets a widget of its own, more of it as there is more: this share of
+# what has one
+SHARE = 8
 MERGED = ("agent-nb-merged",)
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Finished HTML that has a widget of its own. `level`: how often it was merged; -1: never, because of its formulas."""
+    """Finished HTML that has a widget of its own. `level`: how often it was merged; -1: never,
+    because of its formulas.
+    """
 
     html: str
     level: int
@@ -64,14 +72,20 @@ class Prose(Slot):
         self.kit.set(self._end, "value", self._wrapped(compact(stream.unset(self._placed)) + tail))
 
     def _enough(self, recent: str, tail: str, growing: bool) -> bool:
-        """Return whether to go on in a new widget: there is much, and little that is open, for that is seen twice for a moment."""
+        """Return whether to go on in a new widget: there is much, and little that is open, for that
+        is seen twice for a moment.
+        """
         much = RECENT if len(tail) < SHORT else 2 * RECENT
         if has_formula(recent):
             much = self._formulas // SHARE
         return len(recent) > much or (not growing and has_formula(recent))
 
     def _begin(self, node: nodes.Prose) -> None:
-        self._css = look.THOUGHT + ";" + look.ink("muted") if node.dim else look.ANSWER.replace("8px 0 2px", "0")
+        self._css = (
+            look.THOUGHT + ";" + look.ink("muted")
+            if node.dim
+            else look.ANSWER.replace("8px 0 2px", "0")
+        )
         self._end = self.kit.html("")
         self.widgets = [self.kit.box([self._end], "agent-nb-prose")]
 
@@ -79,7 +93,9 @@ class Prose(Slot):
         return f'<div style="{self._css}">{inner}</div>' if inner else ""
 
     def _go_on(self, recent: str, tail: str) -> None:
-        """Leave what is recent to the last widget, or to one of more or of another kind, and open a new one with `tail`."""
+        """Leave what is recent to the last widget, or to one of more or of another kind, and open a
+        new one with `tail`.
+        """
         box, done = self.widgets[0], self._end
         typeset = has_formula(recent)
         self._formulas += len(recent) if typeset else 0
@@ -89,7 +105,11 @@ class Prose(Slot):
         before = box.children[: len(self._parts) - 1]
         if typeset or count:
             gone = box.children[len(before) :]
-            self.kit.set(box, "children", (*before, self.kit.html(value, *MERGED, typeset=typeset), self._end))
+            self.kit.set(
+                box,
+                "children",
+                (*before, self.kit.html(value, *MERGED, typeset=typeset), self._end),
+            )
             self.kit.retire(list(gone))
         else:
             self.kit.set(box, "children", (*before, done, self._end))
@@ -99,13 +119,17 @@ class Prose(Slot):
         """Add a part; merge the last ones as long as `FAN` are of one level. Return how often."""
         self._parts.append(part)
         merged = 0
-        while (level := self._parts[-1].level) >= 0 and [p.level for p in self._parts[-FAN:]] == [level] * FAN:
+        while (level := self._parts[-1].level) >= 0 and [p.level for p in self._parts[-FAN:]] == [
+            level
+        ] * FAN:
             self._parts[-FAN:] = [Part("".join(p.html for p in self._parts[-FAN:]), level + 1)]
             merged += 1
         return merged
 
     def _again(self, whole: str) -> None:
-        """Show a text anew in one widget: a link was defined below a part that refers to it, or the text itself is another."""
+        """Show a text anew in one widget: a link was defined below a part that refers to it, or the
+        text itself is another.
+        """
         old = list(self.widgets[0].children)
         self._end = self.kit.html(self._wrapped(whole), typeset=has_formula(whole))
         self.kit.set(self.widgets[0], "children", (self._end,))

@@ -1,9 +1,10 @@
 """Slots: what holds the widgets of one node and takes the next node of its kind.
 
-Why: a widget that is made anew loses its place, its focus and whether it was open; so a slot changes what it has.
+Why: a widget that is made anew loses its place, its focus and whether it was open; so a slot
+changes what it has.
 
-Rules: a node that moves has a slot of its own, neighbours that stand still share one HTML widget. Which slot
-is for which node is a table of the board, so that slots need not know each other.
+Rules: a node that moves has a slot of its own, neighbours that stand still share one HTML widget.
+Which slot is for which node is a table of the board, so that slots need not know each other.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ class Several(Slot):
         """Return the widgets of the children as they are to be shown now."""
         slots: dict[object, Slot] = {}
         for key, part in self.parts(node):
-            slot = self._slots.get(key) or (Still(self.kit) if isinstance(part, tuple) else make(part, self.kit))
+            slot = self._slots.get(key) or (
+                Still(self.kit) if isinstance(part, tuple) else make(part, self.kit)
+            )
             slot.show(part)
             slots[key] = slot
         for key, slot in self._slots.items():

@@ -1,7 +1,7 @@
 """What the model does, step by step: panels, their rows, thoughts and bars.
 
-Rules: a step that stops moving is one HTML widget from then on; whether a thought is open is only set when that changed in the node, so
-that a reader's click stays.
+Rules: a step that stops moving is one HTML widget from then on; whether a thought is open is only
+set when that changed in the node, so that a reader's click stays.
 """
 
 from __future__ import annotations
@@ -44,12 +44,15 @@ class Step(Slot):
         self._slot.show((node.child,) if kind == "still" else node.child)
         self.widgets = self._slot.widgets
         tint = (f"agent-nb-{node.tone}",) if node.tone else ()
-        line = () if isinstance(node.child, nodes.Fold) and node.child.body else ("agent-nb-line",)  # it has no marker to make room for
+        # it has no marker to make room for
+        line = () if isinstance(node.child, nodes.Fold) and node.child.body else ("agent-nb-line",)
         self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *line, *tint))
 
 
 class Thought(Slot):
-    """A fold as an Accordion: open while it grows, closed when it is done, left alone after that."""
+    """A fold as an Accordion: open while it grows, closed when it is done, left alone
+    after that.
+    """
 
     classes = ("agent-nb-thought",)
 
@@ -59,14 +62,22 @@ class Thought(Slot):
         self._open: bool | None = None
 
     def update(self, node: Any) -> None:
-        """Show the fold; whether it is open is only set when that changed in the node, so that a reader's click stays."""
+        """Show the fold; whether it is open is only set when that changed in the node, so that a
+        reader's click stays.
+        """
         self._body.show(nodes.Stack(node.body))
         if not self.widgets:
             self.kit.sent += 1
             inner = self.kit.box(self._body.widgets, "agent-nb-scroll")
             index = 0 if node.open else None
             self.widgets = [
-                w.Accordion([inner], titles=(node.title,), selected_index=index, layout=self.kit.layout, _dom_classes=self.classes)
+                w.Accordion(
+                    [inner],
+                    titles=(node.title,),
+                    selected_index=index,
+                    layout=self.kit.layout,
+                    _dom_classes=self.classes,
+                )
             ]
         self.kit.set(self.widgets[0], "titles", (node.title,))
         if self._open is not None and self._open != node.open:
@@ -82,5 +93,9 @@ class Bar(Slot):
         value = round(max(0.0, min(1.0, node.fraction or 0.0)), 3)
         if not self.widgets:
             self.kit.sent += 2
-            self.widgets = [w.FloatProgress(value=value, min=0.0, max=1.0, layout=self.kit.layout, tooltip=node.name)]
+            self.widgets = [
+                w.FloatProgress(
+                    value=value, min=0.0, max=1.0, layout=self.kit.layout, tooltip=node.name
+                )
+            ]
         self.kit.set(self.widgets[0], "value", value)

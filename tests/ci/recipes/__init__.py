@@ -1,7 +1,13 @@
-"""The notebooks of the corpus, as recipes: short texts, each about one thing that cells do. `RECIPES` has them by name."""
+"""The notebooks of the corpus, as recipes: short texts, each about one thing that cells do.
+`RECIPES` has them by name.
+"""
 
 from . import agents, answers, code, files, kernel, tools
 from .making import Recipe, png
 
-RECIPES = {recipe.name: recipe for room in (answers, tools, kernel, code, agents, files) for recipe in room.RECIPES}
+RECIPES = {
+    recipe.name: recipe
+    for room in (answers, tools, kernel, code, agents, files)
+    for recipe in room.RECIPES
+}
 __all__ = ["RECIPES", "Recipe", "png"]

@@ -3,7 +3,10 @@
 from .making import Recipe, png
 
 RECIPES = [
-    Recipe("answers", "settings, an output variable, a thought", """
+    Recipe(
+        "answers",
+        "settings, an output variable, a thought",
+        """
 one = Scripted(["Forty-two."])
 two = Scripted([{"text": "<think>Short.</think>Really.", "chunk": 4}])
 # %%
@@ -14,8 +17,13 @@ What is the answer?
 Really?
 # %%
 assert second.answer == "Really."
-""", runs=2),
-    Recipe("conversation", "two conversations, their cells mixed", """
+""",
+        runs=2,
+    ),
+    Recipe(
+        "conversation",
+        "two conversations, their cells mixed",
+        """
 a = Scripted(["Paris."])
 b = Scripted(["Two million."])
 c = Scripted(["In French."])
@@ -32,8 +40,13 @@ Hello.
 # %%
 %%agent -m c -c france
 How do they speak?
-""", runs=4),
-    Recipe("templates", "{{ }} of values and of a DataFrame", """
+""",
+        runs=4,
+    ),
+    Recipe(
+        "templates",
+        "{{ }} of values and of a DataFrame",
+        """
 import pandas as pd
 word = "blue"
 table = pd.DataFrame({"x": [1, 2, 3], "y": ["a", "b", "c"]})
@@ -46,8 +59,13 @@ What about {{ word }} and {{ 6 * 7 }}?
 %%agent -m n --new
 How long is this?
 {{ table }}
-""", runs=2),
-    Recipe("picture", "an attached file, an attached variable, and the turn after it", """
+""",
+        runs=2,
+    ),
+    Recipe(
+        "picture",
+        "an attached file, an attached variable, and the turn after it",
+        """
 from pathlib import Path
 shade = Path("shade.png").read_bytes()
 m = Scripted(["Red."])
@@ -62,12 +80,23 @@ And what now?
 # %%
 %%agent -m o --attach dark.png --new
 And this?
-""", {"shade.png": png(), "dark.png": png(90)}, runs=3),
-    Recipe("script_file", "a script beside the notebook", """
+""",
+        {"shade.png": png(), "dark.png": png(90)},
+        runs=3,
+    ),
+    Recipe(
+        "script_file",
+        "a script beside the notebook",
+        """
 %%agent -m scripted/lines --new
 Say your line.
-""", {"lines.yaml": "turns:\n  - To be, or not to be.\n"}),
-    Recipe("dialects", "native calls, text calls in pieces, sections", """
+""",
+        {"lines.yaml": "turns:\n  - To be, or not to be.\n"},
+    ),
+    Recipe(
+        "dialects",
+        "native calls, text calls in pieces, sections",
+        """
 @tool
 def add(a: int, b: int) -> int:
     "Add two numbers."
@@ -86,8 +115,13 @@ Add 3 and 4.
 # %%
 %%agent -m section --new
 Say something.
-""", runs=3),
-    Recipe("limits", "runs that end at a limit", """
+""",
+        runs=3,
+    ),
+    Recipe(
+        "limits",
+        "runs that end at a limit",
+        """
 @tool
 def step(n: int) -> int:
     "Take a step."
@@ -100,12 +134,19 @@ Go on.
 # %%
 %%agent -m m -t step --max-turns 1 --new
 Go on again.
-""", runs=2),
-    Recipe("routed", "a model of a provider, in an agent cell and in code", """
+""",
+        runs=2,
+    ),
+    Recipe(
+        "routed",
+        "a model of a provider, in an agent cell and in code",
+        """
 %%agent -m openai/small --new
 Say hello.
 # %%
 run = await Agent("openai/small")("Say it in code.")
 run.answer
-""", runs=2),
-]  # fmt: skip
+""",
+        runs=2,
+    ),
+]

@@ -1,10 +1,14 @@
-"""Code of the kernel that runs again: what of its results may differ from machine to machine, and what may not."""
+"""Code of the kernel that runs again: what of its results may differ from machine to machine, and
+what may not.
+"""
 
 from .making import Recipe, png
 
 
 def running(code: str, before: str = "") -> str:
-    """Two cells: one with `before` and a model that runs `code`, and the cell that asks the model."""
+    """Two cells: one with `before` and a model that runs `code`, and the cell that asks
+    the model.
+    """
     return f"""{before}
 runner = Scripted([call("python", code='''{code}'''), "It is done."])
 # %%
@@ -14,10 +18,18 @@ Run it.
 
 
 RECIPES = [
-    Recipe("python", "the tool python", running("print('adding')\nbase + 2", "base = 40") + """# %%
+    Recipe(
+        "python",
+        "the tool python",
+        running("print('adding')\nbase + 2", "base = 40")
+        + """# %%
 assert _agent.answer
-"""),
-    Recipe("variables", "a plain function that uses and changes variables", """
+""",
+    ),
+    Recipe(
+        "variables",
+        "a plain function that uses and changes variables",
+        """
 found = []
 prices = {"oak": 61, "pine": 24}
 
@@ -32,42 +44,89 @@ m = Scripted([call("price", wood="oak"), call("price", wood="elm"), "Oak is 61; 
 What do oak and elm cost?
 # %%
 assert found == ["oak", "elm"], found
-"""),
-    Recipe("numbers", "what reads like a duration, an address, a path or a date, and is data", running("""
+""",
+    ),
+    Recipe(
+        "numbers",
+        "what reads like a duration, an address, a path or a date, and is data",
+        running(
+            """
 for name, value in data.items():
     print(name, value)
-""", """
+""",
+            """
 data = {"limit": "12 ms", "each": "3.5 s", "mask": "0x1F", "read": "/data/2024/x.csv", "from": "2024-05-01", "at": "10:15:00.5"}
-""")),
-    Recipe("sets", "sets of texts, whose order is that of the hash seed", running("print(words)\nfrozenset(words)", """
+""",
+        ),
+    ),
+    Recipe(
+        "sets",
+        "sets of texts, whose order is that of the hash seed",
+        running(
+            "print(words)\nfrozenset(words)",
+            """
 words = {"oak", "pine", "birch", "elm", "ash", "beech"}
-""")),
-    Recipe("addresses", "reprs with an address", running("print(thing, object(), lambda: 1)\n[thing]", """
+""",
+        ),
+    ),
+    Recipe(
+        "addresses",
+        "reprs with an address",
+        running(
+            "print(thing, object(), lambda: 1)\n[thing]",
+            """
 class Thing:
     pass
 
 thing = Thing()
-""")),
-    Recipe("clock", "the date and the time, written in several ways", running("""
+""",
+        ),
+    ),
+    Recipe(
+        "clock",
+        "the date and the time, written in several ways",
+        running(
+            """
 print(datetime.datetime.now() + later)
 print(datetime.datetime.now(datetime.timezone.utc).isoformat())
 print(time.strftime("%Y-%m-%d %H:%M:%S"))
 print(datetime.date.today())
-""", """
+""",
+            """
 import datetime, time
 later = datetime.timedelta(0)
-""")),
-    Recipe("timings", "%time and %timeit", running("""
+""",
+        ),
+    ),
+    Recipe(
+        "timings",
+        "%time and %timeit",
+        running(
+            """
 %time total = sum(numbers)
 %timeit -n 2 -r 2 sum(range(10))
 total
-""", "numbers = range(1000)")),
-    Recipe("bars", "progress bars of tqdm", running("""
+""",
+            "numbers = range(1000)",
+        ),
+    ),
+    Recipe(
+        "bars",
+        "progress bars of tqdm",
+        running(
+            """
 for _ in tqdm(range(3), desc="at work"):
     time.sleep(0.01)
 'over'
-""", "import time\nfrom tqdm import tqdm"), needs=("tqdm",)),
-    Recipe("tracebacks", "exceptions in the tool python and in a function of the notebook", """
+""",
+            "import time\nfrom tqdm import tqdm",
+        ),
+        needs=("tqdm",),
+    ),
+    Recipe(
+        "tracebacks",
+        "exceptions in the tool python and in a function of the notebook",
+        """
 base = 3
 
 def check(n: int) -> int:
@@ -86,48 +145,101 @@ m = Scripted([calls(("python", {"code": code}), ("check", {"n": 5})), "Both fail
 # %%
 %%agent -m m -t python,check --approve auto --new
 Try both.
-"""),
-    Recipe("folders", "the working folder, a temporary folder, and files in them", running("""
+""",
+    ),
+    Recipe(
+        "folders",
+        "the working folder, a temporary folder, and files in them",
+        running(
+            """
 print(os.getcwd())
 print(place)
 pathlib.Path(place, name).write_text('one')
 print(sorted(os.listdir(place)))
-""", """
+""",
+            """
 import os, pathlib, tempfile
 place = tempfile.mkdtemp()
 name = "x.txt"
-""")),
-    Recipe("threads", "reprs of threads", running("""
+""",
+        ),
+    ),
+    Recipe(
+        "threads",
+        "reprs of threads",
+        running(
+            """
 print(threading.current_thread())
 other.start()
 other.join()
 other
-""", """
+""",
+            """
 import threading
 other = threading.Thread(target=print, name="other")
-""")),
-    Recipe("frames", "DataFrames, grouped", running("""
+""",
+        ),
+    ),
+    Recipe(
+        "frames",
+        "DataFrames, grouped",
+        running(
+            """
 print(wood.dtypes)
 wood.groupby("kind").agg(mean=("price", "mean"), n=("price", "size"))
-""", """
+""",
+            """
 import pandas as pd
 wood = pd.DataFrame({"kind": ["oak", "pine", "oak"], "price": [61, 24, 63.5]})
-""")),
-    Recipe("figure", "a picture that code displays", running("display(Image(data=shade))", """
+""",
+        ),
+    ),
+    Recipe(
+        "figure",
+        "a picture that code displays",
+        running(
+            "display(Image(data=shade))",
+            """
 from pathlib import Path
 from IPython.display import Image, display
 shade = Path("shade.png").read_bytes()
-"""), {"shade.png": png(side=8)}),
-    Recipe("plotted", "a figure of matplotlib", running("figure", """
+""",
+        ),
+        {"shade.png": png(side=8)},
+    ),
+    Recipe(
+        "plotted",
+        "a figure of matplotlib",
+        running(
+            "figure",
+            """
 from matplotlib.figure import Figure
 figure = Figure((2, 2))
 figure.subplots().plot([1, 3, 2])
-"""), needs=("matplotlib",)),
-    Recipe("environment", "a value that is the environment's by intention: this cell may drift", running("""
+""",
+        ),
+        needs=("matplotlib",),
+    ),
+    Recipe(
+        "environment",
+        "a value that is the environment's by intention: this cell may drift",
+        running(
+            """
 os.environ.get("CORPUS_PLACE", "nowhere")
-""", "import os"), varies=(3,)),
-    Recipe("randomness", "random numbers with a seed", running("[random.randint(1, 100) for _ in range(3)]", """
+""",
+            "import os",
+        ),
+        varies=(3,),
+    ),
+    Recipe(
+        "randomness",
+        "random numbers with a seed",
+        running(
+            "[random.randint(1, 100) for _ in range(3)]",
+            """
 import random
 random.seed(7)
-""")),
-]  # fmt: skip
+""",
+        ),
+    ),
+]

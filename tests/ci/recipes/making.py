@@ -24,9 +24,10 @@ BETWEEN = "\n# %%\n"
 class Recipe:
     """One notebook.
 
-    `text`: its cells, with a line `# %%` between two. Before them comes `FIRST`; the n-th cell of the notebook has the id `celln`.
-    `files`: what stands beside it, by name. `runs` are replayed. `varies`: the cells, by number, that depend on the environment by
-    intention. `needs`: modules that must be installed. `trusts`: its folder is trusted, as with `--trust-folder`.
+    `text`: its cells, with a line `# %%` between two. Before them comes `FIRST`; the n-th cell of
+    the notebook has the id `celln`. `files`: what stands beside it, by name. `runs` are replayed.
+    `varies`: the cells, by number, that depend on the environment by intention. `needs`: modules
+    that must be installed. `trusts`: its folder is trusted, as with `--trust-folder`.
     """
 
     name: str
@@ -48,9 +49,14 @@ class Recipe:
         for name, content in self.files.items():
             (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         plain = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
-        cells = [{**plain, "id": f"cell{n}", "source": source} for n, source in enumerate(self.cells, 1)]
+        cells = [
+            {**plain, "id": f"cell{n}", "source": source} for n, source in enumerate(self.cells, 1)
+        ]
         path = folder / f"{self.name}.ipynb"
-        path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+        path.write_text(
+            json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}),
+            encoding="utf-8",
+        )
         return path
 
 
@@ -58,7 +64,12 @@ def png(red: int = 200, side: int = 4) -> bytes:
     """Return a square picture of one colour."""
     rows = b"".join(b"\0" + bytes([red, 40, 40] * side) for _ in range(side))
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", zlib.compress(rows))
+        + _chunk(b"IEND", b"")
+    )
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

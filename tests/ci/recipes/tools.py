@@ -18,7 +18,10 @@ rules:
 """
 
 RECIPES = [
-    Recipe("pure_tools", "a decorated function, a plain one, and what they call", '''
+    Recipe(
+        "pure_tools",
+        "a decorated function, a plain one, and what they call",
+        '''
 def twice(n):
     return 2 * n
 
@@ -38,8 +41,12 @@ m = Scripted([calls(("double", {"x": 21}), ("shout", {"text": "hm"})), "Both are
 # %%
 %%agent -m m -t double,shout --new
 Double 21 and shout.
-'''),
-    Recipe("closures", "a tool that a function made, and a wrapped one", """
+''',
+    ),
+    Recipe(
+        "closures",
+        "a tool that a function made, and a wrapped one",
+        """
 import functools
 
 def loud(function):
@@ -65,15 +72,21 @@ def greet(name: str) -> str:
 m = Scripted([calls(("multiply", {"x": 5}), ("greet", {"name": "Ann"})), "Fifteen, and hello."])
 run = await Agent(m, [triple, greet])("Multiply and greet.")
 run.answer
-"""),
-    Recipe("helpers", "a tool of a module of the folder, which calls its functions", """
+""",
+    ),
+    Recipe(
+        "helpers",
+        "a tool of a module of the folder, which calls its functions",
+        """
 import helpers
 price = tool(helpers.price)
 m = Scripted([call("price", wood="oak"), "Oak is 122."])
 # %%
 %%agent -m m -t price --new
 What do two metres of oak cost?
-""", {"helpers.py": '''
+""",
+        {
+            "helpers.py": """
 PRICES = {"oak": 61, "pine": 24}
 
 def metres(n):
@@ -82,8 +95,13 @@ def metres(n):
 def price(wood: str) -> int:
     "Say a price."
     return metres(PRICES[wood])
-'''}),
-    Recipe("failures", "a tool that raises, and a request that is sent again", """
+"""
+        },
+    ),
+    Recipe(
+        "failures",
+        "a tool that raises, and a request that is sent again",
+        """
 @tool
 def broken(x: int) -> int:
     "Fail."
@@ -97,8 +115,13 @@ Try it.
 # %%
 %%agent -m again --new
 Try again.
-""", runs=2),
-    Recipe("progress", "a tool that prints, and reports progress", """
+""",
+        runs=2,
+    ),
+    Recipe(
+        "progress",
+        "a tool that prints, and reports progress",
+        """
 @tool
 def count(n: int) -> int:
     "Count."
@@ -111,23 +134,38 @@ m = Scripted([call("count", n=3), "Three."])
 # %%
 %%agent -m m -t count --new
 Count to three.
-"""),
-    Recipe("allowed", "--approve auto, for a tool with effects", f"""{SEND}
+""",
+    ),
+    Recipe(
+        "allowed",
+        "--approve auto, for a tool with effects",
+        f"""{SEND}
 m = Scripted([call("send", text="hello"), "It is sent."])
 # %%
 %%agent -m m -t send --approve auto --new
 Send hello.
-"""),
-    Recipe("denied", "--approve deny", f"""{SEND}
+""",
+    ),
+    Recipe(
+        "denied",
+        "--approve deny",
+        f"""{SEND}
 m = Scripted([call("send", text="hello"), "It was not allowed."])
 # %%
 %%agent -m m -t send --approve deny --new
 Send hello.
-"""),
-    Recipe("policy", "a policy file of a folder that is trusted, for the tool python too", f"""{SEND}
+""",
+    ),
+    Recipe(
+        "policy",
+        "a policy file of a folder that is trusted, for the tool python too",
+        f"""{SEND}
 m = Scripted([call("send", text="hello you"), call("python", code="base + 1"), "Both are done."])
 # %%
 %%agent -m m -t send,python --approve policy.yaml --new
 Send hello and add.
-""", {"policy.yaml": POLICY}, trusts=True),
-]  # fmt: skip
+""",
+        {"policy.yaml": POLICY},
+        trusts=True,
+    ),
+]
