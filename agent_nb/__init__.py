@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from .agent import Agent as Agent
     from .api import parse as parse
     from .collect import runs as runs
-    from .columns import CALLS as CALLS
-    from .columns import EVENTS as EVENTS
-    from .columns import RUNS as RUNS
-    from .columns import TURNS as TURNS
     from .convert import decode as decode
     from .convert import encode as encode
     from .errors import RunFailed as RunFailed
-    from .log import EventLog as EventLog
+    from .events.columns import CALLS as CALLS
+    from .events.columns import EVENTS as EVENTS
+    from .events.columns import RUNS as RUNS
+    from .events.columns import TURNS as TURNS
+    from .events.log import EventLog as EventLog
     from .models.scripted import Scripted as Scripted
     from .run import Run as Run
     from .server.client import attach as attach

@@ -23,23 +23,23 @@ from . import events, offline, outgoing, plugins
 from .behind import behind, place
 from .errors import UsageError
 from .events import Event
+from .events.log import EventLog
 from .folder.imports import verify
 from .folder.trust import Offer
 from .given import Given
 from .inputs import inputs_hash
 from .limits import Limits, limits_from
-from .log import EventLog
 from .loop import Loop
 from .memory import STRATEGIES
 from .model_choice import ModelChoice
 from .plan import Plan
 from .published import Questions
-from .redact import Redaction
 from .replay import Player, Resume
 from .run import Run
 from .stream import Asked, Replay, Stream
 from .strict import Strict, Wish
 from .tape import Tape, TapeApprover
+from .wire.redact import Redaction
 
 if TYPE_CHECKING:
     from .dialects.base import Dialect

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from . import parts, plugins
 from .events import End, Event
-from .log import EventLog
+from .events.log import EventLog
 from .turn import Turn, fold_events
 
 

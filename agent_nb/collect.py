@@ -23,13 +23,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from .events.rows import Place
 from .ranking import oldest
 from .record import KEY, attach, log_of, published
-from .rows import Place
 from .run import Run
 
 if TYPE_CHECKING:
-    from .frame import EventFrame
+    from .events.frame import EventFrame
 
 ENDING = ".ipynb"
 HIDDEN = (".ipynb_checkpoints",)
@@ -78,9 +78,9 @@ class Runs(Sequence[Run]):
 
     def to_frame(self, columns: Any = None) -> EventFrame:
         """Return one frame of all runs, with their cells and notebooks; by default one row per
-        event. See `agent_nb.frame`.
+        event. See `agent_nb.events.frame`.
         """
-        from .frame import to_frame
+        from .events.frame import to_frame
 
         events = [event for run in self._runs for event in run.log]
         places = {run.id: Place(run.cell, run.notebook) for run in self._runs}

@@ -27,6 +27,7 @@ import msgspec
 from . import events
 from .dialects.base import Dialect
 from .events import RESEND, Event
+from .events.text import Texts
 from .messages import (
     Block,
     CallBlock,
@@ -38,7 +39,6 @@ from .messages import (
     ThoughtBlock,
     text_message,
 )
-from .text import Texts
 
 FED_BACK = ("malformed_execute", "forged_results", "call_without_execute")
 CHARS_PER_TOKEN = 4

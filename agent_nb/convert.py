@@ -27,12 +27,12 @@ from .codecs.base import Codec, Decoder, Encoder
 from .codecs.detect import HEAD, LINES, SURE, detect, named, scores
 from .codecs.framing import Framing, dumps
 from .codecs.losses import Losses
-from .codecs.plain import plain
-from .codecs.settle import Numberer, Settler
 from .errors import UsageError
 from .events import Event
-from .log import EventLog
+from .events.completion import Numberer, Settler
+from .events.log import EventLog
 from .sources import is_live
+from .wire.json_text import plain
 
 CHUNK = 64 * 1024
 Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]

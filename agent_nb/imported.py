@@ -27,14 +27,14 @@ import msgspec
 from .codecs.base import Codec, Decoder, dumps
 from .codecs.detect import HEAD, LINES, SURE, detect, named, scores
 from .codecs.losses import Losses
-from .codecs.plain import plain
-from .codecs.settle import Settler
 from .errors import UsageError
-from .event_json import event_from, to_builtins
 from .events import RESEND, Delta, End, Error, Event, Interrupt, RunStart, User
+from .events.completion import Settler
+from .events.event_json import event_from, to_builtins
+from .events.log import EventLog, new_run_id
 from .items import Piece, Pieces, adapter_of
-from .log import EventLog, new_run_id
-from .redact import Redaction, Redactor
+from .wire.json_text import plain
+from .wire.redact import Redaction, Redactor
 
 CUT = "The source ended before the run did."
 STOPPED = "The viewer stopped following."

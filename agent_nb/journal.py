@@ -29,10 +29,10 @@ from typing import Any
 import msgspec
 
 from . import events, locks
-from .chunks import encode_chunks
-from .event_json import decode_event, encode_event
 from .events import Call, Delta, Event, Respond, Think
-from .log import EventLog
+from .events.chunks import encode_chunks
+from .events.event_json import decode_event, encode_event
+from .events.log import EventLog
 from .portable import Home, tilde
 from .record import closed
 

@@ -30,8 +30,8 @@ from . import context, events
 from .batch import RATE, Batch
 from .errors import Cancelled, ModelError
 from .events import Event
+from .events.log import EventLog
 from .limits import AT, Clock, Meter
-from .log import EventLog
 from .messages import Request
 from .offline import check_model
 from .pipeline import Pipeline

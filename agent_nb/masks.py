@@ -29,7 +29,7 @@ import msgspec
 
 from .clock import Span
 from .portable import SIGN, Home, canonical, digest
-from .tools.console import settled
+from .wire.console import settled
 
 PATTERN = "pattern "  # begins the name of what the project masks
 FACTOR = 10.0

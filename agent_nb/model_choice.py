@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from . import offline
 from .errors import AgentError
-from .redact import redact_value
+from .wire.redact import redact_value
 
 if TYPE_CHECKING:
     from typing import Any

@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 from .portable import canonical
-from .tools.console import settled
+from .wire.console import settled
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),

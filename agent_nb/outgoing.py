@@ -23,8 +23,8 @@ import msgspec
 
 from .errors import UsageError
 from .messages import Block, ImageBlock, OpaqueBlock, Request, ThoughtBlock, ToolSpec
-from .redact import Redaction
 from .wire.media import base64_without_text
+from .wire.redact import Redaction
 
 _VALUES = ("default", "const", "pattern")
 _LISTS = ("enum", "examples")

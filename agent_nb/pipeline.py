@@ -24,8 +24,8 @@ from . import parts
 from .dialects.base import Dialect, Parser
 from .dialects.native import CallAssembler
 from .events import Event
-from .redact import Redaction, Redactor
 from .turn import Turn
+from .wire.redact import Redaction, Redactor
 
 LARGEST = 64_000_000
 

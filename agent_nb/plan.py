@@ -20,8 +20,8 @@ from .events import State
 from .limits import Limits
 from .messages import ToolSpec
 from .models.base import Model
-from .redact import Redaction
 from .tools.runner import ToolRunner
+from .wire.redact import Redaction
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ import msgspec
 from . import context, events, memory
 from .errors import ModelError
 from .events import Event
-from .log import EventLog
+from .events.log import EventLog
 from .messages import Message, Request, text_message
 from .outgoing import outgoing, tool
 from .plan import Plan

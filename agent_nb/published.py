@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from .errors import UsageError
-from .log import EventLog
+from .events.log import EventLog
 from .tools.base import Asker, Decision, Question
 
 Scope = Literal["once", "tool", "run", "kernel"]

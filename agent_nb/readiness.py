@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import events
-from .log import EventLog
+from .events.log import EventLog
 from .models.base import Model
 
 

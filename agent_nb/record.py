@@ -30,11 +30,11 @@ from typing import Any
 import msgspec
 
 from . import events
-from .chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
 from .cut import CAP, Cut, shorten
-from .event_json import event_from, to_builtins
 from .events import Call, Event, Respond, Think
-from .log import EventLog, block_text
+from .events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
+from .events.event_json import event_from, to_builtins
+from .events.log import EventLog, block_text
 from .portable import EXACT, Home, Packer, Unpacker, canonical, payload_key, references, sha256
 
 FORMAT = 1

@@ -29,13 +29,12 @@ import msgspec
 from . import sides
 from .context import printed_by
 from .errors import Cancelled
-from .event_json import encode_event
 from .events import Approval, Call, Delta, Event, Execute, Progress, Result, User
-from .log import EventLog
+from .events.event_json import encode_event
+from .events.log import EventLog
 from .normal import normal
 from .portable import canonical
 from .record import LOST, closed
-from .redact import Redaction
 from .strict import Checked, Strict
 from .tape import Tape, lives
 from .tool_events import is_tool_event, result_fields
@@ -43,6 +42,7 @@ from .tools.base import Outcome, Report, Tool, Update
 from .tools.reads import reads
 from .tools.runner import ToolRunner
 from .turn import clean_value
+from .wire.redact import Redaction
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 _SHOWN = 300  # characters of a result in a report

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import RunFailed
 from .events import Counts, End, Error, Interrupt, Metric, User
-from .log import EventLog
-from .text import answer_text
+from .events.log import EventLog
+from .events.text import answer_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,9 +89,9 @@ class Run:
         return self
 
     def to_frame(self, columns: Any = None) -> pd.DataFrame:
-        """Return one row per event; see `agent_nb.frame`."""
-        from .frame import to_frame
-        from .rows import Place
+        """Return one row per event; see `agent_nb.events.frame`."""
+        from .events.frame import to_frame
+        from .events.rows import Place
 
         return to_frame(list(self.log), columns, places={self.id: Place(self.cell, self.notebook)})
 

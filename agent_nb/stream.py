@@ -28,7 +28,7 @@ import msgspec
 from . import showing
 from .errors import AgentStopped, Cancelled
 from .events import End, Error, Event, RunStart, User
-from .log import EventLog
+from .events.log import EventLog
 from .loop import Loop
 from .published import Announced, Questions, announce
 from .record import ABANDONED, closed

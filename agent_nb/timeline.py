@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from . import events as e
-from .chunks import decode_chunks
 from .events import Event
+from .events.chunks import decode_chunks
 
 WIDTH = 48  # characters of a bar
 ROWS = 200

@@ -27,12 +27,12 @@ from typing import Any
 from . import showing
 from .errors import AgentError, AgentStopped, UsageError
 from .events import Event
+from .events.log import EventLog
 from .imported import Imported
-from .log import EventLog
 from .models import keys
-from .redact import redact_text
 from .run import Run
 from .sources import is_live, items_of, name_of
+from .wire.redact import redact_text
 
 TICK = 0.05  # seconds between two looks at what waits for items that do not come
 

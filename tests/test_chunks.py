@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.chunks import PACKED, decode_chunks, encode_chunks, pack_chunks, unpack_chunks
+from agent_nb.events.chunks import PACKED, decode_chunks, encode_chunks, pack_chunks, unpack_chunks
 
 PAIRS = st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**9)))
 

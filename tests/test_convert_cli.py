@@ -14,7 +14,7 @@ import pytest
 from agent_nb.cli import main
 from agent_nb.convert import decode
 from agent_nb.events import End, Extension, Respond, RunStart, Think, User
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 
 COMMAND = [sys.executable, "-m", "agent_nb", "convert"]
 LOOM = [

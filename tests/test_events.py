@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import events
-from agent_nb.event_json import decode_event, encode_event, event_from, to_builtins
 from agent_nb.events import TYPES, Event, Unknown
+from agent_nb.events.event_json import decode_event, encode_event, event_from, to_builtins
 
 SEED_TYPES = {
     "user",

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import events as e
-from agent_nb.columns import CALLS, EVENTS, PRESETS, TURNS, Column
 from agent_nb.errors import UsageError
-from agent_nb.event_json import event_from
-from agent_nb.frame import to_frame
-from agent_nb.log import EventLog
-from agent_nb.rows import Place
+from agent_nb.events.columns import CALLS, EVENTS, PRESETS, TURNS, Column
+from agent_nb.events.event_json import event_from
+from agent_nb.events.frame import to_frame
+from agent_nb.events.log import EventLog
+from agent_nb.events.rows import Place
 
 TEXT = str(to_frame([])["text"].dtype)
 SHORT = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.events import Call, Delta, End, Node, Progress, Respond, RunStart, Think, User
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 
 
 def ticking(step=0.0375, start=1000.0):

@@ -26,7 +26,7 @@ from agent_nb.messages import (
 )
 from agent_nb.models import anthropic_request, chat_request, responses_request
 from agent_nb.outgoing import check, outgoing, tool
-from agent_nb.redact import Redaction
+from agent_nb.wire.redact import Redaction
 
 KEY = "value-of-a-secret-key"
 REDACTION = Redaction({"MY_KEY": KEY})

@@ -9,7 +9,7 @@ import pytest
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.published import RUNS, Announced, Questions, Runs
 from agent_nb.tools.base import Decision, Question
 

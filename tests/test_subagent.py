@@ -5,7 +5,7 @@ import pytest
 
 from agent_nb import CALLS, TURNS, Agent, Scripted, ToolContext, tool
 from agent_nb.errors import UsageError
-from agent_nb.frame import to_frame
+from agent_nb.events.frame import to_frame
 
 ASK = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
 CALL = '<execute>[{"name":"trace","args":{}}]</execute>'

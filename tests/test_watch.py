@@ -20,9 +20,9 @@ import agent_nb
 from agent_nb import Agent, Scripted
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import End, Respond, RunStart, User
+from agent_nb.events.log import EventLog
 from agent_nb.imported import CUT, Imported
 from agent_nb.items import Pieces, plain
-from agent_nb.log import EventLog
 
 LOOM = [
     {"session_id": "s", "event_id": 1, "type": "run_start", "message": "hi", "agent": "a"},

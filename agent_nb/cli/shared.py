@@ -24,7 +24,7 @@ Command = Callable[[Arguments], int]
 def complain(text: str) -> None:
     """Write a line to stderr, without keys."""
     from ..models.keys import secrets
-    from ..redact import redact_text
+    from ..wire.redact import redact_text
 
     print(f"jupyter agent-nb: {redact_text(text, secrets())}", file=sys.stderr)
 

@@ -32,7 +32,7 @@ from ..events import (
     Think,
     User,
 )
-from ..text import Step, Texts
+from ..events.text import Step, Texts
 from . import keyed
 from .base import Item, Options, note_of
 from .framing import dumps

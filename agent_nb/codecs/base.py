@@ -31,11 +31,11 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import TYPES, Delta, Event, Extension, Node, Unknown
-from ..text import Texts
+from ..events.text import Texts
+from ..wire.json_text import plain
 from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
 from .losses import Losses
 from .notes import foreign, is_derived, note_of
-from .plain import plain
 
 #: Fields that a reader of any format makes anew; their loss is a detail.
 DETAILS = frozenset(

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from ..event_json import decode_event, encode_event, event_from
 from ..events import TYPES, AnyEvent, Event, Unknown
+from ..events.event_json import decode_event, encode_event, event_from
 from ..wire.lines import LIMIT
 from .base import REASONS, Codec, Options, handed
 from .framing import Framing, Item, Unframer, dumps, loads, sse

@@ -37,7 +37,7 @@ from ..events import (
     Think,
     User,
 )
-from ..text import Answer, repeats
+from ..events.text import Answer, repeats
 from .base import REASONS, Item, Options, note_of
 from .loom_lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
 from .losses import Losses

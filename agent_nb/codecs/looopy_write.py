@@ -37,7 +37,7 @@ from ..events import (
     Think,
     User,
 )
-from ..text import Answer, repeats
+from ..events.text import Answer, repeats
 from .base import Item, Options, note_of
 from .framing import sse_safe
 from .looopy_imported import Imported

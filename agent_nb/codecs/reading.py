@@ -16,8 +16,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ..chunks import encode_chunks
 from ..events import Call, Delta, Event, Respond, Result, Think
+from ..events.chunks import encode_chunks
 from .framing import dumps, loads
 from .losses import Losses
 from .residue import Shift, diff, same, shifted

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 
 from ..events import Event, Respond
-from ..text import Answer
+from ..events.text import Answer
 
 
 class Told(Answer):

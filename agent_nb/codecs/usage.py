@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..events import Counts
-from ..usage import whole_input
+from ..events.usage import whole_input
 
 # the names of chat completions
 PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from ..chunks import decode_chunks
 from ..events import Call, Delta, Event, Respond, Think, User
+from ..events.chunks import decode_chunks
 from .residue import Shift, line_notes
 
 Block = Think | Respond | Call

@@ -23,11 +23,11 @@ from typing import Any
 
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from ..wire.sse import Frame
+from ..wire.surrogates import Halves
 from .calls import CallTable, loads
 from .decoder import CUT, FrameDecoder
 from .details import Details
 from .faults import error_object, not_json
-from .halves import Halves
 from .plain import Choice, plain
 from .values import empty, flat, usage_part, word
 

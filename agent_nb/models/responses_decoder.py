@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
+from ..wire.surrogates import Halves
 from .calls import call_part
 from .decoder import CUT, EventDecoder
-from .halves import Halves
 from .responses_items import CALL, MESSAGE, REASONING, Item, Items, names_of
 from .values import flat, usage_part, word
 

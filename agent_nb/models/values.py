@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..events.usage import whole_input
 from ..parts import Usage
-from ..usage import whole_input
 from .retry import retryable_status
 
 PASSING = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
-from ..log import EventLog
+from ..events.log import EventLog
 from ..record import NONE, log_of
 from ..run import Run
 from ..server import tokens

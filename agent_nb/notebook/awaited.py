@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from ..log import EventLog
+from ..events.log import EventLog
 from .cell import Cells
 from .frontend import can_click
 from .kernel_interrupts import Waiting, waiting

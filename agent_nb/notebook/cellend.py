@@ -14,12 +14,11 @@ import msgspec
 
 from .. import events
 from ..errors import AgentError, Cancelled, UsageError
+from ..events.log import EventLog
 from ..journal import Journal
-from ..log import EventLog
 from ..models.keys import secrets
 from ..published import Announced
 from ..record import ABANDONED, KEY, MIME, closed, run_record
-from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
 from ..stream import Stream
@@ -27,6 +26,7 @@ from ..tape import Match
 from ..view.bundle import bundle
 from ..view.live import LiveView
 from ..view.run_live import RunLiveButton
+from ..wire.redact import redact_value
 from . import executions
 from .again import RunLive, until_next_cell
 from .asking import Clicks

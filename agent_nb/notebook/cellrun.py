@@ -32,19 +32,19 @@ import msgspec
 from .. import events
 from ..agent import Agent
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
+from ..events.log import EventLog
 from ..journal import Journal
-from ..log import EventLog
 from ..models.keys import secrets
 from ..offline import barred
 from ..published import announce
 from ..record import NONE, events_of
-from ..redact import redact_value
 from ..replay import Resume
 from ..run import Run
 from ..stream import Replay, Stream
 from ..tools.base import Asker
 from ..tools.capture import shown
 from ..view.live import open_view
+from ..wire.redact import redact_value
 from . import trusting
 from .again import RunLive
 from .asking import either_asker, stdin_asker

@@ -19,7 +19,7 @@ import weakref
 from contextvars import ContextVar
 from typing import Any
 
-from ..log import new_run_id
+from ..events.log import new_run_id
 from .capture import active
 from .cell import Cell, Cells, content_hash, request
 from .library import Library

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from .. import events
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
-from ..log import EventLog
+from ..events.log import EventLog
 from ..models.keys import secrets
 from ..record import NONE, log_of
 from ..sources import is_url, name_of

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 
 from ..models.keys import secrets
-from ..redact import redact_text
+from ..wire.redact import redact_text
 
 
 def warn(message: str) -> None:

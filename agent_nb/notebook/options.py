@@ -21,8 +21,8 @@ import msgspec
 from ..errors import UsageError
 from ..limits import Limits
 from ..models.keys import secrets
-from ..redact import redact_text
 from ..tools.base import Compare
+from ..wire.redact import redact_text
 
 DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")

@@ -23,22 +23,22 @@ from ..collect import ENDING, Runs, records
 from ..compare import Diff, diff
 from ..convert import decode, encode
 from ..errors import UsageError
-from ..log import EventLog
+from ..events.log import EventLog
 from ..models.keys import secrets
 from ..ranking import ranked
 from ..record import log_of
-from ..redact import redact_text
 from ..run import Run
 from ..signers import known
 from ..signing import signed_by, user_key
 from ..view.bundle import bundle
 from ..view.safe import output
+from ..wire.redact import redact_text
 from . import review
 from .ipynb import load
 from .page import page
 
 if TYPE_CHECKING:
-    from ..frame import EventFrame
+    from ..events.frame import EventFrame
 
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
 WIDEST = 60  # characters of a column in a table of text
@@ -74,7 +74,7 @@ def frame(runs: Runs, columns: str = "") -> EventFrame:
     """Return the runs as a frame; `columns` is the name of a preset or names with commas. Raises
     UsageError for unknown ones.
     """
-    from ..columns import PRESETS
+    from ..events.columns import PRESETS
 
     wanted = [c.strip() for c in columns.split(",") if c.strip()]
     return runs.to_frame(

@@ -25,19 +25,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import AgentError, NotReplayed, UsageError
 from ..events import Event
+from ..events.log import EventLog
 from ..given import Given
 from ..inputs import changed, recorded_inputs
-from ..log import EventLog
 from ..models.keys import secrets
 from ..offline import ELSEWHERE, barred
 from ..ranking import execution, oldest, started
 from ..record import KEY, MIME, NONE, events_of, run_record
-from ..redact import redact_value
 from ..run import Run
 from ..signing import intact, sign, user_key
 from ..strict import Wish
 from ..tape import TRUST, Tape
 from ..tools.base import current_call
+from ..wire.redact import redact_value
 from . import executions
 from .publish import publish
 from .rerun import trusted, wish

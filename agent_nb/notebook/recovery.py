@@ -21,8 +21,8 @@ from typing import Any
 
 from .. import journal
 from ..errors import UsageError
+from ..events.log import EventLog
 from ..journal import Found
-from ..log import EventLog
 from ..portable import Home
 from ..ranking import KEPT, started
 from ..record import run_record

@@ -25,9 +25,9 @@ from typing import Any
 from ..codecs.base import Codec
 from ..codecs.detect import named
 from ..codecs.losses import Losses
-from ..event_json import encode_event
 from ..events import Event
-from ..log import EventLog
+from ..events.event_json import encode_event
+from ..events.log import EventLog
 from .cell import Cell
 
 STREAM = "stream"  # key of what our runner sends

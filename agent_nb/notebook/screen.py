@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from ..event_json import encode_event
 from ..events import Event
-from ..log import EventLog
+from ..events.event_json import encode_event
+from ..events.log import EventLog
 from ..record import KEY, LOST, MIME, NONE, closed, events_of, log_of, record_hash, run_record
 from ..run import Run
 from ..view.bundle import bundle

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from .. import published
 from ..errors import Cancelled, UsageError
 from ..events import Event
-from ..log import EventLog
+from ..events.log import EventLog
 from ..record import ABANDONED, KEY, MIME, closed
 from ..run import Run
 from ..showing import VIEWS

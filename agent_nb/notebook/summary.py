@@ -15,9 +15,9 @@ import msgspec
 from .. import events as ev
 from ..limits import AT, limit_in
 from ..models.keys import secrets
-from ..redact import redact_value
 from ..replay import Played
 from ..run import Run
+from ..wire.redact import redact_value
 from .notices import warn
 
 VERSION = 1

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..agent import Agent
 from ..errors import UsageError
-from ..log import EventLog
+from ..events.log import EventLog
 from ..run import Run
 from ..stream import Stream
 

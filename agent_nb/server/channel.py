@@ -20,7 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..events import Delta, End, Event, RunStart, User
-from ..log import EventLog
+from ..events.log import EventLog
 
 Position = tuple[int, int, int]  # seq, epoch, n; a stored event has no epoch and no n
 START: Position = (0, 0, 0)

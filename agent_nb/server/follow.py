@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ..event_json import decode_event
 from ..events import Delta, End, Error, Event
+from ..events.event_json import decode_event
 from ..wire.sse import Frame
 from .channel import parse_id
 

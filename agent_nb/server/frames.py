@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 
 from ..codecs.base import Codec, Encoder
 from ..codecs.framing import RAW, Framing, Item, dumps, sse, sse_safe
-from ..event_json import encode_event
 from ..events import Extension
+from ..events.event_json import encode_event
 from .channel import START, Entry, Gap, Position
 
 CANONICAL = "canonical"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import UsageError
-from ..log import EventLog
+from ..events.log import EventLog
 from .channel import Channel, Info, Shared
 from .filters import Filter
 from .subscription import ALL, Everything, Overflow, Subscription

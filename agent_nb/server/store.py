@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..events import Event
+from ..events.log import EventLog
 from ..journal import Journal, journals, recover
-from ..log import EventLog
 
 
 class Store:

@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from ..redact import Redaction, Redactor
+from ..wire.redact import Redaction, Redactor
 
 Write = Callable[[Any], Any]
 

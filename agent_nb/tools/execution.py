@@ -29,8 +29,8 @@ from typing import Any
 from ..errors import Cancelled
 from ..events import Result
 from ..folder.imports import theirs
-from ..redact import Redaction
 from ..tool_events import adapt_tool_event, is_tool_event
+from ..wire.redact import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
 from .capture import captured, is_shown

@@ -28,7 +28,7 @@ import anyio
 import msgspec
 
 from ..errors import Cancelled, ToolError
-from ..redact import Redaction
+from ..wire.redact import Redaction
 from . import read_files, results
 from .approval import Approver
 from .base import Host, Outcome, Report, Tool, ToolContext, Update, current_call, enter_call

@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ToolError
-from .console import Console
+from ..wire.console import Console
 
 LIMIT = 20_000  # characters of a result that the model reads
 _LONGEST_ERROR = 2_000

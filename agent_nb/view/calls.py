@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ..event_json import decode_event
 from ..events import Approval, Call, Delta, Execute, Progress, Result, Started
+from ..events.event_json import decode_event
 from ..tool_events import Meaning, meaning
 from .cardstates import Batch, CallCard, Mark
 from .text import Text

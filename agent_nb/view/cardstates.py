@@ -60,8 +60,8 @@ class ThinkCard(Card):
 
 
 class RespondCard(Card):
-    """A text, of one block or several (see `agent_nb.text`). `at`: where the newest block begins;
-    `writing`: it is still being written.
+    """A text, of one block or several (see `agent_nb.events.text`). `at`: where the newest block
+    begins; `writing`: it is still being written.
     """
 
     kind = "respond"

@@ -221,7 +221,7 @@ def html(node: nodes.Html) -> str:
     middle of a key.
     """
     from ..models.keys import secrets
-    from ..redact import redact_text
+    from ..wire.redact import redact_text
     from .clean import clean
 
     inner = redact_text(clean(node.html), secrets()) or (

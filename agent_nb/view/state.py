@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..chunks import decode_chunks
 from ..events import (
     Approval,
     Call,
@@ -42,6 +41,7 @@ from ..events import (
     Unknown,
     User,
 )
+from ..events.chunks import decode_chunks
 from ..limits import limit_in
 from .cardstates import (
     Card,

@@ -4,8 +4,8 @@ Why: a text comes in blocks, with thoughts and notes in between; a list marker a
 halves of a sentence, must not be two pieces of markdown.
 
 Rules
-- A text is one card, whatever number of blocks it came in (see `agent_nb.text`); thoughts that came
-  within it stand after it.
+- A text is one card, whatever number of blocks it came in (see `agent_nb.events.text`); thoughts
+  that came within it stand after it.
 - Only where a thought stands between two paragraphs is the text two cards, with the thought in
   between.
 """
@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 from ..events import Delta, End, Event, Respond
-from ..text import Step, Texts, reply_of
+from ..events.text import Step, Texts, reply_of
 from .cardlist import CardList
 from .cardstates import RespondCard, ThinkCard
 from .text import Text, between_paragraphs

@@ -26,8 +26,8 @@ from agent_nb import events as ev
 from agent_nb import plugins
 from agent_nb.codecs.detect import named
 from agent_nb.convert import convert
-from agent_nb.event_json import encode_event
 from agent_nb.events import Event
+from agent_nb.events.event_json import encode_event
 
 BARS = {"read": 400_000, "written": 1_000_000}
 

@@ -18,12 +18,12 @@ from collections.abc import Callable
 
 from agent_nb import plugins
 from agent_nb.events import RunStart
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.models.chat import ChatDecoder
 from agent_nb.pipeline import Pipeline
-from agent_nb.redact import Redaction
 from agent_nb.turn import Turn
 from agent_nb.view.state import RunView
+from agent_nb.wire.redact import Redaction
 
 TOKENS = 20_000
 ROUNDS = 5

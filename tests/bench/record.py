@@ -31,9 +31,9 @@ from pathlib import Path
 import nbformat
 
 from agent_nb import events as e
-from agent_nb.chunks import pack_chunks
-from agent_nb.event_json import encode_event
-from agent_nb.log import EventLog
+from agent_nb.events.chunks import pack_chunks
+from agent_nb.events.event_json import encode_event
+from agent_nb.events.log import EventLog
 from agent_nb.notebook.metadata import lift
 from agent_nb.record import KEY, MIME, events_of, run_record
 
@@ -249,7 +249,7 @@ def frame() -> None:
     """Print seconds to a frame."""
     import pandas as pd
 
-    from agent_nb.frame import to_frame
+    from agent_nb.events.frame import to_frame
 
     events = many(EVENTS)
     took = {}
@@ -269,7 +269,7 @@ def frame() -> None:
 
 def _lists(events: list[e.Event], columns: str) -> dict[str, list[object]]:
     """Return the content of the frame as plain Python lists, one per column."""
-    from agent_nb.frame import to_frame
+    from agent_nb.events.frame import to_frame
 
     table = to_frame(events, columns)
     lists: dict[str, list[object]] = {}

@@ -47,7 +47,7 @@ def cut(text, tokens):
 """.replace("THE_PART", repr(PART))
 OURS = """
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook.publish import publish
 from agent_nb.view.live import open_view
 log = EventLog()

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_output
 
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 SETUP = """
 import asyncio
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook.publish import publish
 from agent_nb.view.bundle import bundle
 from agent_nb.view.live import open_view

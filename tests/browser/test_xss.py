@@ -16,7 +16,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -166,7 +166,7 @@ def harmless(page, selector, *, live=False):
 SETUP = """
 import asyncio, json
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook.publish import publish
 from agent_nb.view.bundle import bundle
 from agent_nb.view.live import open_view

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.event_json import encode_event
+from agent_nb.events.event_json import encode_event
 
 RUN = [
     ev.User(seq=1, ts=1.5, run="r", content="é \u2028"),

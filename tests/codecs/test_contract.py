@@ -12,8 +12,8 @@ from agent_nb import events as ev
 from agent_nb.codecs.base import DETAILS
 from agent_nb.codecs.detect import detect, named
 from agent_nb.errors import UsageError, WireError
-from agent_nb.event_json import encode_event
 from agent_nb.events import TYPES, Event
+from agent_nb.events.event_json import encode_event
 
 READS = {"loom-export": "loom:export"}
 

@@ -14,7 +14,7 @@ from agent_nb import events as ev
 from agent_nb.codecs.losses import Losses
 from agent_nb.convert import command, convert, decode, encode, logs
 from agent_nb.errors import UsageError, WireError
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 
 LINES = [
     '{"type":"user","content":"hi","timestamp":1.5}',

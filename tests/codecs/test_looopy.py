@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.chunks import decode_chunks
+from agent_nb.events.chunks import decode_chunks
 
 WHERE = {"contextId": "ctx", "taskId": "t1", "timestamp": "2026-01-01T00:00:00.000Z"}
 TOOL = {"toolCallId": "c1", "toolName": "sh"}

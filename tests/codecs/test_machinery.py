@@ -12,10 +12,10 @@ from agent_nb.codecs.correlate import Correlator
 from agent_nb.codecs.framing import sse
 from agent_nb.codecs.losses import Losses
 from agent_nb.codecs.residue import diff, line_notes, restore
-from agent_nb.codecs.settle import Numberer, Settler
 from agent_nb.codecs.times import epoch, iso, later_iso
 from agent_nb.codecs.writing import pieces
 from agent_nb.errors import WireError
+from agent_nb.events.completion import Numberer, Settler
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3),

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import pytest
 
-from agent_nb.codecs.plain import plain
 from agent_nb.convert import decode, encode, logs
 from agent_nb.errors import WireError
+from agent_nb.wire.json_text import plain
 
 SHAPES = {
     "canonical": lambda v: {"type": "state", "payload": v},

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from agent_nb import events as e
-from agent_nb.columns import PRESETS
-from agent_nb.frame import to_frame
-from agent_nb.rows import Place
+from agent_nb.events.columns import PRESETS
+from agent_nb.events.frame import to_frame
+from agent_nb.events.rows import Place
 
 pytestmark = pytest.mark.extra
 SHORT = ("events", "calls", "turns", "runs")

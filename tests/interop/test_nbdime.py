@@ -12,7 +12,7 @@ import pytest
 from agent_nb.cli import main
 from agent_nb.collect import records as collected
 from agent_nb.events import End, Respond, RunStart, User
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook.ipynb import load
 from agent_nb.notebook.metadata import lift, records
 from agent_nb.record import MIME, run_record

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from agent_nb import events as ev
 from agent_nb.cli import main
 from agent_nb.errors import UsageError
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook import attached
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.notebook.metadata import records

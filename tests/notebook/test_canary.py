@@ -30,7 +30,7 @@ import agent_nb
 from agent_nb import Agent, Run, Scripted, ToolContext, events, plugins, tool
 from agent_nb.cli import main
 from agent_nb.codecs.base import Losses
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.models import keys
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.notebook.reading import PAGES, export

@@ -11,7 +11,7 @@ import pytest
 import agent_nb
 from agent_nb.cli import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor
 from agent_nb.notebook.git import text
 from agent_nb.notebook.ipynb import load

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook import library as module
 from agent_nb.notebook.cell import Cell
 from agent_nb.notebook.library import Library

@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 
 from agent_nb import journal, schema
 from agent_nb.check import check
-from agent_nb.event_json import encode_event
+from agent_nb.events.event_json import encode_event
 from agent_nb.notebook.library import Library
 from agent_nb.notebook.recovery import recover
 from agent_nb.record import KEY, MIME, VERSION, log_of
@@ -45,8 +45,8 @@ HOME = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
 TELLING = """%load_ext agent_nb
 import json, os, time
 import msgspec
-from agent_nb.event_json import encode_event
-from agent_nb.log import EventLog
+from agent_nb.events.event_json import encode_event
+from agent_nb.events.log import EventLog
 
 side = os.open(SIDE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 append = EventLog.append

@@ -18,7 +18,7 @@ from agent_nb.cli import main
 from agent_nb.convert import decode
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta, End, Respond, RunStart, User
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell import Cell
 from agent_nb.notebook.relay import Relay, send
 

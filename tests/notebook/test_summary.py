@@ -2,7 +2,7 @@
 
 from agent_nb import Run
 from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, User
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.notebook.summary import line, summary
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 
 MakeLog = Callable[..., EventLog]
 

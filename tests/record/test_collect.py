@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_nb.collect import records, runs
-from agent_nb.columns import CALLS, RUNS, TURNS
+from agent_nb.events.columns import CALLS, RUNS, TURNS
 from agent_nb.portable import LARGE
 from agent_nb.record import KEY, MIME, detach, run_record
 

@@ -5,7 +5,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.compare import diff
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.run import Run
 
 

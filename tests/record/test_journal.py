@@ -12,8 +12,8 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb import journal
+from agent_nb.events.log import EventLog
 from agent_nb.journal import Journal, fold, forget, recover, recoverable, tidy
-from agent_nb.log import EventLog
 
 KILLS = 50
 
@@ -24,7 +24,7 @@ import json, os, random, select, signal, struct, sys, time
 from pathlib import Path
 from agent_nb import events as e
 from agent_nb.journal import Journal
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 
 def write(folder, pipe, kill):
     log = EventLog(f"run{kill}")

@@ -15,9 +15,9 @@ from agent_nb import decode, encode
 from agent_nb import events as e
 from agent_nb.check import check, check_metadata, secrets_in
 from agent_nb.collect import records
-from agent_nb.event_json import decode_event, event_from, to_builtins
+from agent_nb.events.event_json import decode_event, event_from, to_builtins
+from agent_nb.events.log import EventLog
 from agent_nb.inputs import inputs_of
-from agent_nb.log import EventLog
 from agent_nb.portable import LARGE, canonical
 from agent_nb.record import (
     attach,

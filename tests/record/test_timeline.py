@@ -5,8 +5,8 @@ import re
 import pytest
 
 from agent_nb import events as e
-from agent_nb.chunks import encode_chunks
-from agent_nb.log import EventLog
+from agent_nb.events.chunks import encode_chunks
+from agent_nb.events.log import EventLog
 from agent_nb.run import Run
 from agent_nb.timeline import Timeline, rows, text, timeline
 

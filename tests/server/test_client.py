@@ -15,8 +15,8 @@ import pytest
 
 from agent_nb import events as ev
 from agent_nb.errors import ModelError, UsageError
-from agent_nb.event_json import encode_event
-from agent_nb.log import EventLog
+from agent_nb.events.event_json import encode_event
+from agent_nb.events.log import EventLog
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.client import Backoff, attach, read, target
 from agent_nb.server.hub import Hub

@@ -6,7 +6,7 @@ import pytest
 
 from agent_nb import events as ev
 from agent_nb.errors import UsageError
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.server.channel import Gap
 from agent_nb.server.filters import Filter, event_path, pattern
 from agent_nb.server.hub import Hub

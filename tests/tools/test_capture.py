@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from agent_nb import Agent, Scripted, tool
-from agent_nb.redact import Redaction
 from agent_nb.tools.capture import captured, say
+from agent_nb.wire.redact import Redaction
 
 KEY = "value-of-a-secret-key"
 SECRETS = {"MY_KEY": KEY}

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from agent_nb.tools.console import Console, is_bar, report, settled
 from agent_nb.tools.values import Collector
+from agent_nb.wire.console import Console, is_bar, report, settled
 
 BAR = "\r  0%|          | 0/5 [00:00<?, ?it/s]\r 40%|████      | 2/5 [00:00<00:00, 19.9it/s]\r100%|██████████| 5/5 [00:00<00:00, 20.1it/s]"
 UP = "\x1b[A"

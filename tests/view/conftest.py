@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 
 DATA = Path(__file__).parents[1] / "data"
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 2, in load\n    return frame["price"]\nKeyError: \'price\'\n'

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.view.renderer import MESSAGES, Budget, Renderer
 from agent_nb.view.state import RunView
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_nb import events as e
-from agent_nb.log import EventLog
+from agent_nb.events.log import EventLog
 from agent_nb.tool_events import meaning
 from agent_nb.view.cardstates import (
     Batch,

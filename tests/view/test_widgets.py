@@ -9,7 +9,7 @@ import ipywidgets as w
 import pytest
 
 from agent_nb import events as e
-from agent_nb.event_json import encode_event
+from agent_nb.events.event_json import encode_event
 from agent_nb.view import look, nodes
 from agent_nb.view.live import WidgetPainter
 from agent_nb.view.markdown import render

@@ -22,9 +22,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from ...codecs.detect import named
 from ...codecs.framing import MEDIA, Framing
 from ...errors import AgentError, UsageError
-from ...log import EventLog
+from ...events.log import EventLog
 from ...models.keys import secrets
-from ...redact import redact_text
+from ...wire.redact import redact_text
 from ..access import COOKIE, Access
 from ..channel import START, Channel, Gap
 from ..filters import Filter

@@ -32,7 +32,7 @@ import httpx
 from ... import showing
 from ...errors import AgentError, AgentStopped, ModelError, UsageError, WireError
 from ...events import Event
-from ...log import EventLog
+from ...events.log import EventLog
 from ...models.http import is_loopback
 from ...run import Run
 from ...wire.sse import SSEDecoder

@@ -27,8 +27,8 @@ import pandas as pd
 
 from .columns import CALLS, EVENTS, RUNS, TURNS, Column, Getter, choose
 from .event_frame import TEXT, EventFrame, as_json
-from .events import Event, Unknown
 from .rows import NOWHERE, Places, call_rows, run_rows, turn_rows
+from .types import Event, Unknown
 
 __all__ = ["CALLS", "EVENTS", "RUNS", "TURNS", "Column", "EventFrame", "to_frame"]
 

@@ -28,7 +28,7 @@ import msgspec
 
 from .chunks import decode_chunks, encode_chunks
 from .event_json import decode_event, encode_event, to_builtins
-from .events import Call, Delta, Event, Respond, Think
+from .types import Call, Delta, Event, Respond, Think
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,7 +225,7 @@ class EventLog(Sequence[Event]):
         return cls.of_events(e for e in events if e.type != "delta")
 
     def to_frame(self, columns: Any = None) -> pd.DataFrame:
-        """Return one row per event; see `agent_nb.frame`."""
+        """Return one row per event; see `agent_nb.events.frame`."""
         from .frame import to_frame
 
         return to_frame(self._events, columns)

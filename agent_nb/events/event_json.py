@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from .events import ENVELOPE, TYPES, AnyEvent, Event, Unknown
+from .types import ENVELOPE, TYPES, AnyEvent, Event, Unknown
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _encoder = msgspec.json.Encoder()

@@ -36,8 +36,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from . import events as e
-from .errors import UsageError
+from ..errors import UsageError
+from . import types as e
 from .rows import CallRow, RunRow, TurnRow
 
 Kind = Literal[

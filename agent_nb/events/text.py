@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from .events import (
+from .types import (
     RESEND,
     Approval,
     Call,

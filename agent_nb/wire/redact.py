@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from .wire.key_forms import PATTERNS, SHORTEST, Pattern, written
+from .key_forms import PATTERNS, SHORTEST, Pattern, written
 
 LONGEST = 4096
 # Members of a provider's own objects that are signed or encrypted.

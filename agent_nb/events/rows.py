@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from . import events as e
-from .context import content_text
+from ..context import content_text
+from . import types as e
 from .text import Answer
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..events import (
+from .types import (
     Call,
     Delta,
     End,
