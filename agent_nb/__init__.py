@@ -12,8 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import launch as launch
-from .folder.imports import install as _install
+from .host import launch as launch
+from .host.imports import install as _install
 
 if TYPE_CHECKING:
     from .agent import Agent as Agent
@@ -45,17 +45,17 @@ _WHERE = {
     "Stream": "stream",
     "Run": "run",
     "RunFailed": "errors",
-    "EventLog": "log",
+    "EventLog": "events.log",
     "Scripted": "models.scripted",
     "ToolContext": "tools.base",
     "tool": "tools.decorator",
     "adapt_tool_event": "tool_events",
     "parse": "api",
     "runs": "collect",
-    "EVENTS": "columns",
-    "CALLS": "columns",
-    "TURNS": "columns",
-    "RUNS": "columns",
+    "EVENTS": "events.columns",
+    "CALLS": "events.columns",
+    "TURNS": "events.columns",
+    "RUNS": "events.columns",
     "decode": "convert",
     "encode": "convert",
     "attach": "server.client",

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from anyio import CancelScope
 
-from . import events, offline, outgoing, plugins
+from . import events, offline, outgoing
 from .behind import behind, place
 from .errors import UsageError
 from .events import Event
 from .events.log import EventLog
-from .folder.imports import verify
-from .folder.trust import Offer
 from .given import Given
+from .host import plugins
+from .host.imports import verify
+from .host.trust import Offer
 from .inputs import inputs_hash
 from .limits import Limits, limits_from
 from .loop import Loop

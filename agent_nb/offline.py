@@ -19,8 +19,8 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
-from . import launch
 from .errors import ModelError, UsageError
+from .host import launch
 
 ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
 PORTS = {"http": 80, "https": 443}

@@ -108,7 +108,7 @@ class Run:
         `xml` dialect.
         """
         from .context import messages
-        from .plugins import load
+        from .host.plugins import load
 
         built = messages(load("dialects", "xml"), [list(self.log)])
         return [{"role": m.role, "content": m.text} for m in built]

@@ -16,8 +16,8 @@ import pytest
 from helpers import import_graph
 
 import agent_nb
-from agent_nb import plugins
 from agent_nb.errors import UsageError
+from agent_nb.host import plugins
 
 ROOT = Path(agent_nb.__file__).parent
 GRAPH = import_graph.graph(ROOT.parent)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import events as e
-from agent_nb import plugins
 from agent_nb.api import parse
 from agent_nb.context import estimate_tokens, messages, window
+from agent_nb.host import plugins
 from agent_nb.messages import (
     CallBlock,
     ImageBlock,

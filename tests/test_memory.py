@@ -3,10 +3,11 @@
 import anyio
 import pytest
 
-from agent_nb import Agent, Scripted, plugins, tool
+from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.context import estimate_tokens
 from agent_nb.errors import ModelError, UsageError
+from agent_nb.host import plugins
 from agent_nb.memory import shortened, transcript
 
 XML = plugins.load("dialects", "xml")

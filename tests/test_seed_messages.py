@@ -9,7 +9,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb import parse
 from agent_nb.context import estimate_tokens, messages
-from agent_nb.plugins import load
+from agent_nb.host.plugins import load
 
 XML, SECTION, NATIVE = (load("dialects", name) for name in ("xml", "section", "native"))
 FILES = ["main.py", "config.json"]

@@ -14,13 +14,14 @@ import anyio
 import msgspec
 import pytest
 
-from agent_nb import Agent, Run, Scripted, decode, encode, journal, memory, plugins
+from agent_nb import Agent, Run, Scripted, decode, encode, journal, memory
 from agent_nb import events as e
 from agent_nb.context import messages
 from agent_nb.events.completion import Settler
 from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog
 from agent_nb.events.text import Texts, answer_text
+from agent_nb.host import plugins
 from agent_nb.models.anthropic_decoder import AnthropicDecoder
 from agent_nb.pipeline import Pipeline
 from agent_nb.record import log_of, run_record

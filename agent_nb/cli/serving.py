@@ -179,7 +179,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     UsageError.
     """
     from ..agent import Agent
-    from ..folder.trust import OPTION, VARIABLE, named
+    from ..host.trust import OPTION, VARIABLE, named
     from ..server.agents import Agents
     from ..server.store import Store
     from ..server.toolfile import tools_of

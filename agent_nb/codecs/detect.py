@@ -7,8 +7,8 @@ never guessed at random.
 
 from __future__ import annotations
 
-from .. import plugins
 from ..errors import AgentError, UsageError
+from ..host import plugins
 from .base import Codec
 
 HEAD = 64 * 1024  # bytes that are looked at

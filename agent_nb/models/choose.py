@@ -22,9 +22,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .. import plugins
 from ..errors import UsageError
-from ..folder.imports import find
+from ..host import plugins
+from ..host.imports import find
 from . import config, keys
 from .base import Model
 from .http import Http

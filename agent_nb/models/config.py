@@ -31,7 +31,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import NotAllowed, UsageError
-from ..folder.trust import Offer, allowed
+from ..host.trust import Offer, allowed
 from .http import Timeouts
 
 

@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
-from ..folder import dotenv, trust
-from ..folder.imports import library, strange, without_project
+from ..host import dotenv, trust
+from ..host.imports import library, strange, without_project
 from ..wire.key_forms import environment_secrets
 
 SERVICE = "agent_nb"

@@ -33,7 +33,7 @@ import anyio
 import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
-from ..folder.imports import find
+from ..host.imports import find
 from ..messages import Request
 from ..parts import Part
 from .http import Timeouts

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ModelError
-from ..folder.trust import Offer
+from ..host.trust import Offer
 from ..parts import Part
 from . import keys
 from .faults import Peer, key_hint

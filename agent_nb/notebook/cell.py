@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from .. import launch
+from ..host import launch
 
 OURS = "agent_nb"  # key of the request metadata that our own runner sends
 PROOF = "proof"  # under OURS: the secret of the kernel that is spoken to

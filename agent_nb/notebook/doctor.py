@@ -29,10 +29,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from .. import plugins
 from ..errors import AgentError
-from ..folder.imports import find
-from ..folder.trust import HOW, allowed
+from ..host import plugins
+from ..host.imports import find
+from ..host.trust import HOW, allowed
 from ..portable import tilde
 from ..tools.toolset import of_plugin
 from .git import KEEP_ID, renumbering

@@ -39,7 +39,7 @@ from nbclient.exceptions import (
 )
 from nbclient.output_widget import OutputWidget
 
-from .. import launch
+from ..host import launch
 from ..masks import Rule
 from ..record import MIME
 from ..signers import Signer

@@ -31,9 +31,9 @@ import msgspec
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
-from .. import launch
 from ..errors import UsageError
-from ..folder.trust import OPTION, VARIABLE
+from ..host import launch
+from ..host.trust import OPTION, VARIABLE
 from .notices import warn
 from .whereis import SESSION
 

@@ -16,7 +16,6 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import plugins
 from ..check import check, secrets_in
 from ..codecs.base import Losses
 from ..collect import ENDING, Runs, records
@@ -24,6 +23,7 @@ from ..compare import Diff, diff
 from ..convert import decode, encode
 from ..errors import UsageError
 from ..events.log import EventLog
+from ..host import plugins
 from ..models.keys import secrets
 from ..ranking import ranked
 from ..record import log_of

@@ -24,11 +24,11 @@ from typing import Any
 
 import msgspec
 
-from .. import launch
 from ..agent import Agent
 from ..errors import NotReplayed, UsageError
 from ..events import State
 from ..given import Given
+from ..host import launch
 from ..masks import Rule
 from ..offline import ELSEWHERE, barred
 from ..ranking import started

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ..countersign import described, sign, signers_of
-from ..plugins import builtin
+from ..host.plugins import builtin
 from ..ranking import started
 from ..record import KEY
 from ..signers import Signer

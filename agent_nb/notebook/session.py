@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from ..folder.trust import Offer
+from ..host.trust import Offer
 from ..run import Run
 from ..signing import key_problem, sign, user_key
 from ..view.run_live import RunLiveButton

@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .. import launch
 from ..check import check
 from ..clock import is_zone
 from ..errors import MissingExtra
 from ..events import RunStart
-from ..folder.imports import find
 from ..given import lines
+from ..host import launch
+from ..host.imports import find
 from ..masks import PATTERN
 from ..ranking import ranked, started
 from ..record import NONE, events_of

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NotAllowed, UsageError
-from ..folder import trust
-from ..folder.trust import Offer
+from ..host import trust
+from ..host.trust import Offer
 from ..models import config, keys
 from ..portable import tilde
 from ..tools import policy

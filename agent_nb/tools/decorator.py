@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from ..errors import UsageError
-from ..folder.imports import theirs
+from ..host.imports import theirs
 from ..messages import ToolSpec
 from .base import Compare, Effect, Tool, ToolContext
 

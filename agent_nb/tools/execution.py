@@ -28,7 +28,7 @@ from typing import Any
 
 from ..errors import Cancelled
 from ..events import Result
-from ..folder.imports import theirs
+from ..host.imports import theirs
 from ..tool_events import adapt_tool_event, is_tool_event
 from ..wire.redact import Redaction
 from . import results

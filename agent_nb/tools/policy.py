@@ -41,7 +41,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import UsageError
-from ..folder.trust import Offer, allowed, found_in
+from ..host.trust import Offer, allowed, found_in
 from .base import Tool
 from .command_line import OPERATORS, commands, joined, spellings, squeezed
 from .decorator import clean_name

@@ -23,7 +23,7 @@ from functools import cache
 from typing import Any
 
 from ..errors import ToolError, UsageError
-from ..folder.imports import without_project
+from ..host.imports import without_project
 from . import docstrings, signature
 
 _MAPS = ("properties", "$defs", "patternProperties")

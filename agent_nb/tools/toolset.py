@@ -21,8 +21,8 @@ from typing import Any
 
 import msgspec
 
-from .. import plugins
 from ..errors import AgentError, UsageError
+from ..host import plugins
 from ..messages import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool

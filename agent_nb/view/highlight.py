@@ -11,7 +11,7 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from ..folder.imports import without_project
+from ..host.imports import without_project
 from . import look
 
 LONGEST = 60_000  # characters; more than that is shown plain

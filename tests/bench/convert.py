@@ -23,11 +23,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_nb import events as ev
-from agent_nb import plugins
 from agent_nb.codecs.detect import named
 from agent_nb.convert import convert
 from agent_nb.events import Event
 from agent_nb.events.event_json import encode_event
+from agent_nb.host import plugins
 
 BARS = {"read": 400_000, "written": 1_000_000}
 

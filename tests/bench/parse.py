@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from agent_nb import plugins
+from agent_nb.host import plugins
 
 MILLION = 1_000_000
 SIZES = (4, 16, 64)

@@ -16,9 +16,9 @@ import statistics
 import time
 from collections.abc import Callable
 
-from agent_nb import plugins
 from agent_nb.events import RunStart
 from agent_nb.events.log import EventLog
+from agent_nb.host import plugins
 from agent_nb.models.chat import ChatDecoder
 from agent_nb.pipeline import Pipeline
 from agent_nb.turn import Turn

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from agent_nb import events as ev
-from agent_nb import plugins
 from agent_nb.codecs.base import Codec
 from agent_nb.codecs.detect import named
 from agent_nb.events import Event
+from agent_nb.host import plugins
 from agent_nb.wire.sse import SSEDecoder
 
 CORPORA = Path(__file__).parents[1] / "data" / "corpora"

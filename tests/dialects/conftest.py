@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_nb import parts as p
-from agent_nb import plugins
+from agent_nb.host import plugins
 from agent_nb.messages import ToolSpec
 
 VECTORS = Path(__file__).parents[1] / "data" / "wire.jsonl"

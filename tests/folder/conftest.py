@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.folder import imports
+from agent_nb.host import imports
 
 MARK = "with open({!r}, 'a') as executed:\n    executed.write({!r} + ' ')\n"
 

@@ -7,10 +7,10 @@ from importlib.machinery import PathFinder
 
 import pytest
 
-from agent_nb import Agent, Scripted, plugins
+from agent_nb import Agent, Scripted
 from agent_nb.errors import UsageError
-from agent_nb.folder import imports
-from agent_nb.folder.imports import GUARD, Places
+from agent_nb.host import imports, plugins
+from agent_nb.host.imports import GUARD, Places
 from agent_nb.models import choose, keys
 
 CALL = '<execute>[{"name": "look", "args": {}}]</execute>'

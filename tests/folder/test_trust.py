@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.folder import trust
-from agent_nb.folder.trust import Offer
+from agent_nb.host import trust
+from agent_nb.host.trust import Offer
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import types
 import anyio
 import pytest
 
-from agent_nb import Agent, plugins
+from agent_nb import Agent
 from agent_nb.errors import NotAllowed, UsageError
-from agent_nb.folder import trust
-from agent_nb.folder.dotenv import parse
+from agent_nb.host import plugins, trust
+from agent_nb.host.dotenv import parse
 from agent_nb.models import choose, config, keys
 from agent_nb.models.ollama import base_url
 from agent_nb.models.scripted import Scripted

@@ -27,10 +27,11 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from pydantic import Field
 
 import agent_nb
-from agent_nb import Agent, Run, Scripted, ToolContext, events, plugins, tool
+from agent_nb import Agent, Run, Scripted, ToolContext, events, tool
 from agent_nb.cli import main
 from agent_nb.codecs.base import Losses
 from agent_nb.events.log import EventLog
+from agent_nb.host import plugins
 from agent_nb.models import keys
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.notebook.reading import PAGES, export

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb import launch
+from agent_nb.host import launch
 from agent_nb.notebook.cell import Cells, content_hash
 
 SECRET = "5e" * launch.SIZE

@@ -13,8 +13,8 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from agent_nb import launch
 from agent_nb.cli import main
+from agent_nb.host import launch
 from agent_nb.notebook import execute, kernels
 from agent_nb.notebook.execute import Client
 from agent_nb.notebook.metadata import records
@@ -332,7 +332,7 @@ def test_a_runner_passes_no_secret_of_its_own_on(tmp_path, monkeypatch):
 
 
 def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
-    cell = "import agent_nb\nassert agent_nb.launch.LAUNCH.proves(get_ipython().kernel.get_parent()['metadata']['agent_nb']['proof'])"
+    cell = "import agent_nb\nassert agent_nb.host.launch.LAUNCH.proves(get_ipython().kernel.get_parent()['metadata']['agent_nb']['proof'])"
 
     class Restarting(Client):
         async def async_execute_cell(self, cell, cell_index, **options):

@@ -11,9 +11,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from agent_nb import launch
 from agent_nb.cli import main
 from agent_nb.errors import UsageError
+from agent_nb.host import launch
 from agent_nb.notebook import kernels
 from agent_nb.notebook.kernels import Ahead, kernel_of, wanted
 

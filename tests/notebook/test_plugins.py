@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from agent_nb import plugins
 from agent_nb.cli import main
 from agent_nb.codecs.detect import detect
 from agent_nb.errors import PluginError, UsageError
+from agent_nb.host import plugins
 from agent_nb.models import choose
 from agent_nb.tools.toolset import available, resolve
 from agent_nb.view.cards import base

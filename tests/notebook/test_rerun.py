@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_nb import Scripted, journal, launch
+from agent_nb import Scripted, journal
+from agent_nb.host import launch
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.notebook.metadata import lift
 from agent_nb.record import KEY, MIME, events_of, record_hash

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 import agent_nb
-from agent_nb import decode, plugins
+from agent_nb import decode
 from agent_nb.cli import main
 from agent_nb.collect import runs
+from agent_nb.host import plugins
 from agent_nb.notebook.ipynb import load
 from agent_nb.notebook.metadata import records
 from agent_nb.record import record_hash

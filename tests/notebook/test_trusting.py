@@ -15,8 +15,8 @@ from IPython.core.error import StdinNotImplementedError
 
 from agent_nb.cli import main
 from agent_nb.errors import NotAllowed, UsageError
-from agent_nb.folder import trust
-from agent_nb.folder.trust import Offer
+from agent_nb.host import trust
+from agent_nb.host.trust import Offer
 from agent_nb.notebook import trusting
 from agent_nb.notebook.trusting import permit, question, trust_folder
 

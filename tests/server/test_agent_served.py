@@ -8,8 +8,9 @@ import anyio
 import httpx
 import pytest
 
-from agent_nb import Agent, Scripted, plugins, tool
+from agent_nb import Agent, Scripted, tool
 from agent_nb.convert import decode
+from agent_nb.host import plugins
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.client import attach
 from agent_nb.tools.base import Decision

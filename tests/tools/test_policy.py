@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.folder import trust
+from agent_nb.host import trust
 from agent_nb.tools.decorator import as_tool
 from agent_nb.tools.policy import Policy, load, parse
 from agent_nb.tools.toolset import resolve

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_nb import plugins
 from agent_nb.errors import MissingExtra, UsageError
+from agent_nb.host import plugins
 from agent_nb.tools.decorator import as_tool, tool
 from agent_nb.tools.toolset import Toolset, available, resolve
 

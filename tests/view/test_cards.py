@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_nb import events as e
-from agent_nb import plugins
+from agent_nb.host import plugins
 from agent_nb.view import html, look, nodes, plain, values, words
 from agent_nb.view.bundle import bundle
 from agent_nb.view.cards import base

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError, UsageError
-from ...folder.trust import allowed
+from ...host.trust import allowed
 from ...limits import Limits
 from ...portable import tilde
 from ..notices import printable
@@ -54,7 +54,7 @@ def models(magics: AgentMagics, arguments: list[str]) -> None:
 
 def tools(magics: AgentMagics, _: list[str]) -> None:
     """the tools that -t knows by name"""
-    from ... import plugins
+    from ...host import plugins
     from ...tools.toolset import of_plugin
 
     rows: list[tuple[str, str, str]] = []

@@ -29,8 +29,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ... import plugins
 from ...errors import AgentError
+from ...host import plugins
 from ..cardstates import CallCard, Card
 from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..text import Text

@@ -22,8 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .errors import AgentError, PluginError, UsageError
-from .folder.imports import entry_points
+from ..errors import AgentError, PluginError, UsageError
+from .imports import entry_points
 
 ATTRIBUTE = {
     "models": "provider",

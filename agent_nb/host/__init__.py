@@ -1,0 +1,3 @@
+"""The process and the folder it runs in: plug-ins, trust, imports, and what the process that
+started this one vouches for.
+"""
