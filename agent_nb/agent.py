@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from anyio import CancelScope
 
-from . import events, offline, outgoing
+from . import events, outgoing
 from .behind import behind, place
 from .errors import UsageError
 from .events import Event
@@ -33,6 +33,7 @@ from .limits import Limits, limits_from
 from .loop import Loop
 from .memory import STRATEGIES
 from .model_choice import ModelChoice
+from .models import offline
 from .plan import Plan
 from .published import Questions
 from .replay import Player, Resume
@@ -310,7 +311,7 @@ class Agent:
         *,
         ask: Asker,
     ) -> Plan:
-        from .models.retry import delays
+        from .models.http.retry import delays
         from .tools.approval import Approver
         from .tools.standing import STANDING
 

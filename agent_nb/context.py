@@ -28,7 +28,7 @@ from . import events
 from .dialects.base import Dialect
 from .events import RESEND, Event
 from .events.text import Texts
-from .messages import (
+from .models.messages import (
     Block,
     CallBlock,
     ImageBlock,

@@ -32,8 +32,8 @@ from .errors import Cancelled, ModelError
 from .events import Event
 from .events.log import EventLog
 from .limits import AT, Clock, Meter
-from .messages import Request
-from .offline import check_model
+from .models.messages import Request
+from .models.offline import check_model
 from .pipeline import Pipeline
 from .plan import Plan
 from .prompt import Prompt, digest

@@ -22,9 +22,9 @@ from .context import content_text, estimate_tokens, messages
 from .dialects.base import Dialect
 from .events import Event
 from .events.text import Texts, answer_text
-from .messages import Request, text_message
 from .models.base import Model
-from .parts import Text, Thought
+from .models.messages import Request, text_message
+from .models.parts import Text, Thought
 
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."

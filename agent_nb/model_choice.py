@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from . import offline
 from .errors import AgentError
+from .models import offline
 from .wire.redact import redact_value
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from .errors import UsageError
-from .messages import Block, ImageBlock, OpaqueBlock, Request, ThoughtBlock, ToolSpec
+from .models.messages import Block, ImageBlock, OpaqueBlock, Request, ThoughtBlock, ToolSpec
 from .wire.media import base64_without_text
 from .wire.redact import Redaction
 

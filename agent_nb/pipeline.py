@@ -20,10 +20,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from . import parts
 from .dialects.base import Dialect, Parser
 from .dialects.native import CallAssembler
 from .events import Event
+from .models import parts
 from .turn import Turn
 from .wire.redact import Redaction, Redactor
 

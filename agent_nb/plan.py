@@ -18,8 +18,8 @@ from .dialects.base import Dialect
 from .errors import ModelError
 from .events import State
 from .limits import Limits
-from .messages import ToolSpec
 from .models.base import Model
+from .models.messages import ToolSpec
 from .tools.runner import ToolRunner
 from .wire.redact import Redaction
 

@@ -25,7 +25,7 @@ from . import context, events, memory
 from .errors import ModelError
 from .events import Event
 from .events.log import EventLog
-from .messages import Message, Request, text_message
+from .models.messages import Message, Request, text_message
 from .outgoing import outgoing, tool
 from .plan import Plan
 

@@ -27,7 +27,7 @@ from . import events
 from .errors import ToolError, UsageError
 from .events import Event
 from .limits import Limits
-from .messages import ToolSpec
+from .models.messages import ToolSpec
 from .published import below as under
 from .tools.base import Asker, Decision, Question, Tool, ToolContext
 from .tools.decorator import clean_name

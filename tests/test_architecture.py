@@ -75,7 +75,7 @@ def foreign(path: Path, *, top_only: bool) -> set[str]:
     return {n.split(".")[0] for n in imports(path, top_only=top_only)} - {"agent_nb", ""}
 
 
-@pytest.mark.parametrize("name", ["events/types", "parts", "messages", "errors", "events/usage"])
+@pytest.mark.parametrize("name", ["events/types", "models/parts", "models/messages", "errors", "events/usage"])
 def test_the_values_import_nothing_of_ours(name):
     assert ours(ROOT / f"{name}.py", top_only=False) == set()
 
@@ -133,11 +133,13 @@ def test_dialects_know_parts_and_codecs_know_events():
     for path in (ROOT / "dialects").glob("*.py"):
         assert "agent_nb.events" not in ours(path, top_only=False)
     for path in (ROOT / "codecs").glob("*.py"):
-        assert "agent_nb.parts" not in ours(path, top_only=False)
+        assert "agent_nb.models.parts" not in ours(path, top_only=False)
 
 
 def test_parts_become_events_only_in_turn():
-    both = {n for n, p in MODULES.items() if ours(p) >= {"agent_nb.parts", "agent_nb.events"}}
+    both = {
+        n for n, p in MODULES.items() if ours(p) >= {"agent_nb.models.parts", "agent_nb.events"}
+    }
     summaries = {"agent_nb.memory"}  # reads the text of a summary
     assert both <= summaries | {
         "agent_nb.turn",
@@ -159,7 +161,7 @@ def test_cards_draw_nothing():
 
 
 HOMES = {
-    "httpx": {"models.http", "server.client"},
+    "httpx": {"models.http.client", "server.client"},
     "ipywidgets": {"view.widgets"},
     "IPython": {"notebook", "tools.python"},
     "ipykernel": {"notebook"},

@@ -10,7 +10,7 @@ from agent_nb import events as e
 from agent_nb.api import parse
 from agent_nb.context import estimate_tokens, messages, window
 from agent_nb.host import plugins
-from agent_nb.messages import (
+from agent_nb.models.messages import (
     CallBlock,
     ImageBlock,
     OpaqueBlock,

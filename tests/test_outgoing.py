@@ -13,7 +13,8 @@ import pytest
 import agent_nb
 from agent_nb import Agent, Scripted
 from agent_nb.errors import UsageError
-from agent_nb.messages import (
+from agent_nb.models.chat import request as chat_request
+from agent_nb.models.messages import (
     CallBlock,
     ImageBlock,
     Message,
@@ -24,7 +25,8 @@ from agent_nb.messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from agent_nb.models import anthropic_request, chat_request, responses_request
+from agent_nb.models.messages_api import request as anthropic_request
+from agent_nb.models.responses import request as responses_request
 from agent_nb.outgoing import check, outgoing, tool
 from agent_nb.wire.redact import Redaction
 

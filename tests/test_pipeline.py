@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent_nb import parts as p
 from agent_nb import pipeline as module
 from agent_nb.host import plugins
+from agent_nb.models import parts as p
 from agent_nb.pipeline import Pipeline
 from agent_nb.turn import Turn
 from agent_nb.wire.redact import Redaction

@@ -22,7 +22,7 @@ from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog
 from agent_nb.events.text import Texts, answer_text
 from agent_nb.host import plugins
-from agent_nb.models.anthropic_decoder import AnthropicDecoder
+from agent_nb.models.messages_api.decoder import AnthropicDecoder
 from agent_nb.pipeline import Pipeline
 from agent_nb.record import log_of, run_record
 from agent_nb.turn import Turn

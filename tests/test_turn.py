@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_nb import parts as p
 from agent_nb.events.log import EventLog
+from agent_nb.models import parts as p
 from agent_nb.turn import CallIds, Turn, clean_value
 
 

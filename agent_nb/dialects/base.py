@@ -28,8 +28,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..messages import CallBlock, Message, ResultBlock, ToolSpec
-from ..parts import Part
+from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
+from ..models.parts import Part
 
 
 class Parser(Protocol):

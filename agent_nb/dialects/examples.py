@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import render
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 

@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..messages import ToolSpec
+from ..models.messages import ToolSpec
 
 THOUGHT = r"/[^<§\n]{5,400}/"
 ANSWER = r"/[^<§]{1,6000}/"

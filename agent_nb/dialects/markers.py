@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from ..parts import Close, Part, Text, Thought
+from ..models.parts import Close, Part, Text, Thought
 from ..wire.scanner import Markers, hold
 from ..wire.tags import TagReader
 from .base import Parser

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..messages import CallBlock, Message, ResultBlock, ToolSpec
-from ..parts import Call, CallDelta, Close, Fault, Part, Text
+from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
+from ..models.parts import Call, CallDelta, Close, Fault, Part, Text
 from .base import Parser
 from .calls import Scan, read_args
 from .markers import MarkerParser, markers_with_tags

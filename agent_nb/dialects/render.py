@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..messages import CallBlock, ResultBlock, ToolSpec
+from ..models.messages import CallBlock, ResultBlock, ToolSpec
 
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
 _HALF = re.compile("[\ud800-\udfff]")

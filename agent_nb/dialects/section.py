@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import grammar, render
 from .base import Parser
 from .examples import shots

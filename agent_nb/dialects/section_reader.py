@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from ..parts import End, Execute, Fault, Text, Thought
+from ..models.parts import End, Execute, Fault, Text, Thought
 from .calls import Scan, read_call, within_depth
 from .markers import MarkerParser, markers_with_tags
 from .native import cut_calls

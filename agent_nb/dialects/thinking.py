@@ -25,8 +25,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UsageError
-from ..messages import CallBlock, Message, ResultBlock, ToolSpec
-from ..parts import Close, Part, Text, Thought
+from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
+from ..models.parts import Close, Part, Text, Thought
 from . import native
 from .base import Dialect, Parser
 from .markers import MarkerParser, markers_with_tags

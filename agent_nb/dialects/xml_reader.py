@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 
-from ..parts import Call, End, Execute, Fault
+from ..models.parts import Call, End, Execute, Fault
 from ..wire.scanner import hold
 from .calls import Scan, read_batch, within_depth
 from .markers import MarkerParser, markers_with_tags

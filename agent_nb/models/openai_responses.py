@@ -14,14 +14,14 @@ from contextlib import aclosing
 from typing import Any
 
 from ..errors import ModelError
-from ..messages import Request
-from ..parts import Part
-from .http import Timeouts
+from .http.client import Timeouts
+from .http.remote import Remote
 from .keys import VARIABLES
+from .messages import Request
 from .openai import OFFICIAL
-from .remote import Remote
-from .responses_decoder import ResponsesDecoder
-from .responses_request import encode
+from .parts import Part
+from .responses.decoder import ResponsesDecoder
+from .responses.request import encode
 
 
 class OpenAIResponses(Remote):

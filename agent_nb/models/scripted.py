@@ -43,10 +43,10 @@ import anyio
 import msgspec
 
 from ..errors import ModelError, UsageError
-from ..messages import Request
-from ..parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
-from .calls import call_part
-from .retry import retryable_status
+from .chat.calls import call_part
+from .http.retry import retryable_status
+from .messages import Request
+from .parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
 
 ENDINGS = ("", ".yaml", ".yml", ".json")
 

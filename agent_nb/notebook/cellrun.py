@@ -35,7 +35,7 @@ from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
 from ..journal import Journal
 from ..models.keys import secrets
-from ..offline import barred
+from ..models.offline import barred
 from ..published import announce
 from ..record import NONE, events_of
 from ..replay import Resume

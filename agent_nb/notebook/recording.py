@@ -29,7 +29,7 @@ from ..events.log import EventLog
 from ..given import Given
 from ..inputs import changed, recorded_inputs
 from ..models.keys import secrets
-from ..offline import ELSEWHERE, barred
+from ..models.offline import ELSEWHERE, barred
 from ..ranking import execution, oldest, started
 from ..record import KEY, MIME, NONE, events_of, run_record
 from ..run import Run

@@ -30,7 +30,7 @@ from ..events import State
 from ..given import Given
 from ..host import launch
 from ..masks import Rule
-from ..offline import ELSEWHERE, barred
+from ..models.offline import ELSEWHERE, barred
 from ..ranking import started
 from ..record import NONE, events_of
 from ..signing import user_key

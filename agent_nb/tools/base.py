@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from ..messages import ToolSpec
+from ..models.messages import ToolSpec
 from ..tool_events import meaning, progress_fields
 
 Effect = Literal["none", "kernel", "outside"]

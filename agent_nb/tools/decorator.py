@@ -29,7 +29,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..host.imports import theirs
-from ..messages import ToolSpec
+from ..models.messages import ToolSpec
 from .base import Compare, Effect, Tool, ToolContext
 
 F = TypeVar("F", bound=Callable[..., Any])

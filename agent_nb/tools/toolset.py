@@ -23,7 +23,7 @@ import msgspec
 
 from ..errors import AgentError, UsageError
 from ..host import plugins
-from ..messages import ToolSpec
+from ..models.messages import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
 

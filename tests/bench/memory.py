@@ -34,7 +34,7 @@ class Endless:
 
     async def stream(self, request: Any) -> AsyncGenerator[Sequence[Any], None]:
         """Yield the tokens of one turn."""
-        from agent_nb.parts import Finish, Text
+        from agent_nb.models.parts import Finish, Text
 
         left, number = self.tokens, 0
         while left > 0:

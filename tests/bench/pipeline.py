@@ -19,7 +19,7 @@ from collections.abc import Callable
 from agent_nb.events import RunStart
 from agent_nb.events.log import EventLog
 from agent_nb.host import plugins
-from agent_nb.models.chat import ChatDecoder
+from agent_nb.models.chat.decoder import ChatDecoder
 from agent_nb.pipeline import Pipeline
 from agent_nb.turn import Turn
 from agent_nb.view.state import RunView

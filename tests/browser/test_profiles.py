@@ -14,7 +14,7 @@ POLICY = "rules:\n  - allow: send\n    args: {text: hello}\n    reason: greeting
 PREPARE = """
 import json
 from agent_nb import Scripted, tool
-from agent_nb.parts import Text
+from agent_nb.models.parts import Text
 %load_ext agent_nb
 
 class Broken:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agent_nb import parts as p
 from agent_nb.host import plugins
-from agent_nb.messages import ToolSpec
+from agent_nb.models import parts as p
+from agent_nb.models.messages import ToolSpec
 
 VECTORS = Path(__file__).parents[1] / "data" / "wire.jsonl"
 READ_BY = {

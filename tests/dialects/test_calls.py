@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_nb import parts as p
 from agent_nb.dialects.calls import Scan, read_args, read_batch, read_call
+from agent_nb.models import parts as p
 
 
 def scan(text, sigil="<", level=1, **options):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_nb import parts as p
-from agent_nb.messages import CallBlock, ResultBlock, TextBlock
+from agent_nb.models import parts as p
+from agent_nb.models.messages import CallBlock, ResultBlock, TextBlock
 
 WRITERS = ("xml", "section", "thinking+xml", "thinking+section")
 HOSTILE = [

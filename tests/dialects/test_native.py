@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_nb import parts as p
 from agent_nb.dialects.native import CUT_OFF, NAMELESS, CallAssembler, NativeParser, partial_args
+from agent_nb.models import parts as p
 
 
 def calls(*deltas, incomplete=False):

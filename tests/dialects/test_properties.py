@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agent_nb import parts as p
+from agent_nb.models import parts as p
 
 CALL = '{"name": "f", "args": {"x": "a </execute> §end <think>"}}'
 PIECES = [

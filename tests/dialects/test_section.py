@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb import parts as p
+from agent_nb.models import parts as p
 
 CALL = '{"name": "f", "args": {"a": "§end"}}'
 RUNS = [{"type": "call", "name": "f", "args": {"a": "§end"}}, {"type": "execute"}]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_nb import parts as p
 from agent_nb.dialects.thinking import FilterParser, Thinking, thinking
 from agent_nb.errors import UsageError
 from agent_nb.host import plugins
+from agent_nb.models import parts as p
 
 CALL = '[{"name": "f", "args": {"a": "<thinking>x</thinking>"}}]'
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.dialects import examples, grammar, render
-from agent_nb.messages import CallBlock, ResultBlock, ToolSpec
+from agent_nb.models.messages import CallBlock, ResultBlock, ToolSpec
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 

@@ -4,7 +4,7 @@ hostile JSON.
 
 import pytest
 
-from agent_nb import parts as p
+from agent_nb.models import parts as p
 
 CALL = '[{"name": "f", "args": {"a": 1}}]'
 FAULT = {"type": "error", "code": "malformed_execute"}

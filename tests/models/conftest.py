@@ -8,10 +8,9 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from agent_nb import parts
 from agent_nb.errors import ModelError
-from agent_nb.messages import Request, text_message
-from agent_nb.models import keys
+from agent_nb.models import keys, parts
+from agent_nb.models.messages import Request, text_message
 
 
 class Sum:

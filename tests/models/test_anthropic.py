@@ -6,9 +6,11 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from agent_nb import Agent, parts
+from agent_nb import Agent
 from agent_nb.errors import UsageError
-from agent_nb.messages import (
+from agent_nb.models import parts
+from agent_nb.models.anthropic import provider
+from agent_nb.models.messages import (
     CallBlock,
     ImageBlock,
     Message,
@@ -20,9 +22,8 @@ from agent_nb.messages import (
     ToolSpec,
     text_message,
 )
-from agent_nb.models.anthropic import provider
-from agent_nb.models.anthropic_decoder import AnthropicDecoder
-from agent_nb.models.anthropic_request import encode
+from agent_nb.models.messages_api.decoder import AnthropicDecoder
+from agent_nb.models.messages_api.request import encode
 
 
 def event(kind, **fields):

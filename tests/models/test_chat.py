@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agent_nb import parts
-from agent_nb.models.chat import ChatDecoder
+from agent_nb.models import parts
+from agent_nb.models.chat.decoder import ChatDecoder
 
 
 def sse(*chunks, done=True):

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.messages import (
+from agent_nb.models.chat.request import encode
+from agent_nb.models.messages import (
     CallBlock,
     ImageBlock,
     Message,
@@ -17,7 +18,6 @@ from agent_nb.messages import (
     ToolSpec,
     text_message,
 )
-from agent_nb.models.chat_request import encode
 from agent_nb.models.openai import provider
 
 SPEC = ToolSpec("f", "does f", {"type": "object"})

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent_nb import parts
-from agent_nb.models import body
-from agent_nb.models.body import Body
-from agent_nb.models.faults import Peer, body_words, error_words, refusal, scrub
-from agent_nb.models.streaming import Gate
+from agent_nb.models import parts
+from agent_nb.models.http import body
+from agent_nb.models.http.body import Body
+from agent_nb.models.http.errors import Peer, body_words, error_words, refusal, scrub
+from agent_nb.models.http.stream import Gate
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ import anyio
 import httpx
 import pytest
 
-from agent_nb import Agent, parts
+from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
-from agent_nb.models import http
-from agent_nb.models.http import Timeouts, checked_url, fault_of, is_loopback
+from agent_nb.models import parts
+from agent_nb.models.http import client
+from agent_nb.models.http.client import Timeouts, checked_url, fault_of, is_loopback
 from agent_nb.models.openai import provider
 
 ROOT = Path(__file__).parents[2]
@@ -514,7 +515,7 @@ def test_what_is_no_base_url_is_refused(url):
 def test_missing_certificates_name_their_variable(monkeypatch, variable):
     monkeypatch.setenv(variable, "/no/such/file.pem")
     with pytest.raises(UsageError, match=f"{variable} names cannot be read"):
-        http.certificates()
+        client.certificates()
 
 
 def test_certificates_of_the_environment_are_used(monkeypatch, tmp_path):
@@ -523,7 +524,7 @@ def test_certificates_of_the_environment_are_used(monkeypatch, tmp_path):
     one = certifi.contents().split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
     (tmp_path / "one.pem").write_text(one)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "one.pem"))
-    assert len(http.certificates().get_ca_certs()) == 1
+    assert len(client.certificates().get_ca_certs()) == 1
 
 
 def test_an_untrusted_certificate_names_the_variables():

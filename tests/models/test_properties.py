@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_nb import parts
-from agent_nb.models.anthropic_decoder import AnthropicDecoder
-from agent_nb.models.chat import ChatDecoder
-from agent_nb.models.responses_decoder import ResponsesDecoder
+from agent_nb.models import parts
+from agent_nb.models.chat.decoder import ChatDecoder
+from agent_nb.models.messages_api.decoder import AnthropicDecoder
+from agent_nb.models.responses.decoder import ResponsesDecoder
 
 DECODERS = pytest.mark.parametrize("decoder_of", [ChatDecoder, AnthropicDecoder, ResponsesDecoder])
 WORDS = [

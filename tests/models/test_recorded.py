@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb import parts
-from agent_nb.models.anthropic_decoder import AnthropicDecoder
-from agent_nb.models.chat import ChatDecoder
-from agent_nb.models.responses_decoder import ResponsesDecoder
+from agent_nb.models import parts
+from agent_nb.models.chat.decoder import ChatDecoder
+from agent_nb.models.messages_api.decoder import AnthropicDecoder
+from agent_nb.models.responses.decoder import ResponsesDecoder
 
 FOLDER = Path(__file__).parents[3] / "shared" / "streams"
 INDEX = json.loads((FOLDER / "index.json").read_text()) if FOLDER.is_dir() else []

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from agent_nb import parts
 from agent_nb.errors import UsageError
-from agent_nb.messages import (
+from agent_nb.models import parts
+from agent_nb.models.messages import (
     CallBlock,
     ImageBlock,
     Message,
@@ -19,8 +19,8 @@ from agent_nb.messages import (
     text_message,
 )
 from agent_nb.models.openai_responses import provider
-from agent_nb.models.responses_decoder import ResponsesDecoder
-from agent_nb.models.responses_request import encode
+from agent_nb.models.responses.decoder import ResponsesDecoder
+from agent_nb.models.responses.request import encode
 
 
 def event(kind, place=None, **fields):

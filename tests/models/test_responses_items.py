@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from agent_nb import parts
-from agent_nb.models.responses_decoder import ResponsesDecoder
+from agent_nb.models import parts
+from agent_nb.models.responses.decoder import ResponsesDecoder
 
 CALLS = [("call_a", "f", '{"x": 1}'), ("call_b", "g", '{"y": "é"}')]
 

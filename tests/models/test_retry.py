@@ -3,7 +3,7 @@
 import pytest
 
 from agent_nb.errors import ModelError
-from agent_nb.models.retry import BROKEN, BUSY, LONGEST, delays, retry_after, retryable_status
+from agent_nb.models.http.retry import BROKEN, BUSY, LONGEST, delays, retry_after, retryable_status
 
 
 def fault(**kw):

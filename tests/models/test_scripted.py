@@ -3,8 +3,9 @@
 import anyio
 import pytest
 
-from agent_nb import Agent, parts
+from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
+from agent_nb.models import parts
 from agent_nb.models.scripted import Scripted, provider
 
 

@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from agent_nb.models import retry
+from agent_nb.models.http import retry
 from agent_nb.notebook.failure import AgentCellError
 
 HTML = b"<html><body><h1>It works!</h1></body></html>"

@@ -15,7 +15,7 @@ SETUP = """
 import asyncio, time, anyio
 from pathlib import Path
 from agent_nb import tool
-from agent_nb.parts import Text
+from agent_nb.models.parts import Text
 %load_ext agent_nb
 
 def mark():

@@ -37,7 +37,7 @@ import asyncio, json, time
 from pathlib import Path
 import anyio
 from agent_nb import Agent, tool
-from agent_nb.parts import Text
+from agent_nb.models.parts import Text
 
 def mark():
     Path("mark").touch()

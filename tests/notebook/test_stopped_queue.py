@@ -17,7 +17,7 @@ import asyncio, os, signal, threading, time
 from pathlib import Path
 import anyio
 from agent_nb import Agent, Scripted, published
-from agent_nb.parts import Text
+from agent_nb.models.parts import Text
 
 asked = []
 

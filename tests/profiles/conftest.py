@@ -32,7 +32,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 PREPARE = """
 import json, time
 from agent_nb import Scripted, tool
-from agent_nb.parts import Text
+from agent_nb.models.parts import Text
 %load_ext agent_nb
 
 def calling(name, **args):

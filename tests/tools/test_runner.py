@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from agent_nb.errors import Cancelled, ToolError
-from agent_nb.messages import ToolSpec
+from agent_nb.models.messages import ToolSpec
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Outcome, Tool, ToolContext, Update
 from agent_nb.tools.decorator import as_tool, tool

@@ -33,7 +33,7 @@ from ... import showing
 from ...errors import AgentError, AgentStopped, ModelError, UsageError, WireError
 from ...events import Event
 from ...events.log import EventLog
-from ...models.http import is_loopback
+from ...models.http.client import is_loopback
 from ...run import Run
 from ...wire.sse import SSEDecoder
 from ..follow import Follower

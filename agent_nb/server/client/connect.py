@@ -26,8 +26,8 @@ import msgspec
 
 from ...errors import UsageError, WireError
 from ...models import keys
-from ...models.http import is_loopback
-from ...offline import check_address
+from ...models.http.client import is_loopback
+from ...models.offline import check_address
 from ...wire.compression import Decompressor, decoded
 from .. import tokens
 

@@ -19,8 +19,8 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
-from .errors import ModelError, UsageError
-from .host import launch
+from ..errors import ModelError, UsageError
+from ..host import launch
 
 ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
 PORTS = {"http": 80, "https": 443}
@@ -46,7 +46,7 @@ def check_model(model: Any) -> None:
 
 def is_script(model: Any) -> bool:
     """Return whether a model says what a script says, and nothing else."""
-    from .models.scripted import Scripted
+    from .scripted import Scripted
 
     return type(model) is Scripted
 

@@ -20,11 +20,11 @@ from typing import Protocol
 import anyio
 import msgspec
 
-from ..errors import ModelError
+from ...errors import ModelError
 from ..parts import Extra, Fault, Head, Part, Usage
 from . import overflow
-from .faults import Peer, refusal
-from .http import Http, Reply
+from .client import Http, Reply
+from .errors import Peer, refusal
 
 LINGER = 0.25
 _PRELUDE = (Head, Usage, Extra)

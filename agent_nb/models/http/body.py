@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import WireError
+from ...errors import WireError
+from ...wire.sse import Frame, SSEDecoder
 from ..parts import Fault
-from ..wire.sse import Frame, SSEDecoder
-from .faults import is_page
+from .errors import is_page
 
 LARGEST = 64 * 1024 * 1024
 _BLANK = b" \t\r\n\xef\xbb\xbf"

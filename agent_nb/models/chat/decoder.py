@@ -21,15 +21,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ...wire.sse import Frame
+from ...wire.surrogates import Halves
+from ..http.decoder import CUT, FrameDecoder
+from ..http.errors import error_object, not_json
+from ..http.values import empty, flat, usage_part, word
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
-from ..wire.sse import Frame
-from ..wire.surrogates import Halves
 from .calls import CallTable, loads
-from .decoder import CUT, FrameDecoder
-from .details import Details
-from .faults import error_object, not_json
-from .plain import Choice, plain
-from .values import empty, flat, usage_part, word
+from .fast_path import Choice, plain
+from .reasoning_details import Details
 
 PROVIDER = "openai"
 LENGTH = "The call was cut off at the limit of tokens."

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import UsageError
+from ...errors import UsageError
 from ..messages import (
     Block,
     CallBlock,
@@ -28,8 +28,8 @@ from ..messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from .anthropic_decoder import PROVIDER
-from .settings import budget, checked, effort, stops
+from ..settings import budget, checked, effort, stops
+from .decoder import PROVIDER
 
 MAX_TOKENS = 8192
 LEAST_BUDGET = 1024

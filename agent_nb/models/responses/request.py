@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import UsageError
+from ...errors import UsageError
+from ..chat.request import arguments, result_text
 from ..messages import (
     Block,
     CallBlock,
@@ -25,9 +26,8 @@ from ..messages import (
     TextBlock,
     ToolSpec,
 )
-from .chat_request import arguments, result_text
-from .responses_decoder import PROVIDER
-from .settings import checked, effort
+from ..settings import checked, effort
+from .decoder import PROVIDER
 
 
 def encode(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events.usage import whole_input
+from ...events.usage import whole_input
 from ..parts import Usage
 from .retry import retryable_status
 

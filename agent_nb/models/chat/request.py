@@ -30,9 +30,9 @@ from ..messages import (
     ThoughtBlock,
     ToolSpec,
 )
+from ..settings import checked, effort, stops
 from .calls import loads
-from .chat import PROVIDER
-from .settings import checked, effort, stops
+from .decoder import PROVIDER
 
 PLAIN = ("temperature", "top_p", "seed")
 

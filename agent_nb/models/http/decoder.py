@@ -19,12 +19,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ...wire.sse import Frame
+from ..chat.calls import loads
 from ..parts import Fault, Part
-from ..wire.sse import Frame
 from . import overflow
 from .body import Body
-from .calls import loads
-from .faults import error_kind, error_object, error_words, not_json, scrub
+from .errors import error_kind, error_object, error_words, not_json, scrub
 from .values import passing, word
 
 CUT = "The stream broke off before the answer was complete."

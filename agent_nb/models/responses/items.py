@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .values import word
+from ..http.values import word
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
 _NAMES = 8  # of one item: a server that gives a new id with every event would fill the table

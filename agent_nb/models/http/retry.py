@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from ..errors import ModelError
+from ...errors import ModelError
 
 BUSY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)  # seconds before each next attempt: a minute in all
 BROKEN = BUSY[:3]

@@ -33,11 +33,11 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from ..errors import ModelError, UsageError, WireError
+from ...errors import ModelError, UsageError, WireError
+from ...wire.compression import decoded
+from ..chat.calls import loads
 from ..offline import check_address
-from ..wire.compression import decoded
-from .calls import loads
-from .faults import scrub
+from .errors import scrub
 
 if TYPE_CHECKING:
     import httpx

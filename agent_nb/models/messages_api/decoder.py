@@ -21,10 +21,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from ..chat.calls import call_part, loads
+from ..http.decoder import CUT, EventDecoder
+from ..http.values import empty, number, word
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
-from .calls import call_part, loads
-from .decoder import CUT, EventDecoder
-from .values import empty, number, word
 
 PROVIDER = "anthropic"
 _TOLD = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})

@@ -23,13 +23,13 @@ from typing import Any
 
 import msgspec
 
-from ..errors import ModelError
-from ..host.trust import Offer
+from ...errors import ModelError
+from ...host.trust import Offer
+from .. import keys
 from ..parts import Part
-from . import keys
-from .faults import Peer, key_hint
-from .http import Http, Timeouts
-from .streaming import Call, StreamDecoder, answer
+from .client import Http, Timeouts
+from .errors import Peer, key_hint
+from .stream import Call, StreamDecoder, answer
 
 FIRST = "*"  # in place of a model's name
 LONGEST = 200  # characters of a name that is believed

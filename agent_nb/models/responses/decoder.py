@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...wire.surrogates import Halves
+from ..chat.calls import call_part
+from ..http.decoder import CUT, EventDecoder
+from ..http.values import flat, usage_part, word
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
-from ..wire.surrogates import Halves
-from .calls import call_part
-from .decoder import CUT, EventDecoder
-from .responses_items import CALL, MESSAGE, REASONING, Item, Items, names_of
-from .values import flat, usage_part, word
+from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
 PROVIDER = "openai-responses"
 LENGTH = "The call was cut off at the limit of tokens."

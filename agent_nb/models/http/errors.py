@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..errors import ModelError
+from ...errors import ModelError
+from ..chat.calls import loads
 from ..parts import Fault
 from . import overflow
-from .calls import loads
 from .retry import LONGEST, retry_after, retryable_status
 
 WORDS = 500

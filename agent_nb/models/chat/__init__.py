@@ -1,0 +1,1 @@
+"""Chat completions: a request in their words, and their chunks to parts."""

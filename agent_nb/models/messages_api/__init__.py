@@ -1,0 +1,1 @@
+"""The Messages API: a request in its words, and its events to parts."""
