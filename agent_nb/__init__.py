@@ -18,7 +18,6 @@ from .host.imports import install as _install
 if TYPE_CHECKING:
     from .agent import Agent as Agent
     from .api import parse as parse
-    from .collect import runs as runs
     from .convert import decode as decode
     from .convert import encode as encode
     from .errors import RunFailed as RunFailed
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from .events.columns import TURNS as TURNS
     from .events.log import EventLog as EventLog
     from .models.scripted import Scripted as Scripted
+    from .record.find import runs as runs
     from .run import Run as Run
     from .server.client import attach as attach
     from .server.kernel import serve as serve
@@ -51,7 +51,7 @@ _WHERE = {
     "tool": "tools.decorator",
     "adapt_tool_event": "tool_events",
     "parse": "api",
-    "runs": "collect",
+    "runs": "record.find",
     "EVENTS": "events.columns",
     "CALLS": "events.columns",
     "TURNS": "events.columns",

@@ -24,11 +24,9 @@ from .behind import behind, place
 from .errors import UsageError
 from .events import Event
 from .events.log import EventLog
-from .given import Given
 from .host import plugins
 from .host.imports import verify
 from .host.trust import Offer
-from .inputs import inputs_hash
 from .limits import Limits, limits_from
 from .loop import Loop
 from .memory import STRATEGIES
@@ -36,6 +34,8 @@ from .model_choice import ModelChoice
 from .models import offline
 from .plan import Plan
 from .published import Questions
+from .record.fingerprint import inputs_hash
+from .record.given import Given
 from .replay import Player, Resume
 from .run import Run
 from .stream import Asked, Replay, Stream

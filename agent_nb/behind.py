@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
-from .clock import here
-from .masks import unnamed
-from .portable import digest
+from .record.clock import here
+from .record.masks import unnamed
+from .record.packing import digest
 
 if TYPE_CHECKING:
     from .tools.base import Tool

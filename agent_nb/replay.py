@@ -26,15 +26,15 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from . import sides
 from .context import printed_by
 from .errors import Cancelled
 from .events import Approval, Call, Delta, Event, Execute, Progress, Result, User
 from .events.event_json import encode_event
 from .events.log import EventLog
-from .normal import normal
-from .portable import canonical
-from .record import LOST, closed
+from .record import sides
+from .record.normalize import normal
+from .record.packing import canonical
+from .record.record import LOST, closed
 from .strict import Checked, Strict
 from .tape import Tape, lives
 from .tool_events import is_tool_event, result_fields

@@ -31,13 +31,13 @@ from .events import End, Error, Event, RunStart, User
 from .events.log import EventLog
 from .loop import Loop
 from .published import Announced, Questions, announce
-from .record import ABANDONED, closed
+from .record.record import ABANDONED, closed
 from .replay import Played, Player
 from .run import Run
 from .tools.capture import shown
 
 if TYPE_CHECKING:
-    from .given import Given
+    from .record.given import Given
     from .strict import Wish
     from .tape import Tape
     from .tools.toolset import Toolset

@@ -21,12 +21,12 @@ from typing import Any
 
 import msgspec
 
-from . import masks, pictures
 from .behind import Behind, behind, changed, place
-from .clock import Span
 from .events import End, Result, RunStart
-from .masks import Rule, Side
-from .normal import normal
+from .record import masks, pictures
+from .record.clock import Span
+from .record.masks import Rule, Side
+from .record.normalize import normal
 from .tape import Tape
 from .tools.base import Compare, Outcome, Tool
 from .tools.policy import Policy

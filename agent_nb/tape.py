@@ -28,10 +28,10 @@ import msgspec
 
 from .errors import UsageError
 from .events import Approval, Call, Event, Result, Started
-from .inputs import INPUTS, changed, recorded_inputs
-from .portable import canonical
-from .record import attach, events_of
-from .signing import intact, names_signer
+from .record.fingerprint import INPUTS, changed, recorded_inputs
+from .record.packing import canonical
+from .record.record import attach, events_of
+from .record.signing import intact, names_signer
 from .tools.approval import Approver, settled
 from .tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from .tools.policy import Policy

@@ -10,7 +10,7 @@ import pytest
 from agent_nb.cli import COMMANDS, main, parser
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.record import MIME, run_record
+from agent_nb.record.record import MIME, run_record
 
 
 def record(answer="Hello."):

@@ -12,8 +12,8 @@ from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as e
 from agent_nb.context import messages, printed_by
 from agent_nb.host import plugins
-from agent_nb.normal import normal
-from agent_nb.record import run_record
+from agent_nb.record.normalize import normal
+from agent_nb.record.record import run_record
 from agent_nb.replay import replay
 from agent_nb.tape import Tape
 

@@ -14,7 +14,7 @@ import anyio
 import msgspec
 import pytest
 
-from agent_nb import Agent, Run, Scripted, decode, encode, journal, memory
+from agent_nb import Agent, Run, Scripted, decode, encode, memory
 from agent_nb import events as e
 from agent_nb.context import messages
 from agent_nb.events.completion import Settler
@@ -24,7 +24,8 @@ from agent_nb.events.text import Texts, answer_text
 from agent_nb.host import plugins
 from agent_nb.models.messages_api.decoder import AnthropicDecoder
 from agent_nb.pipeline import Pipeline
-from agent_nb.record import log_of, run_record
+from agent_nb.record import journal
+from agent_nb.record.record import log_of, run_record
 from agent_nb.turn import Turn
 from agent_nb.view.bundle import bundle
 from agent_nb.view.cardstates import RespondCard, ThinkCard

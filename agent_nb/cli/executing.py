@@ -31,9 +31,9 @@ from .shared import (
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
-    from ..notebook.ipynb import load
     from ..notebook.kernels import Ahead, Wanted, wanted
     from ..notebook.reading import inject, parameters
+    from ..record.ipynb import load
 
     values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun
     streaming = _streaming(arguments)
@@ -138,7 +138,7 @@ def test(arguments: Arguments) -> int:
     from ..notebook.kernels import Ahead
     from ..notebook.report import Report, builtins, junit, summary
     from ..notebook.testing import Options, check_notebook, wants
-    from ..signers import known
+    from ..record.signers import known
 
     signers = known(arguments.signers)
     for signer in signers:

@@ -37,7 +37,7 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
 def git_text(arguments: Arguments) -> int:
     """print a notebook as git's diff shows it (what git-setup installs)"""
     from ..notebook.git import text
-    from ..notebook.ipynb import load
+    from ..record.ipynb import load
 
     (path,) = files([arguments.notebook])
     try:

@@ -12,8 +12,8 @@ from .shared import OK, Arguments, files, written
 
 def pack(arguments: Arguments) -> int:
     """move the records of notebooks from their outputs into their metadata"""
-    from ..notebook.ipynb import load, save
-    from ..notebook.metadata import lift
+    from ..record.ipynb import load, save
+    from ..record.notebook_file import lift
 
     for path in files(arguments.notebooks):
         nb = load(path)
@@ -28,13 +28,13 @@ def pack(arguments: Arguments) -> int:
 
 def strip(arguments: Arguments) -> int:
     """remove the records from notebooks; with no file: from stdin to stdout, as a git filter"""
-    from ..notebook import ipynb, metadata
+    from ..record import ipynb, notebook_file
 
     if not arguments.notebooks:
         return _strip_filter()
     for path in files(arguments.notebooks):
         nb = ipynb.load(path)
-        count = metadata.strip(nb)
+        count = notebook_file.strip(nb)
         if count:
             written(lambda: ipynb.save(nb, path), path)  # noqa: B023  (called at once)
         print(f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed")
@@ -49,7 +49,7 @@ def strip_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _strip_filter() -> int:
-    from ..notebook.metadata import strip as clean
+    from ..record.notebook_file import strip as clean
 
     text = sys.stdin.read()
     try:

@@ -42,7 +42,7 @@ def notebooks(given: Sequence[str]) -> list[Path]:
     """Return the files that are named, those of folders and globs included. Raises UsageError for
     what is not there.
     """
-    from ..collect import notebooks as meant
+    from ..record.find import notebooks as meant
 
     paths: list[Path] = []
     for name in given:

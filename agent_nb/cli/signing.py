@@ -14,7 +14,7 @@ from ..errors import MissingExtra, UsageError
 from .shared import FAILED, OK, Arguments, complain, file_options, files, written
 
 if TYPE_CHECKING:
-    from ..ssh_signature import PrivateKey
+    from ..record.ssh_signature import PrivateKey
 
 KEY = "~/.ssh/id_ed25519"
 YES, NO = ("y", "yes"), ("n", "no")
@@ -28,11 +28,11 @@ def sign(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
     run again where you are trusted
     """
-    from ..notebook.ipynb import load, save
-    from ..notebook.metadata import lift
     from ..notebook.review import listing, review, sign_all
-    from ..record import KEY as OURS
-    from ..ssh_signature import fingerprint
+    from ..record.ipynb import load, save
+    from ..record.notebook_file import lift
+    from ..record.record import KEY as OURS
+    from ..record.ssh_signature import fingerprint
 
     paths = files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -105,7 +105,7 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _list(_: Arguments) -> str:
-    from ..signers import known
+    from ..record.signers import known
 
     return (
         "\n".join(map(str, known()))
@@ -114,20 +114,20 @@ def _list(_: Arguments) -> str:
 
 
 def _add(arguments: Arguments) -> str:
-    from ..signers import add
+    from ..record.signers import add
 
     return f"added: {add(arguments.name, ' '.join(arguments.key))}"
 
 
 def _remove(arguments: Arguments) -> str:
-    from ..signers import remove
+    from ..record.signers import remove
 
     return "\n".join(f"removed: {signer}" for signer in remove(arguments.name))
 
 
 def _key(file: Path, *, terminal: bool) -> PrivateKey:
     """Return the key that signs. Raises UsageError."""
-    from ..ssh_signature import PrivateKey
+    from ..record.ssh_signature import PrivateKey
 
     def passphrase() -> str:
         if not terminal:

@@ -26,7 +26,7 @@ from typing import Literal
 import msgspec
 
 from ..errors import UsageError
-from ..portable import tilde
+from ..record.packing import tilde
 from . import dotenv
 
 VARIABLE = "AGENT_NB_TRUST_FOLDER"

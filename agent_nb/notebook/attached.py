@@ -21,7 +21,7 @@ import msgspec
 
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
-from ..record import NONE, log_of
+from ..record.record import NONE, log_of
 from ..run import Run
 from ..server import tokens
 from ..server.client import Attached, attach

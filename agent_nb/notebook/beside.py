@@ -23,8 +23,8 @@ from typing import Any
 
 import msgspec
 
+from ..record.notebook_file import summaries
 from .cell import content_hash
-from .metadata import summaries
 from .transform import agent_cell, source_of
 
 ENDING, COPY = ".ipynb", ".run.ipynb"

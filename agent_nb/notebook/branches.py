@@ -22,10 +22,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..countersign import SIGNATURES, merged
-from ..ranking import newest, started
-from ..record import KEY, MIME, VERSION, published
-from . import metadata
+from ..record import notebook_file
+from ..record.countersign import SIGNATURES, merged
+from ..record.ranking import newest, started
+from ..record.record import KEY, MIME, VERSION, published
 from .transform import source_of
 
 TIMES = "execution"  # in the metadata of a cell
@@ -40,7 +40,7 @@ def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
     """
     sides = (base, ours, theirs)
     about = [_object(nb, "metadata") for nb in sides]
-    runs = [metadata.records(nb) for nb in sides]
+    runs = [notebook_file.records(nb) for nb in sides]
     _set(about, KEY, _written(about, _three_way(*runs)))
     for key in ABOUT:
         _set(about, key, _either(*(m.get(key) for m in about)))
@@ -71,7 +71,7 @@ def _newest(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
     values = [value if isinstance(value := m.get(KEY), dict) else {} for m in about[1:]]
-    listed = [value.get(metadata.FORGOTTEN) for value in values]
+    listed = [value.get(notebook_file.FORGOTTEN) for value in values]
     forgotten = list(
         dict.fromkeys(
             m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)
@@ -79,7 +79,7 @@ def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
     )
     # payloads are with the runs
     rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
-    optional = {SIGNATURES: merged(*values), metadata.FORGOTTEN: forgotten}
+    optional = {SIGNATURES: merged(*values), notebook_file.FORGOTTEN: forgotten}
     value = {
         **rest,
         "version": VERSION,

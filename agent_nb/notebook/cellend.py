@@ -15,10 +15,10 @@ import msgspec
 from .. import events
 from ..errors import AgentError, Cancelled, UsageError
 from ..events.log import EventLog
-from ..journal import Journal
 from ..models.keys import secrets
 from ..published import Announced
-from ..record import ABANDONED, KEY, MIME, closed, run_record
+from ..record.journal import Journal
+from ..record.record import ABANDONED, KEY, MIME, closed, run_record
 from ..replay import Resume
 from ..run import Run
 from ..stream import Stream

@@ -33,11 +33,11 @@ from .. import events
 from ..agent import Agent
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
-from ..journal import Journal
 from ..models.keys import secrets
 from ..models.offline import barred
 from ..published import announce
-from ..record import NONE, events_of
+from ..record.journal import Journal
+from ..record.record import NONE, events_of
 from ..replay import Resume
 from ..run import Run
 from ..stream import Replay, Stream

@@ -33,7 +33,7 @@ from ..errors import AgentError
 from ..host import plugins
 from ..host.imports import find
 from ..host.trust import HOW, allowed
-from ..portable import tilde
+from ..record.packing import tilde
 from ..tools.toolset import of_plugin
 from .git import KEEP_ID, renumbering
 
@@ -334,7 +334,7 @@ def _secret() -> Iterator[Finding]:
 
 
 def _state() -> Iterator[Finding]:
-    from ..journal import folder, journals
+    from ..record.journal import folder, journals
 
     path = folder()
     if _writable(path):

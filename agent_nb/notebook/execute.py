@@ -40,15 +40,15 @@ from nbclient.exceptions import (
 from nbclient.output_widget import OutputWidget
 
 from ..host import launch
-from ..masks import Rule
-from ..record import MIME
-from ..signers import Signer
+from ..record.ipynb import load, save
+from ..record.masks import Rule
+from ..record.notebook_file import drop_unbegun, lift, records, summaries
+from ..record.record import MIME
+from ..record.signers import Signer
 from .cell import HEADLESS, OURS, PROOF, RERUN, UNSHOWN
 from .cell_failure import Failure, of_cell, of_kernel, of_time
-from .ipynb import load, save
 from .kernels import Ahead, Started, launched_by_us, say, wanted
 from .library import SENT, SIGNED
-from .metadata import drop_unbegun, lift, records, summaries
 from .notices import printable
 from .quiet import keep
 from .relay import STREAM

@@ -18,7 +18,7 @@ from .. import events
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
 from ..models.keys import secrets
-from ..record import NONE, log_of
+from ..record.record import NONE, log_of
 from ..sources import is_url, name_of
 from ..watching import Watch, watch
 from .cell import content_hash

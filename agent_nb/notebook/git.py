@@ -28,15 +28,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..collect import records
-from ..compare import items
 from ..errors import UsageError
 from ..events import Call, Event, Result
-from ..ranking import execution, newest, oldest, ordinal
-from ..record import KEY, events_of
-from . import ipynb, metadata
+from ..record import ipynb, notebook_file
+from ..record.diff import items
+from ..record.find import records
+from ..record.ranking import execution, newest, oldest, ordinal
+from ..record.record import KEY, events_of
+from ..record.split_merge import renumbered
 from .branches import agree
-from .heirs import renumbered
 from .notices import printable
 from .transform import source_of
 
@@ -127,7 +127,7 @@ def merge(base: Path, ours: Path, theirs: Path) -> bool:
             nb = json.loads(merged)
         except ValueError:
             return False  # what each side did to the lines makes no notebook: ours stays
-        metadata.lift(nb)
+        notebook_file.lift(nb)
         merged = _dump(nb)
     ours.write_text(merged, encoding="utf-8", newline="\n")
     return clean
@@ -224,7 +224,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         nb = ipynb.load(path)
     except UsageError:
         return None
-    return None if metadata.newer((nb.get("metadata") or {}).get(KEY)) else nb
+    return None if notebook_file.newer((nb.get("metadata") or {}).get(KEY)) else nb
 
 
 def _dump(nb: Mapping[str, Any]) -> str:

@@ -30,17 +30,17 @@ from typing import Any
 
 import msgspec
 
-from .. import collect
-from ..ranking import kept, newest, ranked
-from ..record import events_of
+from ..record import find as collect
+from ..record.notebook_file import cleared
+from ..record.ranking import kept, newest, ranked
+from ..record.record import events_of
+from ..record.signing import intact, mine, user_key
+from ..record.split_merge import renumbered
 from ..run import Run
-from ..signing import intact, mine, user_key
 from ..tape import candidates
 from .beside import Beside
 from .cell import Cell, content_hash
 from .conversations import Turn
-from .heirs import renumbered
-from .metadata import cleared
 from .tool_names import tool_names
 from .transform import source_of
 from .whereis import VARIABLE, served_path, session_path, told_path

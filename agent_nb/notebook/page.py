@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..collect import ENDING
 from ..errors import UsageError
-from ..record import KEY, MIME
+from ..record.find import ENDING
+from ..record.record import KEY, MIME
 from ..run import Run
 from ..view import html, values
 from ..view.bundle import bundle
@@ -94,7 +94,7 @@ def _run_of(record: Any, numbers: Any) -> str:
 
 
 def _outputs(path: str, cell: str) -> list[dict[str, Any]]:
-    from .ipynb import load
+    from ..record.ipynb import load
 
     try:
         cells = load(path)["cells"]

@@ -19,8 +19,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..record import KEY
-from .metadata import cleared, lift, settle
+from ..record.notebook_file import cleared, lift, settle
+from ..record.record import KEY
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..masks import Rule
+from ..record.masks import Rule
 
 FILE = "pyproject.toml"
 

@@ -46,7 +46,7 @@ class _Guarded:
         self.plain = plain
 
     def __call__(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> Any:
-        from ..record import KEY, MIME
+        from ..record.record import KEY, MIME
 
         if not _ours.get():
             data, metadata = _without(data, MIME), _without(metadata, KEY)

@@ -17,8 +17,8 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..record import KEY
-from . import metadata
+from ..record import notebook_file
+from ..record.record import KEY
 from .cell import content_hash
 from .transform import agent_cell, source_of
 
@@ -30,7 +30,7 @@ def keep(nb: dict[str, Any], before: dict[str, Any]) -> None:
     numbers = [run for cell in _cells(nb) for _, run in _runs(cell)]
     made = {
         str(r["id"]): str(r.get("source", ""))
-        for listed in metadata.records(before).values()
+        for listed in notebook_file.records(before).values()
         for r in listed
     }
     old = {cell.get("id"): cell for cell in _cells(before)}
@@ -39,7 +39,7 @@ def keep(nb: dict[str, Any], before: dict[str, Any]) -> None:
             _keep(cell, copy.deepcopy(old[cell["id"]]), made)
     if numbers and all(map(_again, numbers)) and LANGUAGE in (before.get("metadata") or {}):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
-    metadata.lift(nb)  # an output may have stood there with its record
+    notebook_file.lift(nb)  # an output may have stood there with its record
 
 
 def _keep(cell: dict[str, Any], old: dict[str, Any], made: Mapping[str, str]) -> None:

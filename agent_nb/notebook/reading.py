@@ -16,25 +16,25 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..check import check, secrets_in
 from ..codecs.base import Losses
-from ..collect import ENDING, Runs, records
-from ..compare import Diff, diff
 from ..convert import decode, encode
 from ..errors import UsageError
 from ..events.log import EventLog
 from ..host import plugins
 from ..models.keys import secrets
-from ..ranking import ranked
-from ..record import log_of
+from ..record.diff import Diff, diff
+from ..record.find import ENDING, Runs, records
+from ..record.ipynb import load
+from ..record.ranking import ranked
+from ..record.record import log_of
+from ..record.signers import known
+from ..record.signing import signed_by, user_key
+from ..record.verify import check, secrets_in
 from ..run import Run
-from ..signers import known
-from ..signing import signed_by, user_key
 from ..view.bundle import bundle
 from ..view.safe import output
 from ..wire.redact import redact_text
 from . import review
-from .ipynb import load
 from .page import page
 
 if TYPE_CHECKING:

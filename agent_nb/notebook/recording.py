@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AgentError, NotReplayed, UsageError
 from ..events import Event
 from ..events.log import EventLog
-from ..given import Given
-from ..inputs import changed, recorded_inputs
 from ..models.keys import secrets
 from ..models.offline import ELSEWHERE, barred
-from ..ranking import execution, oldest, started
-from ..record import KEY, MIME, NONE, events_of, run_record
+from ..record.fingerprint import changed, recorded_inputs
+from ..record.given import Given
+from ..record.ranking import execution, oldest, started
+from ..record.record import KEY, MIME, NONE, events_of, run_record
+from ..record.signing import intact, sign, user_key
 from ..run import Run
-from ..signing import intact, sign, user_key
 from ..strict import Wish
 from ..tape import TRUST, Tape
 from ..tools.base import current_call

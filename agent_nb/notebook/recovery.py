@@ -19,14 +19,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .. import journal
 from ..errors import UsageError
 from ..events.log import EventLog
-from ..journal import Found
-from ..portable import Home
-from ..ranking import KEPT, started
-from ..record import run_record
-from ..signing import sign, user_key
+from ..record import journal
+from ..record.journal import Found
+from ..record.packing import Home
+from ..record.ranking import KEPT, started
+from ..record.record import run_record
+from ..record.signing import sign, user_key
 from .library import File, Library, read
 
 LONGEST = 50  # characters of a prompt

@@ -27,13 +27,13 @@ import msgspec
 from ..agent import Agent
 from ..errors import NotReplayed, UsageError
 from ..events import State
-from ..given import Given
 from ..host import launch
-from ..masks import Rule
 from ..models.offline import ELSEWHERE, barred
-from ..ranking import started
-from ..record import NONE, events_of
-from ..signing import user_key
+from ..record.given import Given
+from ..record.masks import Rule
+from ..record.ranking import started
+from ..record.record import NONE, events_of
+from ..record.signing import user_key
 from ..strict import Wish
 from ..tape import NOBODY, TRUST, Match, Tape, match
 from ..tools.base import Compare

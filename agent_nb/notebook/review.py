@@ -23,19 +23,19 @@ from typing import Any
 
 import msgspec
 
-from ..countersign import described, sign, signers_of
 from ..host.plugins import builtin
-from ..ranking import started
-from ..record import KEY
-from ..signers import Signer
-from ..signing import intact, mine, user_key
-from ..ssh_signature import PrivateKey
+from ..record.countersign import described, sign, signers_of
+from ..record.notebook_file import records
+from ..record.ranking import started
+from ..record.record import KEY
+from ..record.signers import Signer
+from ..record.signing import intact, mine, user_key
+from ..record.ssh_signature import PrivateKey
 from ..tape import Tape
 from ..tools.toolset import ROOM, of_plugin
 from .asking import CLIPPED, LONGEST, shown
 from .cell import content_hash
 from .cell_failure import title
-from .metadata import records
 from .notices import printable
 from .tool_names import tool_names
 from .transform import agent_cell, source_of

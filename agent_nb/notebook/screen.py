@@ -21,7 +21,17 @@ import msgspec
 from ..events import Event
 from ..events.event_json import encode_event
 from ..events.log import EventLog
-from ..record import KEY, LOST, MIME, NONE, closed, events_of, log_of, record_hash, run_record
+from ..record.record import (
+    KEY,
+    LOST,
+    MIME,
+    NONE,
+    closed,
+    events_of,
+    log_of,
+    record_hash,
+    run_record,
+)
 from ..run import Run
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..host.trust import Offer
+from ..record.signing import key_problem, sign, user_key
 from ..run import Run
-from ..signing import key_problem, sign, user_key
 from ..view.run_live import RunLiveButton
 from .cell import Cell, Cells
 from .conversations import Conversation, Conversations

@@ -30,7 +30,7 @@ from .. import published
 from ..errors import Cancelled, UsageError
 from ..events import Event
 from ..events.log import EventLog
-from ..record import ABANDONED, KEY, MIME, closed
+from ..record.record import ABANDONED, KEY, MIME, closed
 from ..run import Run
 from ..showing import VIEWS
 from ..view.bundle import bundle

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..pictures import TYPES, compare
-from ..record import KEY
+from ..record.pictures import TYPES, compare
+from ..record.record import KEY
 
 Cell = Mapping[str, Any]
 

@@ -25,9 +25,9 @@ import msgspec
 from ..agent import Agent
 from ..errors import AgentError
 from ..events import Event
-from ..ranking import started
-from ..record import events_of
-from ..signing import intact
+from ..record.ranking import started
+from ..record.record import events_of
+from ..record.signing import intact
 from ..tape import Match, match
 from ..view.words import clip
 from .cell import Cell

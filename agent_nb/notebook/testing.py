@@ -30,24 +30,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..check import check
-from ..clock import is_zone
 from ..errors import MissingExtra
 from ..events import RunStart
-from ..given import lines
 from ..host import launch
 from ..host.imports import find
-from ..masks import PATTERN
-from ..ranking import ranked, started
-from ..record import NONE, events_of
-from ..signers import Signer, known
-from ..signing import user_key
+from ..record.clock import is_zone
+from ..record.given import lines
+from ..record.ipynb import load
+from ..record.masks import PATTERN
+from ..record.notebook_file import records
+from ..record.ranking import ranked, started
+from ..record.record import NONE, events_of
+from ..record.signers import Signer, known
+from ..record.signing import user_key
+from ..record.verify import check
 from ..tape import FOREIGN
 from . import project
 from .cell_failure import Failure, title
-from .ipynb import load
 from .kernels import Ahead, Wanted, wanted
-from .metadata import records
 from .recording import begun_by
 from .report import Problem, Report
 from .review import countersigned, remarks

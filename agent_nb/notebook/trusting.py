@@ -22,7 +22,7 @@ from ..errors import NotAllowed, UsageError
 from ..host import trust
 from ..host.trust import Offer
 from ..models import config, keys
-from ..portable import tilde
+from ..record.packing import tilde
 from ..tools import policy
 from .asking import ATTEMPTS, LONGEST
 from .notices import printable

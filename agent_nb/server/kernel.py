@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import published
 from ..models import keys
-from ..portable import tilde
 from ..published import Announced
+from ..record.packing import tilde
 from ..run import Run
 from . import tokens
 from .hub import Hub

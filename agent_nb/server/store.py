@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..events import Event
 from ..events.log import EventLog
-from ..journal import Journal, journals, recover
+from ..record.journal import Journal, journals, recover
 
 
 class Store:

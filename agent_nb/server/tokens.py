@@ -20,8 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from .. import locks
 from ..errors import UsageError
+from ..record import file_lock
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ def leave(url: str, token: str, where: Path | None = None) -> Left | None:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
         return None
-    locks.take(file)
+    file_lock.take(file)
     os.write(file, msgspec.json.encode(Note(url, token, os.getpid())))
     return Left(path, file)
 
@@ -108,5 +108,5 @@ def from_file(path: Path) -> str:
 
 
 def _alive(path: Path, pid: int) -> bool:
-    held = locks.held(path)
+    held = file_lock.held(path)
     return path.exists() and pid > 0 if held is None else held

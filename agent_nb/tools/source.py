@@ -32,7 +32,7 @@ from typing import Any
 
 import msgspec
 
-from ..portable import digest
+from ..record.packing import digest
 from .reads import MAIN, closure, is_a, names
 
 _SITES = ("site-packages", "dist-packages")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ..sides import CHANGED
+from ..record.sides import CHANGED
 from . import look, nodes, safe
 from .markup import LETTERS, LINES, stop, style, text
 

@@ -25,7 +25,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
-from ..record import KEY, LIVE
+from ..record.record import KEY, LIVE
 from . import html as static
 from .bundle import forms
 from .cards.base import Context, Thoughts

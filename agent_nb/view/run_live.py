@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..record import BUTTON, KEY
+from ..record.record import BUTTON, KEY
 from .nodes import Button, Buttons, Page, Section
 
 if TYPE_CHECKING:

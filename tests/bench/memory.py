@@ -78,7 +78,7 @@ def resident(name: str = "VmRSS") -> float:
 async def run(tokens: int) -> None:
     """Run an agent that answers with so many tokens, shown as widgets, and print what it took."""
     from agent_nb import Agent
-    from agent_nb.record import run_record
+    from agent_nb.record.record import run_record
     from agent_nb.view.bundle import bundle
     from agent_nb.view.live import open_view
 

@@ -34,8 +34,8 @@ from agent_nb import events as e
 from agent_nb.events.chunks import pack_chunks
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.metadata import lift
-from agent_nb.record import KEY, MIME, events_of, run_record
+from agent_nb.record.notebook_file import lift
+from agent_nb.record.record import KEY, MIME, events_of, run_record
 
 TOKENS = 20_000
 EVENTS = 1_000_000

@@ -13,8 +13,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from agent_nb.notebook.metadata import records
-from agent_nb.record import log_of
+from agent_nb.record.notebook_file import records
+from agent_nb.record.record import log_of
 from agent_nb.timeline import timeline
 from agent_nb.view.bundle import bundle
 

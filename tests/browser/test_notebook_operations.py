@@ -13,9 +13,9 @@ import re
 
 import pytest
 
-from agent_nb.check import check
-from agent_nb.collect import runs
-from agent_nb.signing import user_key
+from agent_nb.record.find import runs
+from agent_nb.record.signing import user_key
+from agent_nb.record.verify import check
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

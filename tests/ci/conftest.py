@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb import locks
 from agent_nb.cli import main
+from agent_nb.record import file_lock
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recipes import RECIPES
@@ -179,7 +179,7 @@ class _locked:
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT)
         while True:
             try:
-                return locks.take(self._file)
+                return file_lock.take(self._file)
             except BlockingIOError:
                 time.sleep(0.05)
 

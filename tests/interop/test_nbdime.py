@@ -10,12 +10,12 @@ import sys
 import pytest
 
 from agent_nb.cli import main
-from agent_nb.collect import records as collected
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.ipynb import load
-from agent_nb.notebook.metadata import lift, records
-from agent_nb.record import MIME, run_record
+from agent_nb.record.find import records as collected
+from agent_nb.record.ipynb import load
+from agent_nb.record.notebook_file import lift, records
+from agent_nb.record.record import MIME, run_record
 
 pytestmark = pytest.mark.extra
 

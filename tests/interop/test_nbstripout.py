@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.cli import main
-from agent_nb.notebook.ipynb import load
+from agent_nb.record.ipynb import load
 
 pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
 

@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from agent_nb.collect import runs
-from agent_nb.normal import normal
+from agent_nb.record.find import runs
+from agent_nb.record.normalize import normal
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
 

@@ -12,10 +12,10 @@ import shutil
 import nbformat
 import pytest
 
-from agent_nb.collect import runs
-from agent_nb.notebook.metadata import records, summaries
 from agent_nb.notebook.transform import agent_cell
-from agent_nb.record import KEY, MIME
+from agent_nb.record.find import runs
+from agent_nb.record.notebook_file import records, summaries
+from agent_nb.record.record import KEY, MIME
 
 pytestmark = [
     pytest.mark.usefixtures("others"),

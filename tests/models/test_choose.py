@@ -16,7 +16,7 @@ from agent_nb.host.dotenv import parse
 from agent_nb.models import choose, config, keys
 from agent_nb.models.ollama import base_url
 from agent_nb.models.scripted import Scripted
-from agent_nb.record import run_record
+from agent_nb.record.record import run_record
 from agent_nb.tape import Tape
 from agent_nb.view.bundle import bundle
 

@@ -11,7 +11,7 @@ from agent_nb.notebook import beside as module
 from agent_nb.notebook.beside import Beside
 from agent_nb.notebook.cell import Cell, content_hash
 from agent_nb.notebook.library import NAMELESS, Library
-from agent_nb.record import KEY
+from agent_nb.record.record import KEY
 
 AGENT = "%%agent -m model\nhi"
 TEXT = content_hash("-m model", "hi")

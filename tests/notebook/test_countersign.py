@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from agent_nb.cli import main
-from agent_nb.countersign import SIGNATURES, merged, message
 from agent_nb.notebook import git
-from agent_nb.notebook.ipynb import load, save
-from agent_nb.notebook.metadata import lift, strip
 from agent_nb.notebook.rerun import trusted
 from agent_nb.notebook.review import source_hash
-from agent_nb.ranking import ranked
-from agent_nb.record import KEY as OURS
-from agent_nb.record import record_hash
-from agent_nb.signers import NAMESPACE, path
-from agent_nb.ssh_signature import Signature, armored
+from agent_nb.record.countersign import SIGNATURES, merged, message
+from agent_nb.record.ipynb import load, save
+from agent_nb.record.notebook_file import lift, strip
+from agent_nb.record.ranking import ranked
+from agent_nb.record.record import KEY as OURS
+from agent_nb.record.record import record_hash
+from agent_nb.record.signers import NAMESPACE, path
+from agent_nb.record.ssh_signature import Signature, armored
 
 pytest.importorskip("cryptography")
 pytestmark = pytest.mark.timeout(300)
@@ -38,7 +38,7 @@ FOREIGN = "a record that you have not signed"
 def key(seed):
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
-    from agent_nb.ssh_signature import PrivateKey
+    from agent_nb.record.ssh_signature import PrivateKey
 
     return PrivateKey(ed25519.Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32))
 

@@ -17,8 +17,8 @@ from agent_nb.cli import main
 from agent_nb.host import launch
 from agent_nb.notebook import execute, kernels
 from agent_nb.notebook.execute import Client
-from agent_nb.notebook.metadata import records
-from agent_nb.record import MIME, log_of
+from agent_nb.record.notebook_file import records
+from agent_nb.record.record import MIME, log_of
 
 pytestmark = pytest.mark.kernel
 

@@ -21,8 +21,8 @@ import pytest
 from nbclient import NotebookClient
 
 from agent_nb.cli import main
-from agent_nb.notebook.ipynb import load
-from agent_nb.notebook.metadata import records
+from agent_nb.record.ipynb import load
+from agent_nb.record.notebook_file import records
 
 # a test executes some hundred cells at most
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]

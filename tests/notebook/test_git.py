@@ -14,9 +14,9 @@ from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor
 from agent_nb.notebook.git import text
-from agent_nb.notebook.ipynb import load
-from agent_nb.notebook.metadata import lift, records
-from agent_nb.record import MIME, run_record
+from agent_nb.record.ipynb import load
+from agent_nb.record.notebook_file import lift, records
+from agent_nb.record.record import MIME, run_record
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

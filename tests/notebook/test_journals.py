@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from agent_nb import Scripted, journal
-from agent_nb.journal import MAX_AGE, MAX_BYTES, Journal
+from agent_nb import Scripted
+from agent_nb.record import journal
+from agent_nb.record.journal import MAX_AGE, MAX_BYTES, Journal
 
 MODEL = Scripted([{"text": "word " * 20, "chunk": 5}])
 

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from agent_nb.cli import main
-from agent_nb.notebook.ipynb import load
+from agent_nb.record.ipynb import load
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb

@@ -11,8 +11,8 @@ from agent_nb.events.log import EventLog
 from agent_nb.notebook import library as module
 from agent_nb.notebook.cell import Cell
 from agent_nb.notebook.library import Library
-from agent_nb.record import record_hash, run_record
-from agent_nb.signing import sign
+from agent_nb.record.record import record_hash, run_record
+from agent_nb.record.signing import sign
 
 
 def record(run, cell, prompt, started):

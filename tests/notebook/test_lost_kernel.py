@@ -20,13 +20,13 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from agent_nb import journal, schema
-from agent_nb.check import check
 from agent_nb.events.event_json import encode_event
 from agent_nb.notebook.library import Library
 from agent_nb.notebook.recovery import recover
-from agent_nb.record import KEY, MIME, VERSION, log_of
-from agent_nb.signing import user_key
+from agent_nb.record import journal, schema
+from agent_nb.record.record import KEY, MIME, VERSION, log_of
+from agent_nb.record.signing import user_key
+from agent_nb.record.verify import check
 
 pytestmark = [
     pytest.mark.kernel,

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_nb import collect
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.notebook.cell import content_hash
-from agent_nb.notebook.heirs import renumbered
-from agent_nb.notebook.ipynb import load, save
-from agent_nb.notebook.metadata import lift, records, settle, strip, summaries
-from agent_nb.portable import payload_key
-from agent_nb.signing import sign
+from agent_nb.record import find as collect
+from agent_nb.record.ipynb import load, save
+from agent_nb.record.notebook_file import lift, records, settle, strip, summaries
+from agent_nb.record.packing import payload_key
+from agent_nb.record.signing import sign
+from agent_nb.record.split_merge import renumbered
 
 MIME = "application/vnd.agent-nb.run+json"
 

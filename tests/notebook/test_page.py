@@ -10,12 +10,12 @@ import pytest
 
 from agent_nb import Run
 from agent_nb.cli import main
-from agent_nb.collect import runs
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook import page as pages
 from agent_nb.notebook.page import displayed, page
-from agent_nb.record import KEY, MIME, run_record
+from agent_nb.record.find import runs
+from agent_nb.record.record import KEY, MIME, run_record
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"plot" * 20).decode()
 OTHER = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"other" * 20).decode()

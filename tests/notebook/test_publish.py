@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from agent_nb.notebook import publish
-from agent_nb.notebook.metadata import lift
-from agent_nb.record import KEY, MIME
+from agent_nb.record.notebook_file import lift
+from agent_nb.record.record import KEY, MIME
 from agent_nb.tools.results import success
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]

@@ -12,8 +12,8 @@ import pytest
 
 import agent_nb
 from agent_nb.cli import main
-from agent_nb.notebook.ipynb import load
-from agent_nb.notebook.metadata import records
+from agent_nb.record.ipynb import load
+from agent_nb.record.notebook_file import records
 
 pytestmark = [
     pytest.mark.kernel,

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_nb import Scripted, journal
+from agent_nb import Scripted
 from agent_nb.host import launch
 from agent_nb.notebook.failure import AgentCellError
-from agent_nb.notebook.metadata import lift
-from agent_nb.record import KEY, MIME, events_of, record_hash
-from agent_nb.signing import sign, signed_by, user_key
+from agent_nb.record import journal
+from agent_nb.record.notebook_file import lift
+from agent_nb.record.record import KEY, MIME, events_of, record_hash
+from agent_nb.record.signing import sign, signed_by, user_key
 from agent_nb.tape import NOBODY, TRUST
 
 SECRET = launch.secret()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.record import BUTTON, KEY, LIVE, MIME
+from agent_nb.record.record import BUTTON, KEY, LIVE, MIME
 
 NUMBERS = itertools.count(1)
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]

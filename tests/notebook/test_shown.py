@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.record import MIME
+from agent_nb.record.record import MIME
 from agent_nb.view.safe import output
 
 SETUP = """

@@ -12,11 +12,11 @@ import pytest
 import agent_nb
 from agent_nb import decode
 from agent_nb.cli import main
-from agent_nb.collect import runs
 from agent_nb.host import plugins
-from agent_nb.notebook.ipynb import load
-from agent_nb.notebook.metadata import records
-from agent_nb.record import record_hash
+from agent_nb.record.find import runs
+from agent_nb.record.ipynb import load
+from agent_nb.record.notebook_file import records
+from agent_nb.record.record import record_hash
 
 pytest_plugins = ["pytester"]
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from agent_nb.collect import records, runs
 from agent_nb.events.columns import CALLS, RUNS, TURNS
-from agent_nb.portable import LARGE
-from agent_nb.record import KEY, MIME, detach, run_record
+from agent_nb.record.find import records, runs
+from agent_nb.record.packing import LARGE
+from agent_nb.record.record import KEY, MIME, detach, run_record
 
 
 def cell(cell_id, *records, kind="code"):

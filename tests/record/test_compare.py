@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from agent_nb import events as e
-from agent_nb.compare import diff
 from agent_nb.events.log import EventLog
+from agent_nb.record.diff import diff
 from agent_nb.run import Run
 
 

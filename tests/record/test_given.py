@@ -5,8 +5,8 @@ import base64
 import pytest
 
 from agent_nb import events as e
-from agent_nb.given import Given
-from agent_nb.inputs import INPUTS, inputs_of
+from agent_nb.record.fingerprint import INPUTS, inputs_of
+from agent_nb.record.given import Given
 
 PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"x" * 67).decode()}
 OTHER = {"media_type": "image/png", "data": base64.b64encode(b"y" * 80).decode()}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from agent_nb import events as e
-from agent_nb import journal
 from agent_nb.events.log import EventLog
-from agent_nb.journal import Journal, fold, forget, recover, recoverable, tidy
+from agent_nb.record import journal
+from agent_nb.record.journal import Journal, fold, forget, recover, recoverable, tidy
 
 KILLS = 50
 
@@ -23,7 +23,7 @@ DRIVER = """
 import json, os, random, select, signal, struct, sys, time
 from pathlib import Path
 from agent_nb import events as e
-from agent_nb.journal import Journal
+from agent_nb.record.journal import Journal
 from agent_nb.events.log import EventLog
 
 def write(folder, pipe, kill):

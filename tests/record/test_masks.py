@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.clock import Span
-from agent_nb.masks import Rule, Side, compare, unnamed
+from agent_nb.record.clock import Span
+from agent_nb.record.masks import Rule, Side, compare, unnamed
 
 
 def at(*parts):

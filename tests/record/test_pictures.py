@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agent_nb.pictures import compare
+from agent_nb.record.pictures import compare
 
 
 def picture(size=(20, 20), marks=(), colour=(200, 0, 0), level=6):

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.portable import LARGE, Home, Packer, Unpacker, canonical, payload_key, references
+from agent_nb.record.packing import (
+    LARGE,
+    Home,
+    Packer,
+    Unpacker,
+    canonical,
+    payload_key,
+    references,
+)
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.text(max_size=8) | st.sampled_from(["$int", "$payload", "$literal", "$raw", "$float"])

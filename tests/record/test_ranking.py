@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from agent_nb.ranking import TOLERANCE, kept, newest, oldest, ranked, started
-from agent_nb.signing import mine, sign
+from agent_nb.record.ranking import TOLERANCE, kept, newest, oldest, ranked, started
+from agent_nb.record.signing import mine, sign
 
 KEY, OTHER = b"this user's secret", b"somebody else's"
 NO_TIME = [

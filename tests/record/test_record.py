@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from agent_nb import decode, encode
 from agent_nb import events as e
-from agent_nb.check import check, check_metadata, secrets_in
-from agent_nb.collect import records
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
-from agent_nb.inputs import inputs_of
-from agent_nb.portable import LARGE, canonical
-from agent_nb.record import (
+from agent_nb.record.find import records
+from agent_nb.record.fingerprint import inputs_of
+from agent_nb.record.packing import LARGE, canonical
+from agent_nb.record.record import (
     attach,
     closed,
     detach,
@@ -29,8 +28,9 @@ from agent_nb.record import (
     record_hash,
     run_record,
 )
-from agent_nb.schema import COUNT, FILL, PATH, build, load
-from agent_nb.signing import intact, sign, signed_by
+from agent_nb.record.schema import COUNT, FILL, PATH, build, load
+from agent_nb.record.signing import intact, sign, signed_by
+from agent_nb.record.verify import check, check_metadata, secrets_in
 from agent_nb.view.state import RunView
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -251,7 +251,7 @@ def test_secrets_are_found_by_place_and_not_repeated(log):
 
 
 def test_the_schema_file_is_what_the_event_types_say():
-    assert load() == build(), "the event types have changed: run python -m agent_nb.schema"
+    assert load() == build(), "the event types have changed: run python -m agent_nb.record.schema"
 
 
 def test_the_schema_accepts_a_record(new_log):

@@ -9,13 +9,13 @@ import pytest
 
 from agent_nb import Agent, Scripted, context, tool
 from agent_nb import events as e
-from agent_nb.check import check
 from agent_nb.errors import UsageError
-from agent_nb.inputs import changed, inputs_hash, inputs_of
-from agent_nb.normal import normal
-from agent_nb.record import events_of, run_record
+from agent_nb.record.fingerprint import changed, inputs_hash, inputs_of
+from agent_nb.record.normalize import normal
+from agent_nb.record.record import events_of, run_record
+from agent_nb.record.signing import sign
+from agent_nb.record.verify import check
 from agent_nb.replay import replay
-from agent_nb.signing import sign
 from agent_nb.tape import Tape, candidates, match
 from agent_nb.tools.base import Decision
 from agent_nb.tools.standing import STANDING, Standing

@@ -1,6 +1,6 @@
 """Two texts beside each other."""
 
-from agent_nb import sides
+from agent_nb.record import sides
 
 
 def test_equal_lines_stand_beside_each_other_and_others_are_marked():

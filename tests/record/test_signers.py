@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb import signers
 from agent_nb.errors import UsageError
-from agent_nb.signers import NAMESPACE, Signer, add, known, path, read, remove
-from agent_nb.ssh_signature import encoded, fingerprint
+from agent_nb.record import signers
+from agent_nb.record.signers import NAMESPACE, Signer, add, known, path, read, remove
+from agent_nb.record.ssh_signature import encoded, fingerprint
 
 KEY, OTHER = encoded(b"\1" * 32), encoded(b"\2" * 32)
 LINE = f"ssh-ed25519 {base64.b64encode(KEY).decode()}"

@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from agent_nb.record import run_record
-from agent_nb.signing import intact, key_problem, sign, signed_by, user_key
+from agent_nb.record.record import run_record
+from agent_nb.record.signing import intact, key_problem, sign, signed_by, user_key
 
 KEY = b"one user's secret"
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.errors import MissingExtra, UsageError
-from agent_nb.ssh_signature import (
+from agent_nb.record.ssh_signature import (
     Signature,
     armored,
     each,
@@ -43,7 +43,7 @@ def key():
 def private(seed):
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
-    from agent_nb.ssh_signature import PrivateKey
+    from agent_nb.record.ssh_signature import PrivateKey
 
     return PrivateKey(ed25519.Ed25519PrivateKey.from_private_bytes(seed))
 
@@ -112,7 +112,7 @@ def test_a_good_signature_holds_for_its_message_and_namespace_only(key):
 @pytest.mark.parametrize(("kind", "words"), [("rsa", "RSA"), ("ecdsa", "another kind")])
 def test_keys_of_another_kind_are_refused_in_words(kind, words):
     pytest.importorskip("cryptography")
-    from agent_nb.ssh_signature import PrivateKey
+    from agent_nb.record.ssh_signature import PrivateKey
 
     with pytest.raises(UsageError, match=f"{words}.*only Ed25519 keys sign.*ssh-keygen -t ed25519"):
         PrivateKey.of(pem(kind), str)
@@ -120,7 +120,7 @@ def test_keys_of_another_kind_are_refused_in_words(kind, words):
 
 def test_an_encrypted_key_needs_its_passphrase(key):
     pytest.importorskip("bcrypt")
-    from agent_nb.ssh_signature import PrivateKey
+    from agent_nb.record.ssh_signature import PrivateKey
 
     assert PrivateKey.of(pem(passphrase=b"open"), lambda: "open").public == key.public
     with pytest.raises(UsageError, match="the passphrase is wrong"):
@@ -129,7 +129,7 @@ def test_an_encrypted_key_needs_its_passphrase(key):
 
 def test_what_is_not_a_key_is_refused_in_words():
     pytest.importorskip("cryptography")
-    from agent_nb.ssh_signature import PrivateKey
+    from agent_nb.record.ssh_signature import PrivateKey
 
     for data in (
         b"",

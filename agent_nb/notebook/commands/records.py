@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...limits import AT, limit_in
-from ...record import KEY, MIME
+from ...record.notebook_file import FORGET
+from ...record.record import KEY, MIME
 from ...view.words import clip
-from ..metadata import FORGET
 from .shared import Rows, show
 from .standing import allowed
 
 if TYPE_CHECKING:
     from ...agent import Agent
-    from ...journal import Found
+    from ...record.journal import Found
     from ..magic import AgentMagics
     from ..options import Options
 

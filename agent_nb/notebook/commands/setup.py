@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import AgentError, UsageError
 from ...host.trust import allowed
 from ...limits import Limits
-from ...portable import tilde
+from ...record.packing import tilde
 from ..notices import printable
 from ..options import LIMITS
 from .shared import elsewhere, say, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...sides import lines
+from ...record.sides import lines
 from ..cardstates import NoteCard
 from ..nodes import Box, Node, Row, Stack, T, Table
 from ..values import bounded

@@ -29,8 +29,8 @@ from pathlib import Path
 
 import msgspec
 
-from .errors import UsageError
-from .portable import tilde
+from ..errors import UsageError
+from .packing import tilde
 from .ssh_signature import ED25519, fingerprint, public_key
 
 NAMESPACE = "record@jupyter-agent-nb"

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from .portable import canonical, references
+from .packing import canonical, references
 
 CAP = 4 << 20  # bytes of JSON
 HEAD = 1000  # characters that are kept of a cut text

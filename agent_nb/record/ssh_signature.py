@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from .errors import MissingExtra, UsageError
+from ..errors import MissingExtra, UsageError
 
 ED25519 = "ssh-ed25519"
 INSTALL = "pip install 'jupyter-agent-nb[sign]'"

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from .cell import content_hash
-from .transform import agent_cell, source_of
+from ..notebook.cell import content_hash
+from ..notebook.transform import agent_cell, source_of
 
 Record = dict[str, Any]
 Runs = Mapping[str, Sequence[Record]]

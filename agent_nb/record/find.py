@@ -23,13 +23,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from .events.rows import Place
+from ..events.rows import Place
+from ..run import Run
 from .ranking import oldest
 from .record import KEY, attach, log_of, published
-from .run import Run
 
 if TYPE_CHECKING:
-    from .events.frame import EventFrame
+    from ..events.frame import EventFrame
 
 ENDING = ".ipynb"
 HIDDEN = (".ipynb_checkpoints",)
@@ -80,7 +80,7 @@ class Runs(Sequence[Run]):
         """Return one frame of all runs, with their cells and notebooks; by default one row per
         event. See `agent_nb.events.frame`.
         """
-        from .events.frame import to_frame
+        from ..events.frame import to_frame
 
         events = [event for run in self._runs for event in run.log]
         places = {run.id: Place(run.cell, run.notebook) for run in self._runs}

@@ -1,11 +1,11 @@
-"""The JSON Schema of the record, generated from the event types; `python -m agent_nb.schema` writes
-the file again.
+"""The JSON Schema of the record, generated from the event types; `python -m
+agent_nb.record.schema` writes the file again.
 
 Why a file: whoever reads a notebook without this package can see what stands in it and check it
 with any validator.
 
 Rules
-- `record.json` describes `nb.metadata["agent_nb"]`; a test says when it is not what `build()`
+- `schema.json` describes `nb.metadata["agent_nb"]`; a test says when it is not what `build()`
   returns.
 - It is as tolerant as the reader: unknown fields and event types are allowed, what is known must
   have its type.
@@ -16,7 +16,7 @@ Rules
   notebook ended, `FILL` gives every event with all its fields:
 
     jq "$COUNT" NOTEBOOK.ipynb
-    jq --slurpfile schema record.json "$FILL" NOTEBOOK.ipynb
+    jq --slurpfile schema schema.json "$FILL" NOTEBOOK.ipynb
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from .. import events
-from ..cut import Cut
-from ..portable import MARKS
-from ..record import VERSION, Record
+from .packing import MARKS
+from .record import VERSION, Record
+from .size_limit import Cut
 
-PATH = Path(__file__).with_name("record.json")
+PATH = Path(__file__).with_name("schema.json")
 COUNT = """\
 [.metadata.agent_nb.runs[][].events[] | select(.type == "result") | .status // "ok"] | group_by(.) | map({(.[0]): length}) | add"""
 FILL = """\
@@ -68,7 +68,7 @@ def build() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": 'nb.metadata["agent_nb"]: the recorded runs of a notebook',
         "$comment": "A field of an event that is not there has the default that is named here. How the calls of a notebook ended: "
-        f"jq '{COUNT}' NOTEBOOK.ipynb. Every event with all its fields: jq --slurpfile schema record.json '{FILL}' NOTEBOOK.ipynb",
+        f"jq '{COUNT}' NOTEBOOK.ipynb. Every event with all its fields: jq --slurpfile schema schema.json '{FILL}' NOTEBOOK.ipynb",
         "type": "object",
         "required": ["version", "runs"],
         "properties": {
@@ -194,3 +194,7 @@ def _type(hint: Any) -> dict[str, Any]:
     if origin is types.UnionType:
         return {"anyOf": [_type(a) for a in args]}
     return dict(_PLAIN[origin or hint])
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8", newline="\n")

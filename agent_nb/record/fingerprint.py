@@ -20,9 +20,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from . import events
-from .events import Event
-from .portable import Home, digest
+from .. import events
+from ..events import Event
+from .packing import Home, digest
 
 INPUTS = ("prompt", "model", "tools", "settings", "conversation")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from .events import Unknown
+from ..events import Unknown
 from .record import FORMAT, VERSION, Record, events_of, payload_faults
 from .signing import hash_fits, names_signer
 

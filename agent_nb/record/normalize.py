@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .portable import canonical
-from .wire.console import settled
+from ..wire.console import settled
+from .packing import canonical
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),

@@ -28,12 +28,13 @@ from typing import Any
 
 import msgspec
 
-from . import events, locks
-from .events import Call, Delta, Event, Respond, Think
-from .events.chunks import encode_chunks
-from .events.event_json import decode_event, encode_event
-from .events.log import EventLog
-from .portable import Home, tilde
+from .. import events
+from ..events import Call, Delta, Event, Respond, Think
+from ..events.chunks import encode_chunks
+from ..events.event_json import decode_event, encode_event
+from ..events.log import EventLog
+from . import file_lock
+from .packing import Home, tilde
 from .record import closed
 
 FORMAT = 1
@@ -113,7 +114,7 @@ class Journal:
         path = where / name
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         self.path = path
-        locks.take(self._file)
+        file_lock.take(self._file)
         self._write(msgspec.json.encode(header) + b"\n")
 
     def __call__(self, event: Event) -> None:
@@ -327,7 +328,7 @@ def _look(path: Path) -> Found | None:
 def _alive(path: Path) -> bool:
     """Return whether a process is writing the journal."""
     try:
-        held = locks.held(path)
+        held = file_lock.held(path)
         return time.time() - path.stat().st_mtime < QUIET if held is None else held
     except OSError:
         return False

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .portable import tilde
+from .packing import tilde
 from .record import payload_faults, record_hash
 
 SCHEME = "hmac-sha256:"

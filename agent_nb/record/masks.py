@@ -27,9 +27,9 @@ from typing import Any
 
 import msgspec
 
+from ..wire.console import settled
 from .clock import Span
-from .portable import SIGN, Home, canonical, digest
-from .wire.console import settled
+from .packing import SIGN, Home, canonical, digest
 
 PATTERN = "pattern "  # begins the name of what the project masks
 FACTOR = 10.0

@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from .events import Event, RunStart, User
-from .inputs import inputs_of, turns_of
+from ..events import Event, RunStart, User
+from .fingerprint import inputs_of, turns_of
 
 LONGEST = 20  # lines of a difference
 WORDS = 60  # characters that name a turn

@@ -29,13 +29,13 @@ from typing import Any
 
 import msgspec
 
-from . import events
-from .cut import CAP, Cut, shorten
-from .events import Call, Event, Respond, Think
-from .events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
-from .events.event_json import event_from, to_builtins
-from .events.log import EventLog, block_text
-from .portable import EXACT, Home, Packer, Unpacker, canonical, payload_key, references, sha256
+from .. import events
+from ..events import Call, Event, Respond, Think
+from ..events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
+from ..events.event_json import event_from, to_builtins
+from ..events.log import EventLog, block_text
+from .packing import EXACT, Home, Packer, Unpacker, canonical, payload_key, references, sha256
+from .size_limit import CAP, Cut, shorten
 
 FORMAT = 1
 VERSION = 1  # of nb.metadata["agent_nb"]

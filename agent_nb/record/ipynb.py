@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..collect import marked
 from ..errors import UsageError
+from .find import marked
 
 
 def load(path: str | Path) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from . import events as e
-from .context import content_text
-from .events import Event
-from .normal import normal
-from .run import Run
+from .. import events as e
+from ..context import content_text
+from ..events import Event
+from ..run import Run
+from .normalize import normal
 
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}

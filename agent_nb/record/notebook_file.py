@@ -29,16 +29,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeGuard
 
-from .. import countersign
-from ..collect import unmerged
-from ..portable import payload_key, sha256
-from ..ranking import kept, started
-from ..record import BUTTON, KEY, LIVE, MIME, NONE, VERSION, attach, detach, payload_keys, published
-from ..signing import mine as signed
-from ..signing import user_key
-from .cell import content_hash
-from .heirs import inherited, leaving, renumbered
-from .transform import agent_cell, source_of
+from ..notebook.cell import content_hash
+from ..notebook.transform import agent_cell, source_of
+from . import countersign
+from .find import unmerged
+from .packing import payload_key, sha256
+from .ranking import kept, started
+from .record import BUTTON, KEY, LIVE, MIME, NONE, VERSION, attach, detach, payload_keys, published
+from .signing import mine as signed
+from .signing import user_key
+from .split_merge import inherited, leaving, renumbered
 
 FORGET = "forget"
 FORGOTTEN = "forgotten"
