@@ -18,8 +18,8 @@ from .host.imports import install as _install
 if TYPE_CHECKING:
     from .agent import Agent as Agent
     from .api import parse as parse
-    from .convert import decode as decode
-    from .convert import encode as encode
+    from .codecs.convert import decode as decode
+    from .codecs.convert import encode as encode
     from .errors import RunFailed as RunFailed
     from .events.columns import CALLS as CALLS
     from .events.columns import EVENTS as EVENTS
@@ -56,8 +56,8 @@ _WHERE = {
     "CALLS": "events.columns",
     "TURNS": "events.columns",
     "RUNS": "events.columns",
-    "decode": "convert",
-    "encode": "convert",
+    "decode": "codecs.convert",
+    "encode": "codecs.convert",
     "attach": "server.client",
     "serve": "server.kernel",
     "watch": "watching",

@@ -118,7 +118,7 @@ def test_the_agent_knows_no_concrete_plugin_and_no_edge(name):
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_room_imports_a_leaf_of_another_room(room):
     leaves = {m for r in ROOMS if r != room for m in plugins.builtin(r.replace("/", ".")).values()}
-    for path in (ROOT / room).glob("*.py"):
+    for path in (ROOT / room).rglob("*.py"):
         assert not ours(path, top_only=False) & leaves, (
             f"{module(path)} imports a leaf of another room"
         )
@@ -132,9 +132,9 @@ def test_every_file_of_a_room_is_machinery_or_offers_its_plugin(room):
 
 
 def test_dialects_know_parts_and_codecs_know_events():
-    for path in (ROOT / "dialects").glob("*.py"):
+    for path in (ROOT / "dialects").rglob("*.py"):
         assert "agent_nb.events" not in ours(path, top_only=False)
-    for path in (ROOT / "codecs").glob("*.py"):
+    for path in (ROOT / "codecs").rglob("*.py"):
         assert "agent_nb.models.parts" not in ours(path, top_only=False)
 
 

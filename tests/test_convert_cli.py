@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.cli import main
-from agent_nb.convert import decode
+from agent_nb.codecs.convert import decode
 from agent_nb.events import End, Extension, Respond, RunStart, Think, User
 from agent_nb.events.log import EventLog
 

@@ -11,7 +11,7 @@ from .shared import OK, Arguments, complain
 
 def convert(arguments: Arguments) -> int:
     """translate a run from one format into another, as it comes; losses are reported on stderr"""
-    from ..convert import command
+    from ..codecs.convert import command
 
     source, target = arguments.source, arguments.output
     if (

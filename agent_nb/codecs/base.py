@@ -35,7 +35,7 @@ from ..events.text import Texts
 from ..wire.json_text import plain
 from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
 from .losses import Losses
-from .notes import foreign, is_derived, note_of
+from .provenance import foreign, is_derived, note_of
 
 #: Fields that a reader of any format makes anew; their loss is a detail.
 DETAILS = frozenset(

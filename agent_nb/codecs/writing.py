@@ -16,7 +16,7 @@ import msgspec
 
 from ..events import Call, Delta, Event, Respond, Think, User
 from ..events.chunks import decode_chunks
-from .residue import Shift, line_notes
+from .passthrough import Shift, line_notes
 
 Block = Think | Respond | Call
 

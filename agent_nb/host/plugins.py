@@ -1,15 +1,16 @@
-"""Find a plug-in by its room and name: a file of that name in the room, or an entry point.
+"""Find a plug-in by its room and name: a file or package of that name in the room, or an entry
+point.
 
-Why: a new provider, dialect, codec, tool or card is one file, with no registry to edit. The public
-name of a plug-in is its file name with `-` for `_`; the module offers it under the room's attribute
-(`ATTRIBUTE`).
+Why: a new provider, dialect, codec, tool or card is one file or package, with no registry to edit.
+The public name of a plug-in is its file name with `-` for `_`; the module offers it under the
+room's attribute (`ATTRIBUTE`).
 
-Rules: a file is a plug-in if it defines that attribute at its left margin, else it is machinery of
-the room; nothing is imported until it is asked for; the built-in file wins over an entry point of
-the same name; entry points count of packages that are installed, not of what lies in the notebook's
-folder (`folder.imports`); an unknown name is a UsageError that lists the known ones; what an
-installed plug-in raises, or is not, is a PluginError that names its package and leaves the others
-alone.
+Rules: a file is a plug-in if it defines that attribute at its left margin (a package: imports it in
+its `__init__`), else it is machinery of the room; nothing is imported until it is asked for; the
+built-in file wins over an entry point of the same name; entry points count of packages that are
+installed, not of what lies in the notebook's folder (`folder.imports`); an unknown name is a
+UsageError that lists the known ones; what an installed plug-in raises, or is not, is a PluginError
+that names its package and leaves the others alone.
 """
 
 from __future__ import annotations
@@ -51,12 +52,17 @@ _WORDS = 300  # characters of what a plug-in raised
 
 @cache
 def builtin(room: str) -> dict[str, str]:
-    """Return public name -> module name of the plug-in files in `room` (for example `"models"`)."""
+    """Return public name -> module name of the plug-ins that stand in `room` (for example
+    `"models"`).
+    """
     package = importlib.import_module(f"agent_nb.{room}")
     folder = Path(str(package.__file__)).parent
-    offers = re.compile(rf"^(def {ATTRIBUTE[room]}\(|{ATTRIBUTE[room]}\s*[:=])", re.MULTILINE)
-    files = [f for f in sorted(folder.glob("*.py")) if offers.search(f.read_text(encoding="utf-8"))]
-    return {f.stem.replace("_", "-"): f"agent_nb.{room}.{f.stem}" for f in files}
+    word = ATTRIBUTE[room]
+    offers = re.compile(rf"^(def {word}\(|{word}\s*[:=]|from \.\w+ import {word}\b)", re.MULTILINE)
+    files = {f.stem: f for f in folder.glob("*.py") if f.stem != "__init__"}
+    files |= {f.parent.name: f for f in folder.glob("*/__init__.py")}
+    stems = [n for n, f in sorted(files.items()) if offers.search(f.read_text(encoding="utf-8"))]
+    return {stem.replace("_", "-"): f"agent_nb.{room}.{stem}" for stem in stems}
 
 
 def names(room: str) -> list[str]:

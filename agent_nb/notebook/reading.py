@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..codecs.base import Losses
-from ..convert import decode, encode
+from ..codecs.convert import decode, encode
 from ..errors import UsageError
 from ..events.log import EventLog
 from ..host import plugins

@@ -23,8 +23,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_nb import events as ev
+from agent_nb.codecs.convert import convert
 from agent_nb.codecs.detect import named
-from agent_nb.convert import convert
 from agent_nb.events import Event
 from agent_nb.events.event_json import encode_event
 from agent_nb.host import plugins

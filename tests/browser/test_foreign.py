@@ -7,7 +7,7 @@ import json
 import pytest
 from nbformat.v4 import new_output
 
-from agent_nb.convert import decode
+from agent_nb.codecs.convert import decode
 from agent_nb.view.bundle import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]

@@ -11,8 +11,8 @@ import tracemalloc
 import pytest
 
 from agent_nb import events as ev
+from agent_nb.codecs.convert import command, convert, decode, encode, logs
 from agent_nb.codecs.losses import Losses
-from agent_nb.convert import command, convert, decode, encode, logs
 from agent_nb.errors import UsageError, WireError
 from agent_nb.events.log import EventLog
 

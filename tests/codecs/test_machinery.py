@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import events as ev
-from agent_nb.codecs.correlate import Correlator
+from agent_nb.codecs.call_matching import Correlator
 from agent_nb.codecs.framing import sse
 from agent_nb.codecs.losses import Losses
-from agent_nb.codecs.residue import diff, line_notes, restore
+from agent_nb.codecs.passthrough import diff, line_notes, restore
 from agent_nb.codecs.times import epoch, iso, later_iso
 from agent_nb.codecs.writing import pieces
 from agent_nb.errors import WireError

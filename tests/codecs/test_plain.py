@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from agent_nb.convert import decode, encode, logs
+from agent_nb.codecs.convert import decode, encode, logs
 from agent_nb.errors import WireError
 from agent_nb.wire.json_text import plain
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.convert import logs
+from agent_nb.codecs.convert import logs
 
 
 def frames(*objs):

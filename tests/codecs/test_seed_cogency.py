@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from agent_nb import events as ev
+from agent_nb.codecs.convert import logs
 from agent_nb.codecs.framing import Unframer
 from agent_nb.codecs.losses import Losses
-from agent_nb.convert import logs
 from agent_nb.imported import Imported
 
 

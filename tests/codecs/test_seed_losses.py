@@ -4,8 +4,8 @@ that did not arrive.
 
 import pytest
 
+from agent_nb.codecs.convert import decode, encode
 from agent_nb.codecs.losses import Losses
-from agent_nb.convert import decode, encode
 from agent_nb.errors import WireError
 
 #: Streams of the seeds in which every line has all that its document names.

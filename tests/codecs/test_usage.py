@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agent_nb.convert import decode
+from agent_nb.codecs.convert import decode
 from agent_nb.events import Metric
 
 LOOM = {"session_id": "s", "node_id": "n", "event_id": 2, "type": "usage"}

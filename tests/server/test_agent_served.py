@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent_nb import Agent, Scripted, tool
-from agent_nb.convert import decode
+from agent_nb.codecs.convert import decode
 from agent_nb.host import plugins
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.client import attach

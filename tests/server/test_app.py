@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.codecs.loom import codec as loom
+from agent_nb.codecs.loom.codec import codec as loom
 from agent_nb.errors import UsageError
 from agent_nb.server.app import Server, Settings
 from agent_nb.wire.sse import SSEDecoder
@@ -152,7 +152,7 @@ def test_evicted_events_are_answered_with_a_gap(rig):
     ],
 )
 def test_every_format_is_served_in_both_framings_and_decodes(name, rig):
-    from agent_nb.convert import decode
+    from agent_nb.codecs.convert import decode
 
     server = rig()
     server.publish("r", *RUN)

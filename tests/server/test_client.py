@@ -366,7 +366,7 @@ def test_addresses_are_understood(url, where, name, token):
 
 
 def test_any_stream_can_be_read_for_a_codec(rig, token):
-    from agent_nb.convert import decode
+    from agent_nb.codecs.convert import decode
 
     server = rig()
     speak(server.publish("r").feed, 1)

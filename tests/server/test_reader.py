@@ -14,7 +14,7 @@ import pytest
 
 import agent_nb
 from agent_nb import events as ev
-from agent_nb.convert import decode
+from agent_nb.codecs.convert import decode
 from agent_nb.errors import ModelError, UsageError, WireError
 from agent_nb.server.client import Backoff, read, reader
 from agent_nb.sources import items_of

@@ -10,8 +10,8 @@ leaves it to the usual card.
     from agent_nb.view.nodes import Bar
 
     def epochs(state, context):
-        return Bar(state.data["epoch"] / 10, f"epoch {state.data['epoch']} of 10") if state.data
-        else None
+        if state.data:
+            return Bar(state.data["epoch"] / 10, f"epoch {state.data['epoch']} of 10")
 
     # pyproject.toml
     [project.entry-points."agent_nb.cards"]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Call,
     Delta,
     End,
@@ -28,12 +28,12 @@ from ..events import (
     Result,
     Think,
 )
-from ..tool_events import progress_fields
-from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data
-from .base import Item, Options, note_of
-from .losses import Losses
-from .residue import restore
-from .writing import Live, noted_pieces, pieces
+from ...tool_events import progress_fields
+from ..base import Item, Options, note_of
+from ..losses import Losses
+from ..passthrough import restore
+from ..writing import Live, noted_pieces, pieces
+from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data
 
 
 class AgentEventWriter:

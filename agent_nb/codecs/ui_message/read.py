@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     End,
@@ -34,14 +34,14 @@ from ..events import (
     RunStart,
     State,
 )
-from . import keyed
-from .base import Codec, Item
-from .correlate import Correlator
-from .keyed import Obj
-from .losses import Losses
-from .reading import OpenBlock, Source, arguments_of, run_id, text_of
-from .residue import diff
-from .ui_message_write import (
+from .. import block_protocol
+from ..base import Codec, Item
+from ..block_protocol import Obj
+from ..call_matching import Correlator
+from ..losses import Losses
+from ..passthrough import diff
+from ..run_builder import OpenBlock, Source, arguments_of, run_id, text_of
+from .write import (
     CAUSES,
     CUT,
     DRAW,
@@ -101,7 +101,7 @@ class UiMessageReader:
             out.append(
                 self._cut_call(block)
                 if block.of == "call"
-                else keyed.ended_as_cut(self._source, block)
+                else block_protocol.ended_as_cut(self._source, block)
             )
         return out
 
@@ -114,7 +114,7 @@ class UiMessageReader:
 
     def _cut_call(self, block: OpenBlock) -> Event:
         call_id = block.key.partition(":")[2]
-        return keyed.completed(self._source, block, {}, incomplete=True, call_id=call_id)
+        return block_protocol.completed(self._source, block, {}, incomplete=True, call_id=call_id)
 
     def _make(self, cls: type[Any], obj: Obj, **fields: Any) -> Any:
         event = self._source.make(cls, **fields)
@@ -174,7 +174,7 @@ class UiMessageReader:
         form = FORMS[obj["type"]]
         if form is TOOL:
             self._calls.call(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        return keyed.opened(
+        return block_protocol.opened(
             self._source, form, obj, of=form.of, name=text_of(obj, "toolName"), where={}
         )
 
@@ -183,12 +183,12 @@ class UiMessageReader:
         known = self._source.block(f"{form.start}:{text_of(obj, form.id)}") is not None
         if not isinstance(obj.get(form.text), str) or (form is TOOL and not known):
             return self._unknown(obj)
-        return keyed.continued(self._source, form, obj, where={})
+        return block_protocol.continued(self._source, form, obj, where={})
 
     def _end(self, obj: Obj) -> list[Event]:
-        block, note = keyed.taken(self._source, FORMS[obj["type"]], obj)
+        block, note = block_protocol.taken(self._source, FORMS[obj["type"]], obj)
         return (
-            [keyed.completed(self._source, block, note)]
+            [block_protocol.completed(self._source, block, note)]
             if block is not None
             else self._unknown(obj)
         )
@@ -219,7 +219,7 @@ class UiMessageReader:
                 Call, incomplete=failed and not isinstance(args, dict), raw_args=raw, **fields
             )
         else:
-            call = keyed.completed(self._source, block, {}, **fields)  # type: ignore[assignment]  # a call, as its block is one
+            call = block_protocol.completed(self._source, block, {}, **fields)  # type: ignore[assignment]  # a call, as its block is one
         note = {**(call.extra or {}).get(NAME, {}), "call": diff(obj, DRAW[Call](call))}
         out: list[Event] = [msgspec.structs.replace(call, extra={NAME: note})]
         if failed and text_of(obj, "errorText") != CUT:

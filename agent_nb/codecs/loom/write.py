@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     Delta,
@@ -37,12 +37,12 @@ from ..events import (
     Think,
     User,
 )
-from ..events.text import Answer, repeats
-from .base import REASONS, Item, Options, note_of
-from .loom_lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
-from .losses import Losses
-from .residue import restore
-from .writing import Block, Live, noted_pieces, pieces
+from ...events.text import Answer, repeats
+from ..base import REASONS, Item, Options, note_of
+from ..losses import Losses
+from ..passthrough import restore
+from ..writing import Block, Live, noted_pieces, pieces
+from .lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
 
 #: The stop reason that tells of an end that was not ok.
 STOPS: dict[EndStatus, str] = {

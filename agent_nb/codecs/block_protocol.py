@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from ..events import Call, Delta, Event, Respond, Think, User
-from .reading import OpenBlock, Source, text_of
-from .residue import Shift, diff, restore
+from .passthrough import Shift, diff, restore
+from .run_builder import OpenBlock, Source, text_of
 from .writing import Live, line_texts
 
 Obj = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Call,
     Counts,
     End,
@@ -29,8 +29,8 @@ from ..events import (
     Think,
     User,
 )
-from .framing import loads
-from .times import epoch
+from ..framing import loads
+from ..times import epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]

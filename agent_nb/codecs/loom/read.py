@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     Counts,
@@ -38,15 +38,15 @@ from ..events import (
     State,
     User,
 )
-from .correlate import GUESS, Correlator, Match
-from .loom_lines import NAME, SHIFTS, Obj, bare, draw, draw_chunk
-from .loom_parts import Pieces, id_of
-from .loom_write import STOPS
-from .losses import Losses
-from .reading import OpenBlock, Source, Spans, arguments_of, run_id, text_of
-from .replies import Told
-from .residue import diff
-from .usage import PROMPT, added, counts_of
+from ..call_matching import GUESS, Correlator, Match
+from ..losses import Losses
+from ..passthrough import diff
+from ..replies import Told
+from ..run_builder import OpenBlock, Source, Spans, arguments_of, run_id, text_of
+from ..usage import PROMPT, added, counts_of
+from .arguments import Pieces, id_of
+from .lines import NAME, SHIFTS, Obj, bare, draw, draw_chunk
+from .write import STOPS
 
 _STATUS = {word: status for status, word in STOPS.items()}
 _STREAMED = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})

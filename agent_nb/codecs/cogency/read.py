@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Call,
     End,
     Error,
@@ -37,8 +37,12 @@ from ..events import (
     Think,
     User,
 )
-from .base import Codec, Item
-from .cogency_lines import (
+from ..base import Codec, Item
+from ..call_matching import Correlator
+from ..losses import Losses
+from ..passthrough import diff
+from ..run_builder import Source, arguments_of, run_id, text_of
+from .lines import (
     NAME,
     OUTCOMES,
     STATUS,
@@ -50,11 +54,7 @@ from .cogency_lines import (
     read_counts,
     time_of,
 )
-from .cogency_write import CogencyWriter
-from .correlate import Correlator
-from .losses import Losses
-from .reading import Source, arguments_of, run_id, text_of
-from .residue import diff
+from .write import CogencyWriter
 
 _STOPS = ("interrupt", "cancelled")
 _TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respond}

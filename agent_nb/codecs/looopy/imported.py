@@ -6,10 +6,10 @@ what stood there.
 
 from __future__ import annotations
 
-from ..events import Delta, Event, Extension, Respond
-from .looopy_lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
-from .residue import restore
-from .writing import Live, noted_pieces
+from ...events import Delta, Event, Extension, Respond
+from ..passthrough import restore
+from ..writing import Live, noted_pieces
+from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
 
 
 class Imported:

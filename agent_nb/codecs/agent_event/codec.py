@@ -21,14 +21,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ..events import Event
-from .agent_event_lines import NAME, Obj
-from .agent_event_read import RunReader
-from .agent_event_write import AgentEventWriter
-from .base import Codec, Item
-from .framing import dumps
-from .losses import Losses
-from .reading import run_id
+from ...events import Event
+from ..base import Codec, Item
+from ..framing import dumps
+from ..losses import Losses
+from ..run_builder import run_id
+from .lines import NAME, Obj
+from .read import RunReader
+from .write import AgentEventWriter
 
 _REMEMBERED = 256  # runs that are over, whose late events are known as such
 

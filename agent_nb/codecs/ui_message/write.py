@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     Delta,
@@ -29,13 +29,13 @@ from ..events import (
     State,
     Think,
 )
-from . import keyed
-from .base import Item, Options, note_of
-from .framing import RAW
-from .keyed import Form, Obj
-from .losses import Losses
-from .residue import restore
-from .writing import Live, as_text, pieces
+from .. import block_protocol
+from ..base import Item, Options, note_of
+from ..block_protocol import Form, Obj
+from ..framing import RAW
+from ..losses import Losses
+from ..passthrough import restore
+from ..writing import Live, as_text, pieces
 
 NAME = "ui-message"
 CUT = "the arguments broke off"
@@ -164,18 +164,18 @@ class UiMessageWriter:
             return []
         if isinstance(event, Delta):
             return (
-                keyed.imported_delta(event, OF[event.of], note, self._live)
+                block_protocol.imported_delta(event, OF[event.of], note, self._live)
                 if event.of in OF
                 else []
             )
         if isinstance(event, Call):
             whole = note.get("call")
-            lines = keyed.imported_block(
+            lines = block_protocol.imported_block(
                 event, TOOL, {k: v for k, v in note.items() if k != "end"}, self._live, {}
             )
             return [*lines, restore(DRAW[Call](event), whole)] if isinstance(whole, dict) else lines
         if isinstance(event, Think | Respond):
-            return keyed.imported_block(event, OF[event.type], note, self._live, {})
+            return block_protocol.imported_block(event, OF[event.type], note, self._live, {})
         draw = DRAW.get(type(event))
         return [restore(draw(event), note)] if draw else []
 

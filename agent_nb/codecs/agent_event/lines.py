@@ -10,11 +10,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from ..events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
-from .framing import dumps, loads
-from .residue import Shift, count_on
-from .times import later
-from .writing import as_text
+from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
+from ..framing import dumps, loads
+from ..passthrough import Shift, count_on
+from ..times import later
+from ..writing import as_text
 
 NAME = "agent-event"
 Obj = dict[str, Any]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..events import (
+from ...events import (
     Call,
     Counts,
     Delta,
@@ -32,14 +32,14 @@ from ..events import (
     Think,
     User,
 )
-from ..events.text import Step, Texts
-from . import keyed
-from .base import Item, Options, note_of
-from .framing import dumps
-from .keyed import Form, Obj
-from .losses import Losses
-from .residue import restore
-from .writing import Live, as_text, pieces
+from ...events.text import Step, Texts
+from .. import block_protocol
+from ..base import Item, Options, note_of
+from ..block_protocol import Form, Obj
+from ..framing import dumps
+from ..losses import Losses
+from ..passthrough import restore
+from ..writing import Live, as_text, pieces
 
 NAME = "ag-ui"
 TEXT = Form(
@@ -151,12 +151,12 @@ class AgUiWriter:
             return []
         if isinstance(event, Delta):
             return (
-                keyed.imported_delta(event, OF[event.of], note, self._live)
+                block_protocol.imported_delta(event, OF[event.of], note, self._live)
                 if event.of in OF
                 else []
             )
         if isinstance(event, Think | Respond | Call | User):
-            return keyed.imported_block(event, OF[event.type], note, self._live, {})
+            return block_protocol.imported_block(event, OF[event.type], note, self._live, {})
         draw = DRAW.get(type(event))
         return [restore(draw(event), note)] if draw else []
 
@@ -235,7 +235,7 @@ class AgUiWriter:
 
     def _call(self, event: Call) -> list[Obj]:
         who = {"toolCallId": event.call_id}
-        sound = not event.args or keyed.parsed(event.raw_args) == event.args
+        sound = not event.args or block_protocol.parsed(event.raw_args) == event.args
         texts = (
             [text for text, _ in pieces(event)] if event.raw_args and sound else [dumps(event.args)]
         )

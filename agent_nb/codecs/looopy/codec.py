@@ -13,13 +13,13 @@ Rules
 
 from __future__ import annotations
 
-from ..events import Event
-from .base import Codec, Item
-from .looopy_lines import NAME, Obj
-from .looopy_read import Task
-from .looopy_write import LooopyWriter
-from .losses import Losses
-from .reading import run_id, text_of
+from ...events import Event
+from ..base import Codec, Item
+from ..losses import Losses
+from ..run_builder import run_id, text_of
+from .lines import NAME, Obj
+from .read import Task
+from .write import LooopyWriter
 
 _KINDS = (
     "task-",

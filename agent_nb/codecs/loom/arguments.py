@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .reading import OpenBlock, Source
+from ..run_builder import OpenBlock, Source
 
 _NAMELESS = "name:"  # what the key of a block without a call id begins with
 

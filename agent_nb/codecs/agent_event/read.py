@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Call,
     End,
     Error,
@@ -25,13 +25,13 @@ from ..events import (
     RunStart,
     Think,
 )
-from ..tool_events import progress_fields, result_fields
-from .agent_event_lines import DRAW, NAME, SHIFTS, Obj, draw_stream
-from .correlate import GUESS, Correlator, Match
-from .losses import Losses
-from .reading import Source, arguments_of, text_of
-from .residue import diff
-from .times import epoch
+from ...tool_events import progress_fields, result_fields
+from ..call_matching import GUESS, Correlator, Match
+from ..losses import Losses
+from ..passthrough import diff
+from ..run_builder import Source, arguments_of, text_of
+from ..times import epoch
+from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 
 _CAUSES = ("user", "timeout", "limit")
 

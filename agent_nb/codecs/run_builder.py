@@ -20,7 +20,7 @@ from ..events import Call, Delta, Event, Respond, Result, Think
 from ..events.chunks import encode_chunks
 from .framing import dumps, loads
 from .losses import Losses
-from .residue import Shift, diff, same, shifted
+from .passthrough import Shift, diff, same, shifted
 
 E = TypeVar("E", bound=Event)
 _MODEL = (Think, Respond, Call)

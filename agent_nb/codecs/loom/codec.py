@@ -18,14 +18,14 @@ Rules
 
 from __future__ import annotations
 
-from ..events import Event
-from .base import Codec, Item
-from .loom_lines import ENVELOPE, NAME, Obj, from_export, is_export
-from .loom_order import Order
-from .loom_read import Session
-from .loom_write import LoomWriter
-from .losses import Losses
-from .reading import text_of
+from ...events import Event
+from ..base import Codec, Item
+from ..losses import Losses
+from ..run_builder import text_of
+from .lines import ENVELOPE, NAME, Obj, from_export, is_export
+from .order import Order
+from .read import Session
+from .write import LoomWriter
 
 _REMEMBERED = 256  # sessions
 

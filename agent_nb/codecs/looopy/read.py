@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     Counts,
@@ -39,8 +39,14 @@ from ..events import (
     Think,
     User,
 )
-from .correlate import Correlator
-from .looopy_lines import (
+from ..call_matching import Correlator
+from ..losses import Losses
+from ..passthrough import diff
+from ..replies import Told
+from ..run_builder import Source, arguments_of, text_of
+from ..times import epoch
+from ..usage import PROMPT, added, counts_of
+from .lines import (
     DRAW,
     ENDED,
     NAME,
@@ -52,12 +58,6 @@ from .looopy_lines import (
     draw_delta,
     state_word,
 )
-from .losses import Losses
-from .reading import Source, arguments_of, text_of
-from .replies import Told
-from .residue import diff
-from .times import epoch
-from .usage import PROMPT, added, counts_of
 
 _REMEMBERED = 256
 

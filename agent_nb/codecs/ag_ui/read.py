@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..events import (
+from ...events import (
     Call,
     Counts,
     End,
@@ -40,17 +40,17 @@ from ..events import (
     State,
     User,
 )
-from . import keyed
-from .ag_ui_lines import camel, said
-from .ag_ui_write import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL, AgUiWriter
-from .base import Codec, Item
-from .correlate import Correlator
-from .keyed import Obj
-from .losses import Losses
-from .reading import Source, run_id, text_of
-from .residue import diff
-from .times import epoch
-from .usage import added, counts_of
+from .. import block_protocol
+from ..base import Codec, Item
+from ..block_protocol import Obj
+from ..call_matching import Correlator
+from ..losses import Losses
+from ..passthrough import diff
+from ..run_builder import Source, run_id, text_of
+from ..times import epoch
+from ..usage import added, counts_of
+from .lines import camel, said
+from .write import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL, AgUiWriter
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
 _KINDS = {kind: state for state, kind in STATES.items()}
@@ -117,7 +117,7 @@ class AgUiReader:
             cut.append(
                 self._call_of(block, {}, incomplete=True)
                 if block.of == "call"
-                else keyed.ended_as_cut(self._source, block)
+                else block_protocol.ended_as_cut(self._source, block)
             )
         return cut
 
@@ -185,8 +185,8 @@ class AgUiReader:
         self._calls.call(text_of(obj, "toolCallName"), text_of(obj, "toolCallId"))
         return self._open(TOOL, obj, "call", name=text_of(obj, "toolCallName"))
 
-    def _open(self, form: keyed.Form, obj: Obj, of: str, name: str = "") -> list[Event]:
-        return keyed.opened(
+    def _open(self, form: block_protocol.Form, obj: Obj, of: str, name: str = "") -> list[Event]:
+        return block_protocol.opened(
             self._source,
             form,
             obj,
@@ -201,24 +201,26 @@ class AgUiReader:
         known = self._source.block(f"{form.start}:{text_of(obj, form.id)}") is not None
         if not isinstance(obj.get(form.text), str) or (form is TOOL and not known):
             return self._unknown(obj)
-        return keyed.continued(
+        return block_protocol.continued(
             self._source, form, obj, ts=epoch(obj.get("timestamp")), where=self._where(obj)
         )
 
     def _end(self, obj: Obj) -> list[Event]:
         form = FORMS[obj["type"]]
-        block, note = keyed.taken(self._source, form, obj)
+        block, note = block_protocol.taken(self._source, form, obj)
         if block is None:
             return self._unknown(obj)
         return [
             self._call_of(block, note)
             if block.of == "call"
-            else keyed.completed(self._source, block, note)
+            else block_protocol.completed(self._source, block, note)
         ]
 
     def _call_of(self, block: Any, note: Obj, *, incomplete: bool = False) -> Event:
         call_id = self._calls.own(block.key.partition(":")[2])
-        return keyed.completed(self._source, block, note, incomplete=incomplete, call_id=call_id)
+        return block_protocol.completed(
+            self._source, block, note, incomplete=incomplete, call_id=call_id
+        )
 
     def _chunk(self, obj: Obj) -> list[Event]:
         of = _CHUNKS[obj["type"]]

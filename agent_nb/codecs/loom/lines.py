@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     Error,
@@ -35,8 +35,8 @@ from ..events import (
     Started,
     State,
 )
-from .residue import count_on, diff, restore, same
-from .writing import as_text
+from ..passthrough import count_on, diff, restore, same
+from ..writing import as_text
 
 NAME = "loom"
 Obj = dict[str, Any]

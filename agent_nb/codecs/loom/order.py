@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from .framing import dumps
-from .losses import Losses
+from ..framing import dumps
+from ..losses import Losses
 
 WINDOW = 64
 PATIENCE = 0.2  # s

@@ -8,21 +8,11 @@ Rules
 
 from __future__ import annotations
 
-from ..events import Call, End, Error, Event, Extension, Interrupt, Metric, Result
-from .base import Item, Options, is_derived, note_of
-from .cogency_lines import (
-    DRAW,
-    NAME,
-    STATUS,
-    Obj,
-    batch_line,
-    counts_of,
-    draw,
-    own_outcome,
-    read_counts,
-)
-from .losses import Losses
-from .residue import restore
+from ...events import Call, End, Error, Event, Extension, Interrupt, Metric, Result
+from ..base import Item, Options, is_derived, note_of
+from ..losses import Losses
+from ..passthrough import restore
+from .lines import DRAW, NAME, STATUS, Obj, batch_line, counts_of, draw, own_outcome, read_counts
 
 
 class CogencyWriter:

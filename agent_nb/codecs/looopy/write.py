@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     Delta,
@@ -37,14 +37,14 @@ from ..events import (
     Think,
     User,
 )
-from ..events.text import Answer, repeats
-from .base import Item, Options, note_of
-from .framing import sse_safe
-from .looopy_imported import Imported
-from .looopy_lines import DRAW, NAME, Obj, as_in_document, bare, draw_complete, draw_delta
-from .losses import Losses
-from .times import iso
-from .writing import Live, pieces
+from ...events.text import Answer, repeats
+from ..base import Item, Options, note_of
+from ..framing import sse_safe
+from ..losses import Losses
+from ..times import iso
+from ..writing import Live, pieces
+from .imported import Imported
+from .lines import DRAW, NAME, Obj, as_in_document, bare, draw_complete, draw_delta
 
 
 class LooopyWriter:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     End,
@@ -30,9 +30,9 @@ from ..events import (
     Think,
     User,
 )
-from .residue import Shift, count_on
-from .times import later_iso
-from .writing import as_text
+from ..passthrough import Shift, count_on
+from ..times import later_iso
+from ..writing import as_text
 
 NAME = "looopy"
 Obj = dict[str, Any]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .keyed import Obj
+from ..block_protocol import Obj
 
 _NAMES = (
     "activityType",

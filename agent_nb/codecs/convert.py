@@ -23,16 +23,16 @@ from typing import IO, Any
 
 import msgspec
 
-from .codecs.base import Codec, Decoder, Encoder
-from .codecs.detect import HEAD, LINES, SURE, detect, named, scores
-from .codecs.framing import Framing, dumps
-from .codecs.losses import Losses
-from .errors import UsageError
-from .events import Event
-from .events.completion import Numberer, Settler
-from .events.log import EventLog
-from .sources import is_live
-from .wire.json_text import plain
+from ..errors import UsageError
+from ..events import Event
+from ..events.completion import Numberer, Settler
+from ..events.log import EventLog
+from ..sources import is_live
+from ..wire.json_text import plain
+from .base import Codec, Decoder, Encoder
+from .detect import HEAD, LINES, SURE, detect, named, scores
+from .framing import Framing, dumps
+from .losses import Losses
 
 CHUNK = 64 * 1024
 Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]

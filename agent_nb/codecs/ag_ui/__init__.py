@@ -1,0 +1,3 @@
+"""AG-UI 1.0: what CopilotKit and others show."""
+
+from .read import codec as codec

@@ -1,0 +1,3 @@
+"""AgentEvent over SSE (seed 003)."""
+
+from .codec import codec as codec
