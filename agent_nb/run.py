@@ -18,7 +18,7 @@ from .events.text import answer_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .timeline import Timeline
+    from .view.timeline import Timeline
 
 
 class Run:
@@ -99,7 +99,7 @@ class Run:
         """Return the waterfall of model, tools and waiting; it shows itself in a notebook, and
         `print` shows it as text.
         """
-        from .timeline import Timeline
+        from .view.timeline import Timeline
 
         return Timeline(self.log)
 

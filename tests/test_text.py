@@ -28,9 +28,9 @@ from agent_nb.record import journal
 from agent_nb.record.record import log_of, run_record
 from agent_nb.turn import Turn
 from agent_nb.view.bundle import bundle
-from agent_nb.view.cardstates import RespondCard, ThinkCard
-from agent_nb.view.markdown import render
-from agent_nb.view.state import RunView
+from agent_nb.view.markdown.stream import render
+from agent_nb.view.state.cards import RespondCard, ThinkCard
+from agent_nb.view.state.fold import RunView
 
 XML, SECTION, NATIVE = (plugins.load("dialects", name) for name in ("xml", "section", "native"))
 

@@ -22,10 +22,11 @@ from ..errors import UsageError
 from ..record.find import ENDING
 from ..record.record import KEY, MIME
 from ..run import Run
-from ..view import html, values
+from ..view import values
 from ..view.bundle import bundle
+from ..view.draw import html
+from ..view.format import plural
 from ..view.nodes import Image, Node, Page, Row, Section, Stack, T
-from ..view.words import plural
 
 PAGE = """<!doctype html>
 <html lang="en">

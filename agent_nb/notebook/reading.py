@@ -32,7 +32,7 @@ from ..record.signing import signed_by, user_key
 from ..record.verify import check, secrets_in
 from ..run import Run
 from ..view.bundle import bundle
-from ..view.safe import output
+from ..view.draw.visible import output
 from ..wire.redact import redact_text
 from . import review
 from .page import page

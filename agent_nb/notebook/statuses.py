@@ -29,7 +29,7 @@ from ..record.ranking import started
 from ..record.record import events_of
 from ..record.signing import intact
 from ..tape import Match, match
-from ..view.words import clip
+from ..view.format import clip
 from .cell import Cell
 from .interpolate import interpolate
 from .library import File

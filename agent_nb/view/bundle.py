@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..events import Event
-from . import html, md, plain
 from .cards.base import Context, Thoughts
+from .draw import html, markdown
+from .draw import text as plain
 from .layout import page
 from .nodes import Page
-from .state import RunView
+from .state.fold import RunView
 
 
 def bundle(
@@ -30,6 +31,6 @@ def forms(node: Page) -> dict[str, str]:
     """Return the three forms of a page."""
     return {
         "text/html": html.draw(node),
-        "text/markdown": md.draw(node),
+        "text/markdown": markdown.draw(node),
         "text/plain": plain.draw(node),
     }

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 
 from .cards.base import Context, draw
-from .cardstates import CallCard, Card, ErrorCard, NodeCard, RetryCard
 from .nodes import Node, Page, Panel, Row, Section, Step, Tone
-from .state import RunView
+from .state.cards import CallCard, Card, ErrorCard, NodeCard, RetryCard
+from .state.fold import RunView
 
 OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
 

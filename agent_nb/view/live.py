@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
 from ..record.record import KEY, LIVE
-from . import html as static
 from .bundle import forms
 from .cards.base import Context, Thoughts
+from .draw import html as static
+from .draw.terminal import TextPainter
 from .layout import Layout
 from .nodes import Button, Page, Row, Section, T
 from .renderer import HERTZ, Renderer, Source
 from .run_live import Publish, new_display, widget
-from .state import RunView
-from .stream import TextPainter
+from .state.fold import RunView
 
 if TYPE_CHECKING:
     from .widgets import Board

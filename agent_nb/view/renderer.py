@@ -28,7 +28,7 @@ from typing import Protocol
 from msgspec import structs
 
 from ..events import Approval, Delta, End, Error, Event, Interrupt
-from .state import TEXTS, RunView
+from .state.fold import TEXTS, RunView
 
 HERTZ, UNSEEN = 10.0, 1.0  # paints a second at most
 MESSAGES = 180.0  # a second, by all renderers together

@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .format import clip, plural
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
-from .words import clip, plural
 
 LONGEST = 20_000  # characters of one text
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")

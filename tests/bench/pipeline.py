@@ -22,7 +22,7 @@ from agent_nb.host import plugins
 from agent_nb.models.chat.decoder import ChatDecoder
 from agent_nb.pipeline import Pipeline
 from agent_nb.turn import Turn
-from agent_nb.view.state import RunView
+from agent_nb.view.state.fold import RunView
 from agent_nb.wire.redact import Redaction
 
 TOKENS = 20_000

@@ -15,8 +15,8 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import log_of
-from agent_nb.timeline import timeline
 from agent_nb.view.bundle import bundle
+from agent_nb.view.timeline import timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

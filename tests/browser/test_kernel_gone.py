@@ -143,7 +143,7 @@ def test_a_run_whose_kernel_was_restarted_does_not_go_on_for_ever(opened):
 
 
 def test_a_run_that_is_quiet_for_long_still_goes_on(opened):
-    from agent_nb.view.look import SILENCE
+    from agent_nb.view.theme import SILENCE
 
     front = opened("lab", name="quiet", cells=(SETUP, "%%agent -m quiet\nWait."))
     front.start(0)

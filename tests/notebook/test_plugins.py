@@ -15,8 +15,8 @@ from agent_nb.models import choose
 from agent_nb.tools.toolset import available, resolve
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context, custom
-from agent_nb.view.cardstates import CallCard
 from agent_nb.view.nodes import Bar, Box, Code, Node, Page, Pre, Row, Stack, T, Table, unfit
+from agent_nb.view.state.cards import CallCard
 
 SOUND = """
 from agent_nb import Scripted, tool

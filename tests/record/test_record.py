@@ -31,7 +31,7 @@ from agent_nb.record.record import (
 from agent_nb.record.schema import COUNT, FILL, PATH, build, load
 from agent_nb.record.signing import intact, sign, signed_by
 from agent_nb.record.verify import check, check_metadata, secrets_in
-from agent_nb.view.state import RunView
+from agent_nb.view.state.fold import RunView
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = st.text(max_size=20)

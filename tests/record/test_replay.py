@@ -19,7 +19,7 @@ from agent_nb.replay import replay
 from agent_nb.tape import Tape, candidates, match
 from agent_nb.tools.base import Decision
 from agent_nb.tools.standing import STANDING, Standing
-from agent_nb.view.state import RunView
+from agent_nb.view.state.fold import RunView
 
 KEY = b"this user's secret"
 SPACE = {}

@@ -9,13 +9,16 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.host import plugins
-from agent_nb.view import html, look, nodes, plain, values, words
+from agent_nb.view import format as words, nodes, values
+from agent_nb.view import theme as look
 from agent_nb.view.bundle import bundle
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
+from agent_nb.view.draw import html
+from agent_nb.view.draw import text as plain
 from agent_nb.view.layout import Layout, page
-from agent_nb.view.state import RunView
+from agent_nb.view.state.fold import RunView
 
 
 def said(seen: Any, **context: Any) -> str:

@@ -10,11 +10,12 @@ from html import unescape
 import pytest
 from markdown_it import MarkdownIt
 
-from agent_nb.view import html, look, nodes
+from agent_nb.view import nodes, theme
 from agent_nb.view.bundle import bundle
-from agent_nb.view.clean import clean
-from agent_nb.view.markdown import MarkdownStream
-from agent_nb.view.safe import output, prose, visible
+from agent_nb.view.draw import html
+from agent_nb.view.draw.visible import output, prose, visible
+from agent_nb.view.markdown.sanitize import clean
+from agent_nb.view.markdown.stream import MarkdownStream
 
 
 def test_the_corpus_is_large(hostile):
@@ -106,5 +107,10 @@ def test_links_of_foreign_html_open_elsewhere_without_a_way_back():
 
 
 def test_our_own_colours_pass_our_sanitiser():
-    for css in (look.link(), look.syntax("keyword"), f"background-color:{look.GROUND}", look.CELL):
+    for css in (
+        theme.link(),
+        theme.syntax("keyword"),
+        f"background-color:{theme.GROUND}",
+        theme.CELL,
+    ):
         assert f'style="{css}"' in clean(f'<span style="{css}">x</span>')

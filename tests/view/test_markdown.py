@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_nb.view import html, mdsplit, nodes
-from agent_nb.view.clean import clean
-from agent_nb.view.markdown import MarkdownStream, render, sensible, stream_of
-from agent_nb.view.mdhtml import parser, tokens_html
-from agent_nb.view.text import Text, in_fence
+from agent_nb.view import nodes
+from agent_nb.view.draw import html
+from agent_nb.view.markdown import split as mdsplit
+from agent_nb.view.markdown.html import parser, tokens_html
+from agent_nb.view.markdown.sanitize import clean
+from agent_nb.view.markdown.stream import MarkdownStream, render, sensible, stream_of
+from agent_nb.view.state.text import Text, in_fence
 
 SAMPLES = {
     "headings": "# One\ntext\n## Two\n\nSetext\n===\nMore\n---\nend",

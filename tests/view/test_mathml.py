@@ -5,11 +5,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from agent_nb.view import html, mathml, values
-from agent_nb.view.markdown import render
-from agent_nb.view.mathml import Formulas, formula
+from agent_nb.view import values
+from agent_nb.view.draw import html
+from agent_nb.view.markdown import mathml
+from agent_nb.view.markdown.mathml import Formulas, formula
+from agent_nb.view.markdown.stream import render
 from agent_nb.view.nodes import Prose
-from agent_nb.view.text import Text
+from agent_nb.view.state.text import Text
 
 
 class Elements(HTMLParser):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agent_nb import events as e
-from agent_nb.view import html, layout, md, plain
+from agent_nb.view import layout
 from agent_nb.view.bundle import bundle
-from agent_nb.view.changes import MISSING, changes
-from agent_nb.view.plans import PlanCard, Thought
-from agent_nb.view.state import RunView
-from agent_nb.view.stream import TextPainter
+from agent_nb.view.draw import html, markdown
+from agent_nb.view.draw import text as plain
+from agent_nb.view.draw.terminal import TextPainter
+from agent_nb.view.state.fold import RunView
+from agent_nb.view.state.json_diff import MISSING, changes
+from agent_nb.view.state.plans import PlanCard, Thought
 
 
 def loom(name, ts=0.0, **payload):
@@ -260,7 +262,7 @@ def test_hostile_texts_stay_texts(hostile, hazards):
 
 def test_every_form_draws_the_tree_node():
     node = layout.page(RunView().extend([EXPAND]))
-    assert all("b" in draw(node) for draw in (html.draw, md.draw, plain.draw))
+    assert all("b" in draw(node) for draw in (html.draw, markdown.draw, plain.draw))
 
 
 def test_a_terminal_prints_a_plan_once_when_it_is_whole():

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 from agent_nb import events as e
-from agent_nb.view import nodes, plain
+from agent_nb.view import nodes
 from agent_nb.view.bundle import bundle
-from agent_nb.view.calls import LINE
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context
+from agent_nb.view.draw import text as plain
+from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.layout import page
-from agent_nb.view.state import RunView
-from agent_nb.view.stream import TextPainter
+from agent_nb.view.state.calls import LINE
+from agent_nb.view.state.fold import RunView
 
 CODE = "total = 0\nfor n in range(10):\n    total += n\nprint(total)"
 DIFF = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-y = 2\n+y = 3\n"

@@ -11,7 +11,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view.renderer import MESSAGES, Budget, Renderer
-from agent_nb.view.state import RunView
+from agent_nb.view.state.fold import RunView
 
 
 class Clock:

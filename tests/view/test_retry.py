@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from agent_nb import events as e
-from agent_nb.view import nodes, plain
+from agent_nb.view import nodes
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
-from agent_nb.view.cardstates import RetryCard
+from agent_nb.view.draw import text as plain
+from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.layout import Layout, page
 from agent_nb.view.renderer import Budget, Renderer
-from agent_nb.view.state import RunView
-from agent_nb.view.stream import TextPainter
+from agent_nb.view.state.cards import RetryCard
+from agent_nb.view.state.fold import RunView
 
 WHY = "Rate limit at OpenAI (429)"
 TITLE = f"↻ {WHY}"

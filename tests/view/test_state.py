@@ -9,7 +9,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.tool_events import meaning
-from agent_nb.view.cardstates import (
+from agent_nb.view.state.cards import (
     Batch,
     CallCard,
     Card,
@@ -19,8 +19,8 @@ from agent_nb.view.cardstates import (
     RespondCard,
     ThinkCard,
 )
-from agent_nb.view.state import RunView, first_piece
-from agent_nb.view.text import Output, Text
+from agent_nb.view.state.fold import RunView, first_piece
+from agent_nb.view.state.text import Output, Text
 
 SKIP = {
     "version",

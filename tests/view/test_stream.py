@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent_nb import events as e
-from agent_nb.view.state import RunView
-from agent_nb.view.stream import TextPainter
+from agent_nb.view.draw.terminal import TextPainter
+from agent_nb.view.state.fold import RunView
 
 
 def printed(seen: list[e.Event], *, every: int = 1, thoughts: str = "collapse") -> str:

@@ -10,9 +10,10 @@ from html import unescape
 import ipywidgets as w
 import pytest
 
-from agent_nb.view import html, md, nodes
-from agent_nb.view.markdown import MarkdownStream, render
-from agent_nb.view.tex import DEEPEST, TIGHT, harmless, refused
+from agent_nb.view import nodes
+from agent_nb.view.draw import html, markdown
+from agent_nb.view.markdown.stream import MarkdownStream, render
+from agent_nb.view.markdown.tex import DEEPEST, TIGHT, harmless, refused
 from agent_nb.view.widgets.kit import Kit
 from agent_nb.view.widgets.slots import Still
 
@@ -349,9 +350,9 @@ def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
         f"$a{{$ {formula}}} $b$",
         f"$ {formula} $",
     ):
-        made = "\n\n".join(md.prose(nodes.Prose(source)))
+        made = "\n\n".join(markdown.prose(nodes.Prose(source)))
         plain = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", made, flags=re.DOTALL)
-        left = [place for place in refused(plain) if plain[place + 1] not in (md.ZERO, "*")]
+        left = [place for place in refused(plain) if plain[place + 1] not in (markdown.ZERO, "*")]
         assert left == [], made
         assert "\\`" not in made, "an escaped mark would open nothing"
 
@@ -363,7 +364,10 @@ def test_names_prompts_and_first_lines_that_may_hold_a_formula_are_code_in_the_m
     """Whole or cut, bold or in a table: some pages are typeset behind markdown's back."""
     for text in wrapped(formula):
         for said in (text, text[: len(text) // 2 + 1]):
-            drawn = (md.inline(nodes.T(said, bold=True)), *md.table(nodes.Table((said,), ())))
+            drawn = (
+                markdown.inline(nodes.T(said, bold=True)),
+                *markdown.table(nodes.Table((said,), ())),
+            )
             for made in drawn if "\\" in said else ():
                 assert "\\" not in re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", made).replace(
                     "\\|", ""
@@ -371,16 +375,16 @@ def test_names_prompts_and_first_lines_that_may_hold_a_formula_are_code_in_the_m
 
 
 def test_prices_are_no_code_in_the_markdown_form():
-    assert md.inline(nodes.T("from $5 to $7")) == r"from \$5 to \$7"
+    assert markdown.inline(nodes.T("from $5 to $7")) == r"from \$5 to \$7"
 
 
 def test_ordinary_mathematics_stays_as_it_is_in_the_markdown_form():
     for formula in ORDINARY:
-        assert md.prose(nodes.Prose(f"$${formula}$$")) == [f"$${formula}$$"]
+        assert markdown.prose(nodes.Prose(f"$${formula}$$")) == [f"$${formula}$$"]
 
 
 def test_paths_are_left_alone_where_there_is_no_mathematics():
-    assert md.prose(nodes.Prose(r"in C:\new\table")) == [r"in C:\new\table"]
+    assert markdown.prose(nodes.Prose(r"in C:\new\table")) == [r"in C:\new\table"]
 
 
 def test_only_an_answer_is_typeset_in_the_live_view():

@@ -10,11 +10,11 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.events.event_json import encode_event
-from agent_nb.view import look, nodes
+from agent_nb.view import nodes, theme
 from agent_nb.view.live import WidgetPainter
-from agent_nb.view.markdown import render
-from agent_nb.view.sheet import compact, css
-from agent_nb.view.state import RunView
+from agent_nb.view.markdown.stream import render
+from agent_nb.view.markdown.stylesheet import compact, css
+from agent_nb.view.state.fold import RunView
 from agent_nb.view.widgets import prose as prose_slot
 
 
@@ -237,7 +237,7 @@ def test_the_kernel_gives_a_sign_of_life_once_a_second_until_the_run_is_over(pai
         beats.append(painter.board.root._dom_classes[1:])
     assert [a != b for a, b in pairwise(beats)] == [False, True, True, False, True, True]
     assert beats[-1] == ()
-    assert set(beats[:-1]) == {(name,) for name in look.BEATS}
+    assert set(beats[:-1]) == {(name,) for name in theme.BEATS}
 
 
 def test_parts_with_formulas_are_typeset_as_they_are_finished_and_never_again(painter, begun):

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from agent_nb import events as e
-from agent_nb.view import html, plain
 from agent_nb.view.cards.base import Context
+from agent_nb.view.draw import html
+from agent_nb.view.draw import text as plain
 from agent_nb.view.layout import page
-from agent_nb.view.state import RunView
+from agent_nb.view.state.fold import RunView
 
 SENTENCE = "returned something else than in the record; from here on the model was asked again."
 

@@ -8,7 +8,7 @@ from ...errors import UsageError
 from ...limits import AT, limit_in
 from ...record.notebook_file import FORGET
 from ...record.record import KEY, MIME
-from ...view.words import clip
+from ...view.format import clip
 from .shared import Rows, show
 from .standing import allowed
 

@@ -33,7 +33,7 @@ def show(magics: AgentMagics, *parts: str | Rows) -> None:
     if getattr(magics.shell, "kernel", None) is None:
         say(text)
         return
-    from ...view.html import draw
+    from ...view.draw.html import draw
     from ...view.nodes import Node, Page, Row, Section, T, Table
     from ..publish import publish
 

@@ -8,9 +8,9 @@ import json
 from typing import Any
 
 from .. import values
-from ..cardstates import CallCard
+from ..format import clip
 from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, Stack, T
-from ..words import clip
+from ..state.cards import CallCard
 from .base import Context
 
 SCOPE = {

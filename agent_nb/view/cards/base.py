@@ -31,9 +31,9 @@ import msgspec
 
 from ...errors import AgentError
 from ...host import plugins
-from ..cardstates import CallCard, Card
 from ..nodes import Box, Node, Prose, Row, T, unfit
-from ..text import Text
+from ..state.cards import CallCard, Card
+from ..state.text import Text
 
 # characters of a text that a saved page shows; a page of several megabytes opens in no front end
 LONGEST = 400_000

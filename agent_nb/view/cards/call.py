@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 from .. import values
-from ..cardstates import CallCard
+from ..format import arguments, chip, clip, count, duration, icon, join, plural, short
 from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
-from ..words import arguments, chip, clip, count, duration, icon, join, plural, short
+from ..state.cards import CallCard
 from .approval import card as question
 from .approval import change, decided
 from .base import Context, custom

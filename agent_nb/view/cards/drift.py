@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...record.sides import lines
-from ..cardstates import NoteCard
+from ..format import clip
 from ..nodes import Box, Node, Row, Stack, T, Table
+from ..state.cards import NoteCard
 from ..values import bounded
-from ..words import clip
 from .base import Context
 
 LONGEST = 20_000  # characters of each side

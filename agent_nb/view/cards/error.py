@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..cardstates import ErrorCard
+from ..format import clip
 from ..nodes import Box, Fold, Node, Pre, Row, Stack, T, Tone
+from ..state.cards import ErrorCard
 from ..values import bounded
-from ..words import clip
 from .base import Context
 
 # code: (title, tone, what comes of it)

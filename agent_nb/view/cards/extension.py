@@ -4,8 +4,8 @@ opens.
 
 from __future__ import annotations
 
-from ..cardstates import NoteCard
 from ..nodes import Node
+from ..state.cards import NoteCard
 from .base import Context
 from .state import notes
 

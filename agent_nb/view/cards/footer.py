@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..format import count, duration, join, plural
 from ..nodes import Node, Row, T
-from ..state import RunView
-from ..words import count, duration, join, plural
+from ..state.fold import RunView
 from .base import Context
 
 MEASURED, PACED = 0.001, 0.1  # s: below that no model has answered, and a pace would be noise

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...limits import AT
-from ..cardstates import CallCard, ThinkCard
+from ..format import clip, clock, count, duration, join, money, plural
 from ..nodes import Button, Node, Row, T, Tone
-from ..state import RunView
-from ..words import clip, clock, count, duration, join, money, plural
+from ..state.cards import CallCard, ThinkCard
+from ..state.fold import RunView
 from .base import Context
 
 # status of the run: (mark, tone, word)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...limits import AT, limit_in
-from ..cardstates import InterruptCard
 from ..nodes import Box, Node, Row, T
+from ..state.cards import InterruptCard
 from .base import Context
 
 REASONS = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..cardstates import NodeCard
+from ..format import chip, duration, plural
 from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
-from ..state import RunView
-from ..words import chip, duration, plural
+from ..state.cards import NodeCard
+from ..state.fold import RunView
 from .base import Context, shown
 
 ATTENTION = {"waiting": "wait"}

@@ -6,10 +6,10 @@ The branch on the path is bold and its line coloured; what was given up says why
 
 from __future__ import annotations
 
+from ..format import clip, duration, join, plural
 from ..nodes import Branch, Fold, Node, Prose, Row, T, Tone, Tree
-from ..plans import PlanCard, Thought
+from ..state.plans import PlanCard, Thought
 from ..values import bounded
-from ..words import clip, duration, join, plural
 from .base import Context
 
 LINE = 240

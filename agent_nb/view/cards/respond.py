@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..cardstates import RespondCard
 from ..nodes import Node, Row, Stack, T
+from ..state.cards import RespondCard
 from .base import Context, prose
 
 

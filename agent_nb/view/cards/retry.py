@@ -4,10 +4,10 @@ it took.
 
 from __future__ import annotations
 
-from ..cardstates import RetryCard
+from ..format import MINUTE, clip, duration, plural
 from ..nodes import Fold, Node, Pre, Row, T
+from ..state.cards import RetryCard
 from ..values import bounded
-from ..words import MINUTE, clip, duration, plural
 from .base import Context
 
 

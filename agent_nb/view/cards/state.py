@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..cardstates import NoteCard
-from ..changes import MISSING, Change, changes
+from ..format import clip, join, plural
 from ..nodes import Diff, Fold, Json, Node, Row, T
-from ..words import clip, join, plural
+from ..state.cards import NoteCard
+from ..state.json_diff import MISSING, Change, changes
 from .base import Context
 
 SHOWN = 50

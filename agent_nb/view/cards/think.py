@@ -4,9 +4,9 @@ done.
 
 from __future__ import annotations
 
-from ..cardstates import ThinkCard
+from ..format import clip, duration, gist
 from ..nodes import Fold, Node, Row, T
-from ..words import clip, duration, gist
+from ..state.cards import ThinkCard
 from .base import Context, prose
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..cardstates import UserCard
+from ..format import clip, plural
 from ..nodes import Fold, Image, Node, Pre, Row, Stack, T
+from ..state.cards import UserCard
 from ..values import IMAGES, bounded
-from ..words import clip, plural
 from .base import Context
 
 LINE = 140

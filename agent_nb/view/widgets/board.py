@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import html, look, nodes
+from .. import nodes, theme
+from ..draw import html
+from ..markdown.stylesheet import css
 from ..nodes import Node
-from ..sheet import css
 from .controls import Buttons, Editor, Head
 from .kit import Kit, Press
 from .prose import Prose
@@ -37,7 +38,7 @@ class Board(Several):
 
     def __init__(self, press: Press) -> None:
         super().__init__(Kit(press, SLOTS))
-        self._style = self.kit.html(f"<style>{look.LIVE_CSS}\n{look.GONE_CSS}\n{css()}</style>")
+        self._style = self.kit.html(f"<style>{theme.LIVE_CSS}\n{theme.GONE_CSS}\n{css()}</style>")
         self._gone = self.kit.html("", "agent-nb-gone")
         self._second, self._beats = -1, 0
         self.widgets = [self.kit.box([self._style, self._gone], *self.classes)]
@@ -76,7 +77,7 @@ class Board(Several):
         second = -1 if now is None else math.floor(now)
         if second != self._second:
             self._second, self._beats = second, self._beats + 1
-            beat = () if now is None else (look.BEATS[self._beats % 2],)
+            beat = () if now is None else (theme.BEATS[self._beats % 2],)
             self.kit.set(self.root, "_dom_classes", (*self.classes, *beat))
 
     def edited(self, call_id: str) -> str | None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import ipywidgets as w
 
-from .. import html, nodes
+from .. import nodes
+from ..draw import html
 from .kit import Kit
 from .slots import Slot
 

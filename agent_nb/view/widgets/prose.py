@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from .. import look, nodes
-from ..markdown import stream_of
-from ..sheet import compact
+from .. import nodes, theme
+from ..markdown.stream import stream_of
+from ..markdown.stylesheet import compact
 from .kit import Kit, has_formula
 from .slots import Slot
 
@@ -82,9 +82,9 @@ class Prose(Slot):
 
     def _begin(self, node: nodes.Prose) -> None:
         self._css = (
-            look.THOUGHT + ";" + look.ink("muted")
+            theme.THOUGHT + ";" + theme.ink("muted")
             if node.dim
-            else look.ANSWER.replace("8px 0 2px", "0")
+            else theme.ANSWER.replace("8px 0 2px", "0")
         )
         self._end = self.kit.html("")
         self.widgets = [self.kit.box([self._end], "agent-nb-prose")]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import html, nodes
+from .. import nodes
+from ..draw import html
 from ..nodes import Node
 from .kit import Kit, has_formula
 

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import plain, safe
-from .cards import retry
-from .cards.base import Context, Thoughts, draw
-from .cards.call import called_with, outcome
-from .cardstates import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
-from .layout import page
-from .nodes import Fold, Page
-from .plans import PlanCard
-from .state import RunView
-from .text import Text
-from .words import arguments, chip, duration, icon
+from ..cards import retry
+from ..cards.base import Context, Thoughts, draw
+from ..cards.call import called_with, outcome
+from ..format import arguments, chip, duration, icon
+from ..layout import page
+from ..nodes import Fold, Page
+from ..state.cards import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
+from ..state.fold import RunView
+from ..state.plans import PlanCard
+from ..state.text import Text
+from . import text as plain
+from . import visible
 
 Write = Callable[[str], None]
 INDENT = "    "
@@ -109,7 +110,7 @@ class TextPainter:
             return
         self._once(
             "call",
-            f"{icon(card.name)} {safe.visible(card.name)}  {safe.visible(arguments(card.args))}".rstrip(),
+            f"{icon(card.name)} {visible.visible(card.name)}  {visible.visible(arguments(card.args))}".rstrip(),
         )
         if card.asked is not None:
             self._once("ask", f"{INDENT}? waiting for an answer")
@@ -123,7 +124,7 @@ class TextPainter:
         for mark in card.marks[self._marks :]:
             self._output(card, mark.at)
             self._line(
-                f"{INDENT}{mark.fraction * 100:.0f} %  {safe.visible(mark.message)}".rstrip()
+                f"{INDENT}{mark.fraction * 100:.0f} %  {visible.visible(mark.message)}".rstrip()
             )
         self._marks = len(card.marks)
         self._output(card, len(card.output))
@@ -138,7 +139,7 @@ class TextPainter:
         """Print what is new of the output of a call, up to a place in it."""
         if end > self._letters:
             self._grow(
-                safe.output(
+                visible.output(
                     card.output.last(len(card.output) - self._letters)[: end - self._letters]
                 ),
                 INDENT,
@@ -157,7 +158,7 @@ class TextPainter:
             self._letters = 0
         self._text = text
         if len(text) > self._letters:
-            self._grow(safe.prose(text.tail(len(text) - self._letters)), indent)
+            self._grow(visible.prose(text.tail(len(text) - self._letters)), indent)
             self._letters = len(text)
         if done:
             self._fresh()

@@ -10,14 +10,15 @@ from html import escape
 
 import msgspec
 
-from . import look, nodes, safe
+from .. import nodes, theme
+from . import visible
 
-LINES, LETTERS = 12, look.SCROLLS  # a text of at most this size fits without scrolling
+LINES, LETTERS = 12, theme.SCROLLS  # a text of at most this size fits without scrolling
 
 
 def text(value: str) -> str:
     """Return a text for the page, escaped, with hidden characters made visible."""
-    return escape(safe.visible(value))
+    return escape(visible.visible(value))
 
 
 def style(*parts: str) -> str:
@@ -32,17 +33,17 @@ def run(node: nodes.T) -> str:
     """
     if node.now:
         return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
-    ink = look.ink(node.tone)
+    ink = theme.ink(node.tone)
     if node.hint:
         return (
             f'<span title="{text(node.hint)}">{run(msgspec.structs.replace(node, hint=""))}</span>'
         )
     if node.label:
-        glyph = look.GLYPH if node.mono else ""
+        glyph = theme.GLYPH if node.mono else ""
         return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
     if node.mono:
         tag = "span" if node.tone == "muted" else "code"
-        said = f"<{tag}{style(look.MONO, ink)}>{text(node.text)}</{tag}>"
+        said = f"<{tag}{style(theme.MONO, ink)}>{text(node.text)}</{tag}>"
         return f"<b{style('font-weight:600')}>{said}</b>" if node.bold else said
     tag, weight = (
         ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")

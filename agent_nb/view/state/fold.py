@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..events import (
+from ...events import (
     Approval,
     Call,
     Counts,
@@ -41,9 +41,9 @@ from ..events import (
     Unknown,
     User,
 )
-from ..events.chunks import decode_chunks
-from ..limits import limit_in
-from .cardstates import (
+from ...events.chunks import decode_chunks
+from ...limits import limit_in
+from .cards import (
     Card,
     ErrorCard,
     InterruptCard,
@@ -53,7 +53,7 @@ from .cardstates import (
     ThinkCard,
     UserCard,
 )
-from .changes import MISSING
+from .json_diff import MISSING
 from .plans import Plans
 from .text import Text
 

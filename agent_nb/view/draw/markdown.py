@@ -16,8 +16,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from . import nodes, plain, safe, tex
-from .nodes import Node
+from .. import nodes
+from ..markdown import tex
+from ..nodes import Node
+from . import text as plain
+from . import visible
 
 ZERO = "\u200b"
 # within a word an underscore means nothing
@@ -59,7 +62,7 @@ def literal(text: str) -> str:
 def escaped(text: str) -> str:
     """Return text that no parser takes for markup."""
     return (
-        _SPECIAL.sub(r"\\\g<0>", safe.visible(text))
+        _SPECIAL.sub(r"\\\g<0>", visible.visible(text))
         .replace("&", "&amp;")
         .replace("<", "&lt;")
         .replace("\n", " ")
@@ -69,7 +72,7 @@ def escaped(text: str) -> str:
 def span(text: str) -> str:
     """Return a code span."""
     said = (
-        _TAG.sub(f"<{ZERO}", safe.visible(text).replace("\n", " "))
+        _TAG.sub(f"<{ZERO}", visible.visible(text).replace("\n", " "))
         .replace("](", f"]{ZERO}(")
         .replace("]:", f"]{ZERO}:")
     )
@@ -81,7 +84,7 @@ def span(text: str) -> str:
 
 def fence(text: str, language: str = "") -> str:
     """Return a code block."""
-    said = safe.output(text).rstrip("\n")
+    said = visible.output(text).rstrip("\n")
     ticks = "`" * max(3, max((len(run) for run in re.findall(r"`+", said)), default=0) + 1)
     return f"{ticks}{re.sub(r'[^a-z0-9+-]', '', language.lower())}\n{said}\n{ticks}"
 
@@ -165,9 +168,9 @@ def table(node: nodes.Table) -> list[str]:
 
 def prose(node: nodes.Prose) -> list[str]:
     """Return an answer as it was written, disarmed."""
-    from .mdsplit import lines_of, parse
+    from ..markdown.split import lines_of, parse
 
-    source = safe.prose(str(node.text).replace("\r", ""))
+    source = visible.prose(str(node.text).replace("\r", ""))
     found, references = parse(source, {})
     lines = lines_of(source)
     out = []

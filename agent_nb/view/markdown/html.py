@@ -27,7 +27,8 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from . import look, tex
+from .. import theme
+from . import tex
 from .highlight import highlight
 
 _SPACE = "0 0 8px"
@@ -36,17 +37,17 @@ STYLES = {
     "bullet_list_open": f"margin:{_SPACE};padding:0 0 0 22px",
     "ordered_list_open": f"margin:{_SPACE};padding:0 0 0 26px",
     "blockquote_open": f"margin:{_SPACE};padding:0 0 0 12px;border-left:3px solid rgba(128,128,128,0.4)",
-    "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{look.BASE};border:0",
-    "th_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{look.LINE};font-weight:600",
-    "td_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{look.HAIR}",
-    "hr": f"border:0;border-top:{look.LINE};margin:12px 0",
+    "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{theme.BASE};border:0",
+    "th_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{theme.LINE};font-weight:600",
+    "td_open": f"padding:3px 14px 3px 0;border:0;border-bottom:{theme.HAIR}",
+    "hr": f"border:0;border-top:{theme.LINE};margin:12px 0",
 }
 SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
 CODE_INLINE = (
     "background-color:rgba(128,128,128,0.14);padding:1px 4px;border-radius:4px;font-size:0.92em;"
-    + look.FAMILY
+    + theme.FAMILY
 )
-PRE = f"background-color:{look.GROUND};font-size:{look.SMALL};line-height:1.45;overflow:auto;{look.FAMILY}"
+PRE = f"background-color:{theme.GROUND};font-size:{theme.SMALL};line-height:1.45;overflow:auto;{theme.FAMILY}"
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
 )
@@ -95,7 +96,7 @@ def tokens_html(
             token.attrSet("style", css)
         for child in token.children or ():
             if child.type == "link_open":
-                child.attrSet("style", look.link())
+                child.attrSet("style", theme.link())
     if tokens and not (first and last):
         _page(tokens[0], first=first, last=last)
     if tokens and number is not None and tokens[0].type == "ordered_list_open":
@@ -115,7 +116,7 @@ def _page(token: Token, *, first: bool, last: bool) -> None:
 def heading(tag: str) -> str:
     """Return the style of a heading."""
     return (
-        f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, look.PROSE)}"
+        f"margin:14px 0 6px;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, theme.PROSE)}"
     )
 
 
@@ -133,14 +134,14 @@ def selectors() -> dict[str, str]:
     }
     cells = {tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")}
     heads = {f"h{n}": heading(f"h{n}") for n in range(1, 7)}
-    code = {f".an-{family[:3]}": look.syntax(family) for family in look.SYNTAX}
+    code = {f".an-{family[:3]}": theme.syntax(family) for family in theme.SYNTAX}
     block = {"pre": pre_style()}
     return {
         **{tag: STYLES[name] for tag, name in tags.items()},
         **cells,
         **heads,
         "code": CODE_INLINE,
-        "a": look.link(),
+        "a": theme.link(),
         **block,
         **code,
     }
@@ -152,7 +153,7 @@ def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> s
     """
     text = code.rstrip("\n") if last else code.removesuffix("\n")
     # long lines scroll, without a mouse too
-    stop = ' tabindex="0"' if max(map(len, text.split("\n"))) > look.SCROLLS else ""
+    stop = ' tabindex="0"' if max(map(len, text.split("\n"))) > theme.SCROLLS else ""
     return f'<pre style="{pre_style(first=first, last=last)}"{stop}>{highlight(text, language)}</pre>\n'
 
 
@@ -276,8 +277,8 @@ def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     if source.startswith("data:"):
-        return f'<img src="{escape(source)}" alt="{escape(token.content)}" style="{look.IMAGE}">'
-    return f'<a href="{escape(source)}" style="{look.link()}">{_no_formula(token.content) or "image"}</a>'
+        return f'<img src="{escape(source)}" alt="{escape(token.content)}" style="{theme.IMAGE}">'
+    return f'<a href="{escape(source)}" style="{theme.link()}">{_no_formula(token.content) or "image"}</a>'
 
 
 _RULES: dict[str, Any] = {

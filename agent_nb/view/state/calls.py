@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from ..events import Approval, Call, Delta, Execute, Progress, Result, Started
-from ..events.event_json import decode_event
-from ..tool_events import Meaning, meaning
-from .cardstates import Batch, CallCard, Mark
+from ...events import Approval, Call, Delta, Execute, Progress, Result, Started
+from ...events.event_json import decode_event
+from ...tool_events import Meaning, meaning
+from .cards import Batch, CallCard, Mark
 from .text import Text
-from .textcards import TextCards
+from .text_cards import TextCards
 
 LINE = 400  # characters of a line of JSON
 PARTS = 4  # of the way of a bar that are marked

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from ..events import Extension
-from .cardstates import Card
+from ...events import Extension
+from ..format import short
+from .cards import Card
 from .retries import Retries
-from .words import short
 
 NAMESPACE = "loom"
 LARGEST = 1e15

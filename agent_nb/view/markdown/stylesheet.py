@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from . import look
-from .mdhtml import selectors
+from .. import theme
+from .html import selectors
 
 _TAG = re.compile(r'<([a-z][a-z0-9]*) style="([^"]*)"')
 _BLOCKS = "p|h[1-6]|ul|ol|li|blockquote|pre|table|thead|tbody|tr|th|td"
@@ -27,7 +27,7 @@ def compact(html: str) -> str:
     """Return rendered markdown without the styles that `css` says, and without the line ends
     between blocks.
     """
-    return _BREAK.sub(r"\1", _TAG.sub(_shortened, html).replace(f' style="{look.link()}"', ""))
+    return _BREAK.sub(r"\1", _TAG.sub(_shortened, html).replace(f' style="{theme.link()}"', ""))
 
 
 @cache

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dialects.native import partial_args
-from ..events import Approval, Error, Interrupt
-from ..tool_events import Meaning
+from ...dialects.native import partial_args
+from ...events import Approval, Error, Interrupt
+from ...tool_events import Meaning
 from .text import Output, Text
 
 if TYPE_CHECKING:
-    from .state import RunView
+    from .fold import RunView
 
 
 #: Errors after which the run goes on by itself, or would have.

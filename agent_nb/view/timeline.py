@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from . import events as e
-from .events import Event
-from .events.chunks import decode_chunks
+from .. import events as e
+from ..events import Event
+from ..events.chunks import decode_chunks
 
 WIDTH = 48  # characters of a bar
 ROWS = 200

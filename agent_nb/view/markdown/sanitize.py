@@ -15,7 +15,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from . import safe
+from ..draw import visible
 
 if TYPE_CHECKING:
     import nh3
@@ -75,7 +75,7 @@ _LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 
 def clean(html: str) -> str:
     """Return foreign HTML with only what may be shown."""
-    made: str = _cleaner().clean(safe.prose(html))
+    made: str = _cleaner().clean(visible.prose(html))
     return made
 
 

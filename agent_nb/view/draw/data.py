@@ -8,8 +8,9 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ..record.sides import CHANGED
-from . import look, nodes, safe
+from ...record.sides import CHANGED
+from .. import nodes, theme
+from . import visible
 from .markup import LETTERS, LINES, stop, style, text
 
 DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, members of each
@@ -18,7 +19,7 @@ DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, members of each
 def json(node: nodes.Json) -> str:
     """Return a JSON value as a tree of folds."""
     tree = _tree(node.value, DEPTH)
-    return f"<div{style('margin:4px 0', look.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
+    return f"<div{style('margin:4px 0', theme.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
 
 
 def _tree(value: Any, depth: int) -> str:
@@ -33,19 +34,19 @@ def _tree(value: Any, depth: int) -> str:
         return _leaf(value)
     lines = [_entry(key, item, depth) for key, item in pairs[:ENTRIES]]
     if len(pairs) > ENTRIES:
-        lines.append(f"<div{style(look.ink('muted'))}>… {len(pairs) - ENTRIES:,} more</div>")
+        lines.append(f"<div{style(theme.ink('muted'))}>… {len(pairs) - ENTRIES:,} more</div>")
     return "".join(lines)
 
 
 def _entry(key: Any, item: Any, depth: int) -> str:
-    name = f"<code{style(look.MONO, look.syntax('name'))}>{text(str(key))}</code>"
+    name = f"<code{style(theme.MONO, theme.syntax('name'))}>{text(str(key))}</code>"
     if not isinstance(item, dict | list) or not item:
         return f"<div>{name} {_leaf(item)}</div>"
     size = f"{len(item)} {'fields' if isinstance(item, dict) else 'items'}"
-    about = f"<span{style(look.ink('muted'))}>{size}</span>"
+    about = f"<span{style(theme.ink('muted'))}>{size}</span>"
     if depth <= 0:
         return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
-    summary = f"<summary{style(look.SUMMARY)}>{name} {about}</summary>"
+    summary = f"<summary{style(theme.SUMMARY)}>{name} {about}</summary>"
     opened = " open" if depth == DEPTH and len(item) <= 5 else ""
     return f"<details{opened}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
 
@@ -62,15 +63,15 @@ def _leaf(value: Any) -> str:
     )
     said = codec.dumps(value, ensure_ascii=False, default=str)
     said = said if len(said) <= 2000 else said[:2000] + "…"
-    return f"<code{style(look.MONO, look.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
+    return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
 
 
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     if not node.sides:
-        return [f"<td{style(look.CELL)}>{text(c)}</td>" for c in row]
+        return [f"<td{style(theme.CELL)}>{text(c)}</td>" for c in row]
     colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
     return [
-        f"<td{style(look.SIDE, look.syntax(kind) if kind else '')}>{text(c)}</td>"
+        f"<td{style(theme.SIDE, theme.syntax(kind) if kind else '')}>{text(c)}</td>"
         for c, kind in zip(row, colours, strict=False)
     ]
 
@@ -78,32 +79,35 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(
-        f'<th scope="col"{style(look.CELL, "font-weight:600")}>{text(c)}</th>' for c in node.columns
+        f'<th scope="col"{style(theme.CELL, "font-weight:600")}>{text(c)}</th>'
+        for c in node.columns
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
     note = (
-        f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.note)}</div>"
+        f"<div{style(theme.SMALL_TEXT, theme.ink('muted'))}>{text(node.note)}</div>"
         if node.note
         else ""
     )
-    inner = f"<table{style(look.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    inner = (
+        f"<table{style(theme.TABLE)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
     scrolls = (
         ' tabindex="0"'
         if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2
         else ""
     )
-    return f"<div{style('overflow:auto', look.HEIGHT)}{scrolls}>{inner}</div>{note}"
+    return f"<div{style('overflow:auto', theme.HEIGHT)}{scrolls}>{inner}</div>{note}"
 
 
 def diff(node: nodes.Diff) -> str:
     """Return a diff, its lines coloured."""
-    plain = safe.output(node.text).rstrip("\n")
+    plain = visible.output(node.text).rstrip("\n")
     said = "\n".join(_diff_line(line) for line in plain.split("\n"))
-    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}{stop(plain)}>{said}</pre>"
+    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre')}{stop(plain)}>{said}</pre>"
 
 
 def _diff_line(line: str) -> str:
     family = {"+": "inserted", "-": "deleted", "@": "name"}.get(line[:1], "")
     if line.startswith(("+++", "---", "diff ")):
         family = "comment"
-    return f"<span{style(look.syntax(family))}>{escape(line)}</span>" if family else escape(line)
+    return f"<span{style(theme.syntax(family))}>{escape(line)}</span>" if family else escape(line)

@@ -12,10 +12,10 @@ Rules
 
 from __future__ import annotations
 
-from ..events import Delta, End, Event, Respond
-from ..events.text import Step, Texts, reply_of
-from .cardlist import CardList
-from .cardstates import RespondCard, ThinkCard
+from ...events import Delta, End, Event, Respond
+from ...events.text import Step, Texts, reply_of
+from .card_list import CardList
+from .cards import RespondCard, ThinkCard
 from .text import Text, between_paragraphs
 
 

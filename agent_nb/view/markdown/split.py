@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from markdown_it.token import Token
 
-from .mdhtml import OPEN_END, parser
+from .html import OPEN_END, parser
 
 WINDOW = 48_000  # characters parsed at once
 LINE = 4_000  # characters after which a line without end is broken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .cardstates import Card
+from .cards import Card
 
 
 class CardList:

@@ -18,10 +18,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from . import safe
-from .clean import clean
-from .mdsplit import Segment, Splitter, parse
-from .text import Text, in_fence
+from ..draw import visible
+from ..state.text import Text, in_fence
+from .sanitize import clean
+from .split import Segment, Splitter, parse
 
 if TYPE_CHECKING:
     from .mathml import Formulas
@@ -48,7 +48,7 @@ class MarkdownStream:
 
     def feed(self, text: str) -> None:
         """Add text; it is rendered when somebody looks."""
-        self._splitter.feed(safe.prose(text))
+        self._splitter.feed(visible.prose(text))
 
     def advance(self) -> None:
         """Freeze what is finished."""
@@ -102,7 +102,7 @@ class MarkdownStream:
             self.frozen.append(self._html(segment))
 
     def _html(self, segment: Segment, *, unset: bool = False) -> str:
-        from .mdhtml import FORMULAS, UNSET, tokens_html
+        from .html import FORMULAS, UNSET, tokens_html
 
         references = self._splitter.references
         tokens = segment.tokens or [

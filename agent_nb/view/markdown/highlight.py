@@ -11,8 +11,8 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from ..host.imports import without_project
-from . import look
+from ...host.imports import without_project
+from .. import theme
 
 LONGEST = 60_000  # characters; more than that is shown plain
 # token type as Pygments writes it: family in `look.SYNTAX`
@@ -58,7 +58,7 @@ def highlight(code: str, language: str) -> str:
 def _span(text: str, family: str) -> str:
     if not text:
         return ""
-    return f'<span style="{look.syntax(family)}">{escape(text)}</span>' if family else escape(text)
+    return f'<span style="{theme.syntax(family)}">{escape(text)}</span>' if family else escape(text)
 
 
 @cache

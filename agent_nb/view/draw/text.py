@@ -10,8 +10,9 @@ import json as codec
 from collections.abc import Callable
 from typing import Any
 
-from . import nodes, safe
-from .nodes import Node
+from .. import nodes
+from ..nodes import Node
+from . import visible
 
 INDENT = "    "
 CLOSED, OPENED = 8, 40  # lines of a fold that is closed or open
@@ -34,7 +35,7 @@ def _all(children: tuple[Node, ...]) -> list[str]:
 
 def words(runs: tuple[nodes.T, ...]) -> str:
     """Return runs of text as they stand."""
-    return safe.visible("".join(t.text for t in runs)).strip()
+    return visible.visible("".join(t.text for t in runs)).strip()
 
 
 def row(node: nodes.Row) -> list[str]:
@@ -82,7 +83,7 @@ def page(node: nodes.Page) -> list[str]:
 
 
 def _text(text: str) -> list[str]:
-    return [_short(line) for line in safe.output(text).rstrip("\n").split("\n")]
+    return [_short(line) for line in visible.output(text).rstrip("\n").split("\n")]
 
 
 def _short(line: str) -> str:
@@ -96,7 +97,7 @@ def _short(line: str) -> str:
 def bar(node: nodes.Bar) -> list[str]:
     """Return a bar of twenty characters and its words."""
     full = round(20 * min(1.0, max(0.0, node.fraction or 0.0)))
-    return [f"[{'█' * full}{'·' * (20 - full)}] {safe.visible(node.label)}"]
+    return [f"[{'█' * full}{'·' * (20 - full)}] {visible.visible(node.label)}"]
 
 
 def json(node: nodes.Json) -> list[str]:
@@ -134,7 +135,7 @@ def branch(node: nodes.Branch) -> list[str]:
 
 def table(node: nodes.Table) -> list[str]:
     """Return a table in columns."""
-    rows = [tuple(safe.visible(c) for c in row) for row in (node.columns, *node.rows)]
+    rows = [tuple(visible.visible(c) for c in row) for row in (node.columns, *node.rows)]
     most = 60 if node.sides else 40
     widths = [min(most, max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
     made = [
@@ -148,7 +149,7 @@ def table(node: nodes.Table) -> list[str]:
 
 def prose(node: nodes.Prose) -> list[str]:
     """Return markdown as it was written: it reads well."""
-    return safe.prose(str(node.text)).strip("\n").split("\n")
+    return visible.prose(str(node.text)).strip("\n").split("\n")
 
 
 DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
@@ -171,7 +172,7 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Branch: branch,
     nodes.Table: table,
     nodes.Image: lambda node: [
-        f"({safe.visible(node.alt)}, {node.media_type}, {len(node.data) * 3 // 4:,} bytes)"
+        f"({visible.visible(node.alt)}, {node.media_type}, {len(node.data) * 3 // 4:,} bytes)"
     ],
     nodes.Diff: lambda node: _text(node.text),
     nodes.Html: lambda node: _text(node.text) if node.text else ["(HTML)"],

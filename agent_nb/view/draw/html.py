@@ -21,11 +21,12 @@ from contextvars import ContextVar
 from html import escape
 from typing import Any
 
-from . import look, nodes, safe
-from .datahtml import diff, json, table
+from .. import nodes, theme
+from ..nodes import Node
+from ..state.text import Text
+from . import visible
+from .data import diff, json, table
 from .markup import run, stop, style, text
-from .nodes import Node
-from .text import Text
 
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
 IGNORE = NO_MATH.replace('"', '"agent-nb ', 1)
@@ -59,15 +60,15 @@ def _line(node: nodes.Row) -> str:
     """Return the inside of a row."""
     left = "".join(run(t) for t in node.left)
     if not node.right:
-        return f"<span{style('' if node.wrap else look.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
+        return f"<span{style('' if node.wrap else theme.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
     live = ' aria-live="polite"' if node.live else ""
-    said = f"<span{live}{style(look.WORDS if node.wrap else look.LEFT)}>{left}</span>"
-    return f"{said} <span{style(look.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
+    said = f"<span{live}{style(theme.WORDS if node.wrap else theme.LEFT)}>{left}</span>"
+    return f"{said} <span{style(theme.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
 
 
 def row(node: nodes.Row) -> str:
     """Return a line of its own."""
-    css = look.ROW if node.right or not node.wrap else ""
+    css = theme.ROW if node.right or not node.wrap else ""
     return f"<div{style(css, 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
 
 
@@ -76,17 +77,17 @@ def fold(node: nodes.Fold) -> str:
     if not node.body:
         return "".join(draw(part) for part in node.summary)
     lines = "".join(
-        f"<span{style(look.ROW)}>{_line(p)}</span>" if isinstance(p, nodes.Row) else draw(p)
+        f"<span{style(theme.ROW)}>{_line(p)}</span>" if isinstance(p, nodes.Row) else draw(p)
         for p in node.summary
     )
-    summary = f"<summary{style(look.SUMMARY)}>{lines}</summary>"
-    return f"<details{' open' if node.open else ''}>{summary}<div{style(look.BODY)}>{drawn(node.body)}</div></details>"
+    summary = f"<summary{style(theme.SUMMARY)}>{lines}</summary>"
+    return f"<details{' open' if node.open else ''}>{summary}<div{style(theme.BODY)}>{drawn(node.body)}</div></details>"
 
 
 def lane(node: nodes.Lane) -> str:
     """Return the strip that shows when a call ran within its batch."""
     inner = f"margin-left:{node.start * 100:.1f}%;width:{max(0.6, node.width * 100):.1f}%;height:2px;border-radius:1px"
-    part = f"<span{style('display:block', inner, look.lane(node.tone))}></span>"
+    part = f"<span{style('display:block', inner, theme.lane(node.tone))}></span>"
     outer = style(
         "display:block",
         "height:2px",
@@ -104,98 +105,98 @@ def stack(node: nodes.Stack) -> str:
 
 def box(node: nodes.Box) -> str:
     """Return nodes on a tinted ground with a toned left edge."""
-    edge = f"border-left:3px solid rgb(128,128,128);border-left-color:{look.role(node.tone or 'muted')}"
-    return f'<div role="note"{style(look.BOX, look.tint(node.tone), edge)}>{drawn(node.children)}</div>'
+    edge = f"border-left:3px solid rgb(128,128,128);border-left-color:{theme.role(node.tone or 'muted')}"
+    return f'<div role="note"{style(theme.BOX, theme.tint(node.tone), edge)}>{drawn(node.children)}</div>'
 
 
 def panel(node: nodes.Panel) -> str:
     """Return steps as rows divided by hairlines."""
     rows = []
     for number, step in enumerate(node.steps):
-        hair = f"border-top:{look.HAIR}" if number else ""
+        hair = f"border-top:{theme.HAIR}" if number else ""
         marked = isinstance(step.child, nodes.Fold) and step.child.body
         outer = style(
-            look.STEP if marked else look.STEP_LINE,
+            theme.STEP if marked else theme.STEP_LINE,
             hair,
-            look.tint(step.tone, 6) if step.tone else "",
+            theme.tint(step.tone, 6) if step.tone else "",
         )
         rows.append(f"<div{outer}>{draw(step.child)}</div>")
-    return f"<div{style(look.PANEL)}>{''.join(rows)}</div>"
+    return f"<div{style(theme.PANEL)}>{''.join(rows)}</div>"
 
 
 def section(node: nodes.Section) -> str:
     """Return a part of the page."""
-    outer = {"header": look.HEADER, "footer": look.FOOTER}.get(node.key, "")
+    outer = {"header": theme.HEADER, "footer": theme.FOOTER}.get(node.key, "")
     return f"<div{style(outer)}>{draw(node.child)}</div>" if outer else draw(node.child)
 
 
 def page(node: nodes.Page) -> str:
     """Return a whole view."""
     inner = "".join(section(s) for s in node.sections)
-    return f'<div {IGNORE} role="group" aria-label="{escape(safe.visible(node.label))}"{style(look.PAGE)}>{inner}</div>'
+    return f'<div {IGNORE} role="group" aria-label="{escape(visible.visible(node.label))}"{style(theme.PAGE)}>{inner}</div>'
 
 
 def pre(node: nodes.Pre) -> str:
     """Return preformatted text."""
     wrap = "white-space:pre-wrap;overflow-wrap:break-word" if node.wrap else "white-space:pre"
-    said = safe.output(node.text).rstrip("\n")
-    return f"<pre{style(look.PRE, look.HEIGHT, wrap, look.ink(node.tone))}{stop(said, wrap=node.wrap)}>{escape(said)}</pre>"
+    said = visible.output(node.text).rstrip("\n")
+    return f"<pre{style(theme.PRE, theme.HEIGHT, wrap, theme.ink(node.tone))}{stop(said, wrap=node.wrap)}>{escape(said)}</pre>"
 
 
 def code(node: nodes.Code) -> str:
     """Return highlighted source code."""
-    from .highlight import highlight
+    from ..markdown.highlight import highlight
 
-    said = safe.output(node.text).rstrip("\n")
-    return f"<pre{style(look.PRE, look.HEIGHT, 'white-space:pre')}{stop(said)}>{highlight(said, node.language)}</pre>"
+    said = visible.output(node.text).rstrip("\n")
+    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre')}{stop(said)}>{highlight(said, node.language)}</pre>"
 
 
 def bar(node: nodes.Bar) -> str:
     """Return a progress bar with its words below."""
     share = max(0.0, min(1.0, node.fraction or 0.0)) * 100
     role = f'role="progressbar" aria-label="{text(node.name)}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{share:.0f}"'
-    inner = f"<div{style('height:6px', f'width:{share:.1f}%', 'border-radius:3px', look.fill(node.tone))}></div>"
-    track = f"height:6px;border-radius:3px;margin:5px 0 2px;background-color:{look.TRACK}"
-    words = f"<div{style(look.SMALL_TEXT, look.ink('muted'))}>{text(node.label)}</div>"
+    inner = f"<div{style('height:6px', f'width:{share:.1f}%', 'border-radius:3px', theme.fill(node.tone))}></div>"
+    track = f"height:6px;border-radius:3px;margin:5px 0 2px;background-color:{theme.TRACK}"
+    words = f"<div{style(theme.SMALL_TEXT, theme.ink('muted'))}>{text(node.label)}</div>"
     return f"<div {role}{style(track)}>{inner}</div>{words}"
 
 
 def prose(node: nodes.Prose) -> str:
     """Return rendered markdown."""
-    from .markdown import render, stream_of
+    from ..markdown.stream import render, stream_of
 
     if _alone.get():
-        from .mathml import Formulas
+        from ..markdown.mathml import Formulas
 
         inner = render(str(node.text), Formulas())
     elif isinstance(node.text, Text):
         inner = stream_of(node.text, closed=not node.open).html(caret=node.open)
     else:
         inner = render(str(node.text))
-    return f"<div {MATH}{style(look.THOUGHT if node.dim else look.ANSWER, look.ink('muted') if node.dim else '')}>{inner}</div>"
+    return f"<div {MATH}{style(theme.THOUGHT if node.dim else theme.ANSWER, theme.ink('muted') if node.dim else '')}>{inner}</div>"
 
 
 def tree(node: nodes.Tree) -> str:
     """Return branches as nested lists, which stay a tree without styles."""
     label = f' aria-label="{text(node.label)}"' if node.label else ""
-    return f"<ul{label}{style(look.TREE)}>{''.join(branch(b) for b in node.branches)}</ul>"
+    return f"<ul{label}{style(theme.TREE)}>{''.join(branch(b) for b in node.branches)}</ul>"
 
 
 def branch(node: nodes.Branch) -> str:
     """Return one line of a tree and what hangs below it."""
-    left = f"<span{style(look.WORDS)}>{''.join(run(t) for t in node.row.left)}</span>"
+    left = f"<span{style(theme.WORDS)}>{''.join(run(t) for t in node.row.left)}</span>"
     right = "".join(run(t) for t in node.row.right) + _figure(node)
-    said = f"<span{style(look.ROW)}>{left}{f' <span{style(look.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
+    said = f"<span{style(theme.ROW)}>{left}{f' <span{style(theme.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
     if node.detail:
-        summary = f"<summary{style(look.SUMMARY)}>{said}</summary>"
-        said = f"<details>{summary}<div{style(look.BODY)}>{drawn(node.detail)}</div></details>"
-    edge = f"border-left-color:{look.role(node.tone)}" if node.strong and node.tone else ""
+        summary = f"<summary{style(theme.SUMMARY)}>{said}</summary>"
+        said = f"<details>{summary}<div{style(theme.BODY)}>{drawn(node.detail)}</div></details>"
+    edge = f"border-left-color:{theme.role(node.tone)}" if node.strong and node.tone else ""
     below = (
-        f"<ul{style(look.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>"
+        f"<ul{style(theme.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>"
         if node.branches
         else ""
     )
-    return f"<li{style(look.BRANCH)}>{said}{below}</li>"
+    return f"<li{style(theme.BRANCH)}>{said}{below}</li>"
 
 
 def _figure(node: nodes.Branch) -> str:
@@ -203,31 +204,31 @@ def _figure(node: nodes.Branch) -> str:
     if node.share is None:
         return f" {run(nodes.T(node.figure, mono=True))}" if node.figure else ""
     width = f"width:{node.share * 100:.0f}%"
-    inner = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, look.fill(node.tone))}></span>"
+    inner = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, theme.fill(node.tone))}></span>"
     figure = (
-        f"<span{style(look.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
+        f"<span{style(theme.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
     )
-    return f" <span{style(look.METER)}>{inner}</span>{figure}"
+    return f" <span{style(theme.METER)}>{inner}</span>{figure}"
 
 
 def image(node: nodes.Image) -> str:
     """Return an image from its data."""
     data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
-    return f'<div><img alt="{escape(safe.visible(node.alt))}" src="data:{node.media_type};base64,{data}"{style(look.IMAGE)}></div>'
+    return f'<div><img alt="{escape(visible.visible(node.alt))}" src="data:{node.media_type};base64,{data}"{style(theme.IMAGE)}></div>'
 
 
 def html(node: nodes.Html) -> str:
     """Return what a tool brought, after the sanitiser; what that took out may have stood in the
     middle of a key.
     """
-    from ..models.keys import secrets
-    from ..wire.redact import redact_text
-    from .clean import clean
+    from ...models.keys import secrets
+    from ...wire.redact import redact_text
+    from ..markdown.sanitize import clean
 
     inner = redact_text(clean(node.html), secrets()) or (
-        f"<pre>{escape(safe.output(node.text))}</pre>" if node.text else ""
+        f"<pre>{escape(visible.output(node.text))}</pre>" if node.text else ""
     )
-    return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0", look.SMALL_TEXT)} tabindex="0">{inner}</div>'
+    return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0", theme.SMALL_TEXT)} tabindex="0">{inner}</div>'
 
 
 def nothing(node: Node) -> str:

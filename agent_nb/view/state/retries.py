@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events import Delta, End, Error, Event, Interrupt, Node
+from ...events import Delta, End, Error, Event, Interrupt, Node
 from .calls import Calls
-from .cardstates import RetryCard
+from .cards import RetryCard
 
 # our own words in the message of a retry: what stands before them is the reason
 AGAIN = " Trying again in "

@@ -20,7 +20,7 @@ from contextlib import suppress
 from html import escape, unescape
 from typing import TYPE_CHECKING
 
-from . import safe
+from ..draw import visible
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -83,7 +83,7 @@ def formula(source: str) -> str:
     if len(tex) <= LONGEST:
         with suppress(Exception):  # the converter raises whatever it meets, RecursionError too
             return _written(_converted(tex, block), 0)
-    return f"<code>{escape(safe.visible(source))}</code>"
+    return f"<code>{escape(visible.visible(source))}</code>"
 
 
 def _inside(source: str) -> tuple[str, bool]:
@@ -118,9 +118,11 @@ def _written(element: Element, depth: int) -> str:
         if depth == 0
         else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}
     )
-    said = "".join(f' {name}="{escape(safe.visible(value))}"' for name, value in attributes.items())
+    said = "".join(
+        f' {name}="{escape(visible.visible(value))}"' for name, value in attributes.items()
+    )
     inside = "".join(_written(child, depth + 1) for child in element)
-    return f"<{tag}{said}>{escape(safe.visible(unescape(element.text or '')))}{inside}</{tag}>"
+    return f"<{tag}{said}>{escape(visible.visible(unescape(element.text or '')))}{inside}</{tag}>"
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

@@ -1,0 +1,1 @@
+"""The neutral nodes drawn: HTML, markdown, text, a terminal."""

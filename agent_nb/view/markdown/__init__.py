@@ -1,0 +1,1 @@
+"""Markdown that grows, as sanitised HTML."""

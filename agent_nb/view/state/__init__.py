@@ -1,0 +1,1 @@
+"""The one fold: events in, card states out."""
