@@ -16,8 +16,10 @@ from .host import launch as launch
 from .host.imports import install as _install
 
 if TYPE_CHECKING:
-    from .agent import Agent as Agent
-    from .api import parse as parse
+    from .agent.agent import Agent as Agent
+    from .agent.parse import parse as parse
+    from .agent.run import Run as Run
+    from .agent.stream import Stream as Stream
     from .codecs.convert import decode as decode
     from .codecs.convert import encode as encode
     from .errors import RunFailed as RunFailed
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
     from .events.log import EventLog as EventLog
     from .models.scripted import Scripted as Scripted
     from .record.find import runs as runs
-    from .run import Run as Run
     from .server.client import attach as attach
     from .server.kernel import serve as serve
-    from .stream import Stream as Stream
     from .tool_events import adapt_tool_event as adapt_tool_event
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
@@ -41,16 +41,16 @@ __version__ = "0.1.0"
 _install()
 
 _WHERE = {
-    "Agent": "agent",
-    "Stream": "stream",
-    "Run": "run",
+    "Agent": "agent.agent",
+    "Stream": "agent.stream",
+    "Run": "agent.run",
     "RunFailed": "errors",
     "EventLog": "events.log",
     "Scripted": "models.scripted",
     "ToolContext": "tools.base",
     "tool": "tools.decorator",
     "adapt_tool_event": "tool_events",
-    "parse": "api",
+    "parse": "agent.parse",
     "runs": "record.find",
     "EVENTS": "events.columns",
     "CALLS": "events.columns",

@@ -24,13 +24,13 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from . import showing
+from .agent import display
+from .agent.run import Run
 from .errors import AgentError, AgentStopped, UsageError
 from .events import Event
 from .events.log import EventLog
 from .imported import Imported
 from .models import keys
-from .run import Run
 from .sources import is_live, items_of, name_of
 from .wire.redact import redact_text
 
@@ -115,7 +115,7 @@ class Watch:
         return self
 
     def _here(self) -> None:
-        showing.same_loop(self._task, "watch the source again")
+        display.same_loop(self._task, "watch the source again")
 
     def stop(self) -> None:
         """Stop reading, from any thread; the run is closed as interrupted."""
@@ -153,7 +153,7 @@ class Watch:
         try:
             self.start()
             assert self._task is not None
-            await showing.wait(self._task, screen, lambda _: self.stop(), ends=True)
+            await display.wait(self._task, screen, lambda _: self.stop(), ends=True)
         finally:
             quiet = screen.close() if screen is not None else None
         if screen is not None and screen.stopped:

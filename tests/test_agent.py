@@ -9,9 +9,9 @@ import pytest
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
+from agent_nb.agent.compaction import request, summary
+from agent_nb.agent.limits import Meter, limits_from
 from agent_nb.errors import AgentError, RunFailed, UsageError
-from agent_nb.limits import Meter, limits_from
-from agent_nb.memory import request, summary
 from agent_nb.models import parts
 from agent_nb.models.parts import Text
 from agent_nb.tools.standing import Standing

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import events as e
-from agent_nb.api import parse
-from agent_nb.context import estimate_tokens, messages, window
+from agent_nb.agent.history import estimate_tokens, messages, window
+from agent_nb.agent.parse import parse
 from agent_nb.host import plugins
 from agent_nb.models.messages import (
     CallBlock,

@@ -368,7 +368,7 @@ def test_no_foreign_log_raises(objects):
 
 
 def test_the_log_and_the_run_give_the_same_frame(log):
-    from agent_nb.run import Run
+    from agent_nb.agent.run import Run
 
     assert to_frame(log).equals(Run(log).to_frame())
     assert list(log.to_frame(["type"]).columns) == ["type"]

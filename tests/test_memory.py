@@ -5,10 +5,10 @@ import pytest
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
-from agent_nb.context import estimate_tokens
+from agent_nb.agent.compaction import shortened, transcript
+from agent_nb.agent.history import estimate_tokens
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.host import plugins
-from agent_nb.memory import shortened, transcript
 
 XML = plugins.load("dialects", "xml")
 

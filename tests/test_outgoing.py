@@ -12,6 +12,7 @@ import pytest
 
 import agent_nb
 from agent_nb import Agent, Scripted
+from agent_nb.agent.outgoing import check, outgoing, tool
 from agent_nb.errors import UsageError
 from agent_nb.models.chat import request as chat_request
 from agent_nb.models.messages import (
@@ -27,7 +28,6 @@ from agent_nb.models.messages import (
 )
 from agent_nb.models.messages_api import request as anthropic_request
 from agent_nb.models.responses import request as responses_request
-from agent_nb.outgoing import check, outgoing, tool
 from agent_nb.wire.redact import Redaction
 
 KEY = "value-of-a-secret-key"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent_nb import pipeline as module
+from agent_nb.agent import turn_reader as module
+from agent_nb.agent.turn import Turn
+from agent_nb.agent.turn_reader import Pipeline
 from agent_nb.host import plugins
 from agent_nb.models import parts as p
-from agent_nb.pipeline import Pipeline
-from agent_nb.turn import Turn
 from agent_nb.wire.redact import Redaction
 
 KEY = "value-of-a-secret-key"

@@ -10,12 +10,12 @@ import pytest
 
 from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as e
-from agent_nb.context import messages, printed_by
+from agent_nb.agent.history import messages, printed_by
+from agent_nb.agent.replay import replay
+from agent_nb.agent.tape import Tape
 from agent_nb.host import plugins
 from agent_nb.record.normalize import normal
 from agent_nb.record.record import run_record
-from agent_nb.replay import replay
-from agent_nb.tape import Tape
 
 NATIVE, XML, SECTION = (plugins.load("dialects", name) for name in ("native", "xml", "section"))
 RECORD = Path(__file__).parent / "data" / "record_with_bars.json"  # made before prints were taken

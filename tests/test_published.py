@@ -8,9 +8,9 @@ import gc
 import pytest
 
 from agent_nb import Agent, Scripted, tool
+from agent_nb.agent.registry import RUNS, Announced, Questions, Runs
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
-from agent_nb.published import RUNS, Announced, Questions, Runs
 from agent_nb.tools.base import Decision, Question
 
 CALL = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'

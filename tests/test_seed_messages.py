@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb import parse
-from agent_nb.context import estimate_tokens, messages
+from agent_nb.agent.history import estimate_tokens, messages
 from agent_nb.host.plugins import load
 
 XML, SECTION, NATIVE = (load("dialects", name) for name in ("xml", "section", "native"))

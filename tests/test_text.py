@@ -14,19 +14,20 @@ import anyio
 import msgspec
 import pytest
 
-from agent_nb import Agent, Run, Scripted, decode, encode, memory
+from agent_nb import Agent, Run, Scripted, decode, encode
 from agent_nb import events as e
-from agent_nb.context import messages
+from agent_nb.agent import compaction
+from agent_nb.agent.history import messages
+from agent_nb.agent.turn import Turn
+from agent_nb.agent.turn_reader import Pipeline
 from agent_nb.events.completion import Settler
 from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog
 from agent_nb.events.text import Texts, answer_text
 from agent_nb.host import plugins
 from agent_nb.models.messages_api.decoder import AnthropicDecoder
-from agent_nb.pipeline import Pipeline
 from agent_nb.record import journal
 from agent_nb.record.record import log_of, run_record
-from agent_nb.turn import Turn
 from agent_nb.view.bundle import bundle
 from agent_nb.view.markdown.stream import render
 from agent_nb.view.state.cards import RespondCard, ThinkCard
@@ -273,7 +274,7 @@ CONSUMERS = {
     "xml messages": lambda name, _: last_words(XML, name),
     "section messages": lambda name, _: last_words(SECTION, name),
     "native messages": lambda name, _: last_words(NATIVE, name),
-    "transcript": lambda name, _: memory.transcript([stored(name)]).partition("Assistant: ")[2],
+    "transcript": lambda name, _: compaction.transcript([stored(name)]).partition("Assistant: ")[2],
     "loom": again("loom"),
     "loom's reply": end_of("loom", "reply"),
     "looopy": again("looopy"),

@@ -2,9 +2,9 @@
 
 import pytest
 
+from agent_nb.agent.turn import CallIds, Turn, clean_value
 from agent_nb.events.log import EventLog
 from agent_nb.models import parts as p
-from agent_nb.turn import CallIds, Turn, clean_value
 
 
 def events_of(*batches, incomplete=False):

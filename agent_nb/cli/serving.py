@@ -178,7 +178,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     """Return what answers `POST /runs`, None when there are only recorded runs to show. Raises
     UsageError.
     """
-    from ..agent import Agent
+    from ..agent.agent import Agent
     from ..host.trust import OPTION, VARIABLE, named
     from ..server.agents import Agents
     from ..server.store import Store

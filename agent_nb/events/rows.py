@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..context import content_text
+from ..agent.history import content_text
 from . import types as e
 from .text import Answer
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ..published import Scope
+from ..agent.registry import Scope
 from ..tools.base import Asker, Decision, Host, Question
 from .notices import printable
 

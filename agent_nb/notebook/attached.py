@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from ..agent.run import Run
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
 from ..record.record import NONE, log_of
-from ..run import Run
 from ..server import tokens
 from ..server.client import Attached, attach
 from .awaited import actions, leave

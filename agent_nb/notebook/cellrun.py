@@ -30,17 +30,17 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..agent import Agent
+from ..agent.agent import Agent
+from ..agent.registry import announce
+from ..agent.replay import Resume
+from ..agent.run import Run
+from ..agent.stream import Replay, Stream
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
 from ..models.keys import secrets
 from ..models.offline import barred
-from ..published import announce
 from ..record.journal import Journal
 from ..record.record import NONE, events_of
-from ..replay import Resume
-from ..run import Run
-from ..stream import Replay, Stream
 from ..tools.base import Asker
 from ..tools.capture import shown
 from ..view.live import open_view

@@ -30,14 +30,14 @@ from typing import Any
 
 import msgspec
 
+from ..agent.run import Run
+from ..agent.tape import candidates
 from ..record import find as collect
 from ..record.notebook_file import cleared
 from ..record.ranking import kept, newest, ranked
 from ..record.record import events_of
 from ..record.signing import intact, mine, user_key
 from ..record.split_merge import renumbered
-from ..run import Run
-from ..tape import candidates
 from .beside import Beside
 from .cell import Cell, content_hash
 from .conversations import Turn

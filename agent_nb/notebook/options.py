@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..agent.limits import Limits
 from ..errors import UsageError
-from ..limits import Limits
 from ..models.keys import secrets
 from ..tools.base import Compare
 from ..wire.redact import redact_text

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..agent.run import Run
 from ..errors import UsageError
 from ..record.find import ENDING
 from ..record.record import KEY, MIME
-from ..run import Run
 from ..view import values
 from ..view.bundle import bundle
 from ..view.draw import html

@@ -16,6 +16,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..agent.run import Run
 from ..codecs.base import Losses
 from ..codecs.convert import decode, encode
 from ..errors import UsageError
@@ -30,7 +31,6 @@ from ..record.record import log_of
 from ..record.signers import known
 from ..record.signing import signed_by, user_key
 from ..record.verify import check, secrets_in
-from ..run import Run
 from ..view.bundle import bundle
 from ..view.draw.visible import output
 from ..wire.redact import redact_text

@@ -23,6 +23,9 @@ import contextvars
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..agent.run import Run
+from ..agent.strict import Wish
+from ..agent.tape import TRUST, Tape
 from ..errors import AgentError, NotReplayed, UsageError
 from ..events import Event
 from ..events.log import EventLog
@@ -33,9 +36,6 @@ from ..record.given import Given
 from ..record.ranking import execution, oldest, started
 from ..record.record import KEY, MIME, NONE, events_of, run_record
 from ..record.signing import intact, sign, user_key
-from ..run import Run
-from ..strict import Wish
-from ..tape import TRUST, Tape
 from ..tools.base import current_call
 from ..wire.redact import redact_value
 from . import executions
@@ -44,7 +44,7 @@ from .rerun import trusted, wish
 from .summary import replayed, summary
 
 if TYPE_CHECKING:
-    from ..stream import Stream
+    from ..agent.stream import Stream
 
 Record = Mapping[str, Any]
 

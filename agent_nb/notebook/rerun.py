@@ -24,7 +24,9 @@ from typing import Any
 
 import msgspec
 
-from ..agent import Agent
+from ..agent.agent import Agent
+from ..agent.strict import Wish
+from ..agent.tape import NOBODY, TRUST, Match, Tape, match
 from ..errors import NotReplayed, UsageError
 from ..events import State
 from ..host import launch
@@ -34,8 +36,6 @@ from ..record.masks import Rule
 from ..record.ranking import started
 from ..record.record import NONE, events_of
 from ..record.signing import user_key
-from ..strict import Wish
-from ..tape import NOBODY, TRUST, Match, Tape, match
 from ..tools.base import Compare
 from .cell import RERUN, Cell
 from .conversations import named

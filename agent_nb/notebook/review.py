@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from ..agent.tape import Tape
 from ..host.plugins import builtin
 from ..record.countersign import described, sign, signers_of
 from ..record.notebook_file import records
@@ -31,7 +32,6 @@ from ..record.record import KEY
 from ..record.signers import Signer
 from ..record.signing import intact, mine, user_key
 from ..record.ssh_signature import PrivateKey
-from ..tape import Tape
 from ..tools.toolset import ROOM, of_plugin
 from .asking import CLIPPED, LONGEST, shown
 from .cell import content_hash

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from ..agent.run import Run
 from ..events import Event
 from ..events.event_json import encode_event
 from ..events.log import EventLog
@@ -32,7 +33,6 @@ from ..record.record import (
     record_hash,
     run_record,
 )
-from ..run import Run
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
 from .cell import Cell, content_hash

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from ..agent.run import Run
 from ..host.trust import Offer
 from ..record.signing import key_problem, sign, user_key
-from ..run import Run
 from ..view.run_live import RunLiveButton
 from .cell import Cell, Cells
 from .conversations import Conversation, Conversations

@@ -26,13 +26,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from .. import published
+from ..agent import registry
+from ..agent.display import VIEWS
+from ..agent.run import Run
 from ..errors import Cancelled, UsageError
 from ..events import Event
 from ..events.log import EventLog
 from ..record.record import ABANDONED, KEY, MIME, closed
-from ..run import Run
-from ..showing import VIEWS
 from ..view.bundle import bundle
 from ..view.live import LiveView, open_view
 from . import executions
@@ -49,7 +49,7 @@ from .relay import send
 from .summary import summary
 
 if TYPE_CHECKING:
-    from ..stream import Stream
+    from ..agent.stream import Stream
 
 
 def _shell() -> Any:
@@ -164,7 +164,7 @@ class _Here:
 
 
 def actions(
-    stop: Callable[[], Any], questions: published.Questions
+    stop: Callable[[], Any], questions: registry.Questions
 ) -> dict[str, Callable[..., Any]]:
     """Return what the buttons of a run do, from any thread."""
 
@@ -211,7 +211,7 @@ def _text(run: Run, over: bool) -> None:
 
 def _open(run: Run, cell: Cell, kind: str) -> LiveView:
     """Open a view whose buttons reach the run as far as it can be reached."""
-    found = published.reach(run.log)
+    found = registry.reach(run.log)
     if found is None:
         return open_view(run.log, kind=kind, publish=publish)
     if found.questions.near is None:

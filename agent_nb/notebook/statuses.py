@@ -22,13 +22,13 @@ from typing import Any
 
 import msgspec
 
-from ..agent import Agent
+from ..agent.agent import Agent
+from ..agent.tape import Match, match
 from ..errors import AgentError
 from ..events import Event
 from ..record.ranking import started
 from ..record.record import events_of
 from ..record.signing import intact
-from ..tape import Match, match
 from ..view.format import clip
 from .cell import Cell
 from .interpolate import interpolate

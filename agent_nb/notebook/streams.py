@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..agent import Agent
+from ..agent.agent import Agent
+from ..agent.stream import Replay, Stream
 from ..events import Event
-from ..stream import Replay, Stream
 from ..view.live import LiveView
 from .asking import Clicks
 from .driver import Driver

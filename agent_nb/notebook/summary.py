@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from .. import events as ev
-from ..limits import AT, limit_in
+from ..agent.limits import AT, limit_in
+from ..agent.replay import Played
+from ..agent.run import Run
 from ..models.keys import secrets
-from ..replay import Played
-from ..run import Run
 from ..wire.redact import redact_value
 from .notices import warn
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..agent.tape import FOREIGN
 from ..errors import MissingExtra
 from ..events import RunStart
 from ..host import launch
@@ -44,7 +45,6 @@ from ..record.record import NONE, events_of
 from ..record.signers import Signer, known
 from ..record.signing import user_key
 from ..record.verify import check
-from ..tape import FOREIGN
 from . import project
 from .cell_failure import Failure, title
 from .kernels import Ahead, Wanted, wanted

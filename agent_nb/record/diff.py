@@ -22,9 +22,9 @@ from typing import Any, Literal
 import msgspec
 
 from .. import events as e
-from ..context import content_text
+from ..agent.history import content_text
+from ..agent.run import Run
 from ..events import Event
-from ..run import Run
 from .normalize import normal
 
 What = Literal["changed", "added", "removed"]

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from ..agent.run import Run
 from ..events.rows import Place
-from ..run import Run
 from .ranking import oldest
 from .record import KEY, attach, log_of, published
 

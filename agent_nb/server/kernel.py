@@ -21,16 +21,16 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .. import published
+from ..agent import registry
+from ..agent.registry import Announced
+from ..agent.run import Run
 from ..models import keys
-from ..published import Announced
 from ..record.packing import tilde
-from ..run import Run
 from . import tokens
 from .hub import Hub
 
 if TYPE_CHECKING:
-    from ..agent import Agent
+    from ..agent.agent import Agent
     from .app import Server
 
 
@@ -41,7 +41,7 @@ class Serving:
         self._server = server
         self._hub = hub
         self._left = tokens.leave(server.url, server.token)
-        self._unfollow = published.follow(self._publish)
+        self._unfollow = registry.follow(self._publish)
         self._running = True
 
     @property

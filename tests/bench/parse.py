@@ -117,7 +117,7 @@ def feed_all(new: Callable[[], Any], chunks: Sequence[str]) -> None:
 
 def public_parse() -> Callable[[Sequence[str], str], Any] | None:
     try:
-        from agent_nb.api import parse
+        from agent_nb.agent.parse import parse
     except ImportError:
         return None
     return parse

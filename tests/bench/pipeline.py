@@ -16,12 +16,12 @@ import statistics
 import time
 from collections.abc import Callable
 
+from agent_nb.agent.turn import Turn
+from agent_nb.agent.turn_reader import Pipeline
 from agent_nb.events import RunStart
 from agent_nb.events.log import EventLog
 from agent_nb.host import plugins
 from agent_nb.models.chat.decoder import ChatDecoder
-from agent_nb.pipeline import Pipeline
-from agent_nb.turn import Turn
 from agent_nb.view.state.fold import RunView
 from agent_nb.wire.redact import Redaction
 

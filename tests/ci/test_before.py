@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_nb.agent.tape import FOREIGN
 from agent_nb.notebook.testing import Options, check_notebook
-from agent_nb.tape import FOREIGN
 
 BEFORE = Path(__file__).with_name("before")
 RUNS = {

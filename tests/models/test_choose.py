@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from agent_nb import Agent
+from agent_nb.agent.tape import Tape
 from agent_nb.errors import NotAllowed, UsageError
 from agent_nb.host import plugins, trust
 from agent_nb.host.dotenv import parse
@@ -17,7 +18,6 @@ from agent_nb.models import choose, config, keys
 from agent_nb.models.ollama import base_url
 from agent_nb.models.scripted import Scripted
 from agent_nb.record.record import run_record
-from agent_nb.tape import Tape
 from agent_nb.view.bundle import bundle
 
 KEY = "sk-0123456789abcdef"

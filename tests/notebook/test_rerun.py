@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import pytest
 
 from agent_nb import Scripted
+from agent_nb.agent.tape import NOBODY, TRUST
 from agent_nb.host import launch
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.record import journal
 from agent_nb.record.notebook_file import lift
 from agent_nb.record.record import KEY, MIME, events_of, record_hash
 from agent_nb.record.signing import sign, signed_by, user_key
-from agent_nb.tape import NOBODY, TRUST
 
 SECRET = launch.secret()
 CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'

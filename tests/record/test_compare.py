@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from agent_nb import events as e
+from agent_nb.agent.run import Run
 from agent_nb.events.log import EventLog
 from agent_nb.record.diff import diff
-from agent_nb.run import Run
 
 
 def log(*events, run="r"):

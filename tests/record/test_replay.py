@@ -7,16 +7,17 @@ import anyio
 import msgspec
 import pytest
 
-from agent_nb import Agent, Scripted, context, tool
+from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
+from agent_nb.agent import history as context
+from agent_nb.agent.replay import replay
+from agent_nb.agent.tape import Tape, candidates, match
 from agent_nb.errors import UsageError
 from agent_nb.record.fingerprint import changed, inputs_hash, inputs_of
 from agent_nb.record.normalize import normal
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.signing import sign
 from agent_nb.record.verify import check
-from agent_nb.replay import replay
-from agent_nb.tape import Tape, candidates, match
 from agent_nb.tools.base import Decision
 from agent_nb.tools.standing import STANDING, Standing
 from agent_nb.view.state.fold import RunView

@@ -9,7 +9,8 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.host import plugins
-from agent_nb.view import format as words, nodes, values
+from agent_nb.view import format as words
+from agent_nb.view import nodes, values
 from agent_nb.view import theme as look
 from agent_nb.view.bundle import bundle
 from agent_nb.view.cards import base

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...agent.limits import AT, limit_in
 from ...errors import UsageError
-from ...limits import AT, limit_in
 from ...record.notebook_file import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip
@@ -13,7 +13,7 @@ from .shared import Rows, show
 from .standing import allowed
 
 if TYPE_CHECKING:
-    from ...agent import Agent
+    from ...agent.agent import Agent
     from ...record.journal import Found
     from ..magic import AgentMagics
     from ..options import Options
@@ -50,7 +50,7 @@ def _cleared(magics: AgentMagics) -> str:
 
 def _agent(magics: AgentMagics, options: Options) -> Agent:
     """Return the agent that a cell with these options would have, for its inputs."""
-    from ...agent import Agent
+    from ...agent.agent import Agent
 
     return Agent(
         options.model,
@@ -64,7 +64,7 @@ def _agent(magics: AgentMagics, options: Options) -> Agent:
 
 
 def _turns(magics: AgentMagics) -> Rows:
-    from ...run import Run
+    from ...agent.run import Run
 
     rows = [("conversation", "turn", "run", "status", "prompt")]
     for conversation in magics.session.conversations:
@@ -94,7 +94,7 @@ def _offered(magics: AgentMagics, *, unsaved: bool = False) -> list[Found]:
 
 def recover(magics: AgentMagics, arguments: list[str]) -> None:
     """[RUN|all]: the runs that never reached the notebook; with a run, bring it back"""
-    from ...run import Run
+    from ...agent.run import Run
     from ...view.bundle import bundle
     from ..publish import publish
     from ..recovery import chosen, rows

@@ -9,17 +9,17 @@ from ...errors import UsageError
 from .shared import say, the_run
 
 if TYPE_CHECKING:
-    from ...run import Run
+    from ...agent.run import Run
     from ..magic import AgentMagics
 
 
 def show(magics: AgentMagics, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
-    from ... import published
-    from ...run import Run
+    from ...agent import registry
+    from ...agent.run import Run
 
     going_on = [
-        Run(log) for log in published.going_on() if arguments and log.run.startswith(arguments[0])
+        Run(log) for log in registry.going_on() if arguments and log.run.startswith(arguments[0])
     ]
     if not going_on:
         return the_run(magics, arguments)
@@ -54,7 +54,7 @@ def export(magics: AgentMagics, arguments: list[str]) -> None:
         raise UsageError(
             "Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt)."
         )
-    from ...run import Run
+    from ...agent.run import Run
     from ..reading import export as exported
 
     path, run = Path(arguments[0]), the_run(magics, arguments[1:])

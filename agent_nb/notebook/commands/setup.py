@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...agent.limits import Limits
 from ...errors import AgentError, UsageError
 from ...host.trust import allowed
-from ...limits import Limits
 from ...record.packing import tilde
 from ..notices import printable
 from ..options import LIMITS

@@ -13,7 +13,7 @@ from ...errors import UsageError
 from ..notices import printable
 
 if TYPE_CHECKING:
-    from ...run import Run
+    from ...agent.run import Run
     from ..magic import AgentMagics
 
 Command = Callable[["AgentMagics", list[str]], Any]

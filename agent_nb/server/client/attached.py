@@ -29,12 +29,12 @@ from urllib.parse import quote, urlsplit
 import anyio
 import httpx
 
-from ... import showing
+from ...agent import display
+from ...agent.run import Run
 from ...errors import AgentError, AgentStopped, ModelError, UsageError, WireError
 from ...events import Event
 from ...events.log import EventLog
 from ...models.http.client import is_loopback
-from ...run import Run
 from ...wire.sse import SSEDecoder
 from ..follow import Follower
 from .connect import Backoff, Target, accept, ask, body, connect, newest, target
@@ -111,13 +111,13 @@ class Attached:
 
         return Watched(self.log, quiet)
 
-    async def follow(self, screen: showing.Screen | None = None) -> None:
+    async def follow(self, screen: display.Screen | None = None) -> None:
         """Follow until the run has ended, or until `stop`, here or of the cell that shows it.
         Raises as iterating does.
         """
         self._loop, self.detached = asyncio.get_running_loop(), False
         self._task = self._loop.create_task(self._through(), name=f"agent_nb {self.name}")
-        await showing.wait(self._task, screen, self._left, ends=True)
+        await display.wait(self._task, screen, self._left, ends=True)
         if not self._task.done():  # it does not stop
             return
         if not self._task.cancelled():

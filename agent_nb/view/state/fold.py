@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ...agent.limits import limit_in
 from ...events import (
     Approval,
     Call,
@@ -42,7 +43,6 @@ from ...events import (
     User,
 )
 from ...events.chunks import decode_chunks
-from ...limits import limit_in
 from .cards import (
     Card,
     ErrorCard,

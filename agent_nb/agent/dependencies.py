@@ -21,13 +21,13 @@ from collections.abc import Iterator, Mapping
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
-from .record.clock import here
-from .record.masks import unnamed
-from .record.packing import digest
+from ..record.clock import here
+from ..record.masks import unnamed
+from ..record.packing import digest
 
 if TYPE_CHECKING:
-    from .tools.base import Tool
-    from .tools.toolset import Toolset
+    from ..tools.base import Tool
+    from ..tools.toolset import Toolset
 
 Behind = dict[str, Any]
 TOOL, AGENT = ("schema", "code"), ("model", "settings", "tools")
@@ -73,7 +73,7 @@ def place(folder: str) -> dict[str, Any]:
 
 
 def _tool(tool: Tool, folder: str, unseen: set[str]) -> dict[str, str]:
-    from .tools.source import code_of
+    from ..tools.source import code_of
 
     if _own(tool):
         return {}

@@ -25,22 +25,22 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from . import showing
-from .errors import AgentStopped, Cancelled
-from .events import End, Error, Event, RunStart, User
-from .events.log import EventLog
+from ..errors import AgentStopped, Cancelled
+from ..events import End, Error, Event, RunStart, User
+from ..events.log import EventLog
+from ..record.record import ABANDONED, closed
+from ..tools.capture import shown
+from . import display
 from .loop import Loop
-from .published import Announced, Questions, announce
-from .record.record import ABANDONED, closed
+from .registry import Announced, Questions, announce
 from .replay import Played, Player
 from .run import Run
-from .tools.capture import shown
 
 if TYPE_CHECKING:
-    from .record.given import Given
+    from ..record.given import Given
+    from ..tools.toolset import Toolset
     from .strict import Wish
     from .tape import Tape
-    from .tools.toolset import Toolset
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Stream:
     ) -> None:
         self.log = log
         self.asked = asked
-        self.kept: showing.Kept | None = None
+        self.kept: display.Kept | None = None
         self._check = check
         self.run = Run(log)
         self.questions = questions or Questions()
@@ -116,7 +116,7 @@ class Stream:
         """
         self._here()
         if self._task is None:
-            self.kept = self.kept or showing.begun(self)
+            self.kept = self.kept or display.begun(self)
             self._announced = announce(
                 self.log, questions=self.questions, cancel=self._stop_from_elsewhere
             )
@@ -126,7 +126,7 @@ class Stream:
         return self
 
     def _here(self) -> None:
-        showing.same_loop(self._task, "call the agent again")
+        display.same_loop(self._task, "call the agent again")
 
     def _stop_from_elsewhere(self) -> None:
         self._stopped = "from elsewhere"
@@ -166,7 +166,7 @@ class Stream:
         self._make = lambda _: Refused(self.log, self.asked, why)
 
     async def _drive(self) -> None:
-        showing.enter()
+        display.enter()
         self._driver = self._make(anyio.CancelScope())
         if self._stop is not None:
             self._driver.cancel(self._stop)
@@ -179,14 +179,14 @@ class Stream:
     async def _wait(self) -> Run:
         __tracebackhide__ = True
         self._here()
-        screen = showing.screen(self, self._view)
+        screen = display.screen(self, self._view)
         try:
             with nullcontext() if screen is None else shown():
                 self.start()
             if self.kept is not None and screen is not None and screen.shown:
                 self.kept.shown = True
             assert self._task is not None
-            await showing.wait(
+            await display.wait(
                 self._task, screen, self._cancelled, ends=screen is not None and screen.shown
             )
         finally:

@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from .dialects.base import Dialect
-from .errors import ModelError
-from .events import State
+from ..dialects.base import Dialect
+from ..errors import ModelError
+from ..events import State
+from ..models.base import Model
+from ..models.messages import ToolSpec
+from ..tools.runner import ToolRunner
+from ..wire.redact import Redaction
 from .limits import Limits
-from .models.base import Model
-from .models.messages import ToolSpec
-from .tools.runner import ToolRunner
-from .wire.redact import Redaction
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from . import events
-from .errors import ToolError, UsageError
-from .events import Event
+from .. import events
+from ..errors import ToolError, UsageError
+from ..events import Event
+from ..models.messages import ToolSpec
+from ..tools.base import Asker, Decision, Question, Tool, ToolContext
+from ..tools.decorator import clean_name
 from .limits import Limits
-from .models.messages import ToolSpec
-from .published import below as under
-from .tools.base import Asker, Decision, Question, Tool, ToolContext
-from .tools.decorator import clean_name
+from .registry import below as under
 
 if TYPE_CHECKING:
     from .agent import Agent

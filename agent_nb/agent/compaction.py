@@ -16,15 +16,15 @@ from contextlib import aclosing
 
 import msgspec
 
-from . import events
-from .api import parse
-from .context import content_text, estimate_tokens, messages
-from .dialects.base import Dialect
-from .events import Event
-from .events.text import Texts, answer_text
-from .models.base import Model
-from .models.messages import Request, text_message
-from .models.parts import Text, Thought
+from .. import events
+from ..dialects.base import Dialect
+from ..events import Event
+from ..events.text import Texts, answer_text
+from ..models.base import Model
+from ..models.messages import Request, text_message
+from ..models.parts import Text, Thought
+from .history import content_text, estimate_tokens, messages
+from .parse import parse
 
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."

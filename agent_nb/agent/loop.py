@@ -26,22 +26,23 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from . import context, events
+from .. import events
+from ..errors import Cancelled, ModelError
+from ..events import Event
+from ..events.log import EventLog
+from ..models.messages import Request
+from ..models.offline import check_model
+from ..tools.base import Outcome
+from . import history as context
 from .batch import RATE, Batch
-from .errors import Cancelled, ModelError
-from .events import Event
-from .events.log import EventLog
 from .limits import AT, Clock, Meter
-from .models.messages import Request
-from .models.offline import check_model
-from .pipeline import Pipeline
-from .plan import Plan
-from .prompt import Prompt, digest
 from .readiness import loading_shown, name_of
 from .refusals import Again, again
 from .replay import Resume
-from .tools.base import Outcome
+from .request import Prompt, digest
+from .run_spec import Plan
 from .turn import CallIds, Turn, clean
+from .turn_reader import Pipeline
 
 TAIL = 2.0
 

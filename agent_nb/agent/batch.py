@@ -20,14 +20,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import events
-from .events.log import EventLog
-from .tool_events import meaning
-from .tools.base import Outcome, Update
-from .tools.values import Collector
+from .. import events
+from ..events.log import EventLog
+from ..tool_events import meaning
+from ..tools.base import Outcome, Update
+from ..tools.values import Collector
+from ..wire.console import Console, report
+from ..wire.redact import Redaction, Redactor
 from .turn import clean, clean_value
-from .wire.console import Console, report
-from .wire.redact import Redaction, Redactor
 
 RATE = 20
 LARGEST = 1 << 20  # characters of one progress event; more text is split

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import RunFailed
-from .events import Counts, End, Error, Interrupt, Metric, User
-from .events.log import EventLog
-from .events.text import answer_text
+from ..errors import RunFailed
+from ..events import Counts, End, Error, Interrupt, Metric, User
+from ..events.log import EventLog
+from ..events.text import answer_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .view.timeline import Timeline
+    from ..view.timeline import Timeline
 
 
 class Run:
@@ -90,8 +90,8 @@ class Run:
 
     def to_frame(self, columns: Any = None) -> pd.DataFrame:
         """Return one row per event; see `agent_nb.events.frame`."""
-        from .events.frame import to_frame
-        from .events.rows import Place
+        from ..events.frame import to_frame
+        from ..events.rows import Place
 
         return to_frame(list(self.log), columns, places={self.id: Place(self.cell, self.notebook)})
 
@@ -99,7 +99,7 @@ class Run:
         """Return the waterfall of model, tools and waiting; it shows itself in a notebook, and
         `print` shows it as text.
         """
-        from .view.timeline import Timeline
+        from ..view.timeline import Timeline
 
         return Timeline(self.log)
 
@@ -107,8 +107,8 @@ class Run:
         """Return the conversation of this run as plain role and content pairs, in the words of the
         `xml` dialect.
         """
-        from .context import messages
-        from .host.plugins import load
+        from ..host.plugins import load
+        from .history import messages
 
         built = messages(load("dialects", "xml"), [list(self.log)])
         return [{"role": m.role, "content": m.text} for m in built]
@@ -119,7 +119,7 @@ class Run:
 
         Raises UsageError on an unknown view.
         """
-        from .showing import show
+        from .display import show
 
         show(self, view)
 
@@ -136,7 +136,7 @@ class Run:
         return f"<Run {self.id}: {self.status}{why}, {count}{answer}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .view.bundle import bundle
+        from ..view.bundle import bundle
 
         if self.seen():
             return {"text/plain": repr(self)}

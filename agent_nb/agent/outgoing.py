@@ -21,10 +21,10 @@ from typing import Any
 
 import msgspec
 
-from .errors import UsageError
-from .models.messages import Block, ImageBlock, OpaqueBlock, Request, ThoughtBlock, ToolSpec
-from .wire.media import base64_without_text
-from .wire.redact import Redaction
+from ..errors import UsageError
+from ..models.messages import Block, ImageBlock, OpaqueBlock, Request, ThoughtBlock, ToolSpec
+from ..wire.media import base64_without_text
+from ..wire.redact import Redaction
 
 _VALUES = ("default", "const", "pattern")
 _LISTS = ("enum", "examples")

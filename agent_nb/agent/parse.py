@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from .events import End, Event
-from .events.log import EventLog
-from .host import plugins
-from .models import parts
+from ..events import End, Event
+from ..events.log import EventLog
+from ..host import plugins
+from ..models import parts
 from .turn import Turn, fold_events
 
 

@@ -24,11 +24,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from . import events
-from .dialects.base import Dialect
-from .events import RESEND, Event
-from .events.text import Texts
-from .models.messages import (
+from .. import events
+from ..dialects.base import Dialect
+from ..events import RESEND, Event
+from ..events.text import Texts
+from ..models.messages import (
     Block,
     CallBlock,
     ImageBlock,

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from .errors import UsageError
-from .events import Counts, Event, Execute, Metric, Node, Result
+from ..errors import UsageError
+from ..events import Counts, Event, Execute, Metric, Node, Result
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,12 +20,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from .dialects.base import Dialect, Parser
-from .dialects.native import CallAssembler
-from .events import Event
-from .models import parts
+from ..dialects.base import Dialect, Parser
+from ..dialects.native import CallAssembler
+from ..events import Event
+from ..models import parts
+from ..wire.redact import Redaction, Redactor
 from .turn import Turn
-from .wire.redact import Redaction, Redactor
 
 LARGEST = 64_000_000
 

@@ -21,13 +21,15 @@ from typing import Any
 
 import msgspec
 
-from . import context, events, memory
-from .errors import ModelError
-from .events import Event
-from .events.log import EventLog
-from .models.messages import Message, Request, text_message
+from .. import events
+from ..errors import ModelError
+from ..events import Event
+from ..events.log import EventLog
+from ..models.messages import Message, Request, text_message
+from . import compaction
+from . import history as context
 from .outgoing import outgoing, tool
-from .plan import Plan
+from .run_spec import Plan
 
 RESERVE = 1024  # tokens of the context kept free for the answer
 LAST_TURN = (
@@ -54,7 +56,7 @@ class Prompt:
         plan, dialect = self._plan, self.dialect
         head = self._head()
         budget = self._budget(head)
-        current = memory.shortened(dialect, list(self._log), budget)
+        current = compaction.shortened(dialect, list(self._log), budget)
         kept = context.window(dialect, self._history, current, budget)
         sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
         if last:
@@ -99,8 +101,8 @@ class Prompt:
         if self._plan.memory == "summary":
             try:
                 room = self._budget([]) * context.CHARS_PER_TOKEN
-                asked = outgoing(memory.request(kept.left_out, room), self._plan.redaction)
-                self._summary = redacted(await memory.summary(self._plan.model, asked))
+                asked = outgoing(compaction.request(kept.left_out, room), self._plan.redaction)
+                self._summary = redacted(await compaction.summary(self._plan.model, asked))
             except ModelError as fault:
                 words = f"{fault} Going on without a summary of the earlier turns."
                 out.append(events.Error(code="summary", message=redacted(words)))

@@ -19,37 +19,38 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from anyio import CancelScope
 
-from . import events, outgoing
-from .behind import behind, place
-from .errors import UsageError
-from .events import Event
-from .events.log import EventLog
-from .host import plugins
-from .host.imports import verify
-from .host.trust import Offer
+from .. import events
+from ..errors import UsageError
+from ..events import Event
+from ..events.log import EventLog
+from ..host import plugins
+from ..host.imports import verify
+from ..host.trust import Offer
+from ..models import offline
+from ..record.fingerprint import inputs_hash
+from ..record.given import Given
+from ..wire.redact import Redaction
+from . import outgoing
+from .compaction import STRATEGIES
+from .dependencies import behind, place
 from .limits import Limits, limits_from
 from .loop import Loop
-from .memory import STRATEGIES
 from .model_choice import ModelChoice
-from .models import offline
-from .plan import Plan
-from .published import Questions
-from .record.fingerprint import inputs_hash
-from .record.given import Given
+from .registry import Questions
 from .replay import Player, Resume
 from .run import Run
+from .run_spec import Plan
 from .stream import Asked, Replay, Stream
 from .strict import Strict, Wish
 from .tape import Tape, TapeApprover
-from .wire.redact import Redaction
 
 if TYPE_CHECKING:
-    from .dialects.base import Dialect
-    from .models.base import Model
-    from .tools.approval import Approver
-    from .tools.base import Asker, Host, Tool
-    from .tools.policy import Policy
-    from .tools.runner import ToolRunner
+    from ..dialects.base import Dialect
+    from ..models.base import Model
+    from ..tools.approval import Approver
+    from ..tools.base import Asker, Host, Tool
+    from ..tools.policy import Policy
+    from ..tools.runner import ToolRunner
 
 FALLBACK = "xml"
 THOUGHT_TAGS = ("think", "thinking")
@@ -94,7 +95,7 @@ class Agent:
         mentioned: Callable[[], Collection[str]] = tuple,
     ) -> None:
         verify()
-        from .tools.toolset import resolve
+        from ..tools.toolset import resolve
 
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder)
@@ -241,7 +242,7 @@ class Agent:
         """Return the policy for the calls of a run, as its file is now. Raises UsageError for one
         that is faulty or names no tool.
         """
-        from .tools import policy, policy_check
+        from ..tools import policy, policy_check
 
         namespace = vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
         return policy_check.checked(
@@ -267,7 +268,7 @@ class Agent:
         return filtered
 
     def _redaction(self) -> Redaction:
-        from .models import keys
+        from ..models import keys
 
         return Redaction(keys.secrets() if self.secrets is None else self.secrets)
 
@@ -311,9 +312,9 @@ class Agent:
         *,
         ask: Asker,
     ) -> Plan:
-        from .models.http.retry import delays
-        from .tools.approval import Approver
-        from .tools.standing import STANDING
+        from ..models.http.retry import delays
+        from ..tools.approval import Approver
+        from ..tools.standing import STANDING
 
         outgoing.check(self.model.name, self.tools.specs, self.settings, redaction)
         if (check := getattr(self.model, "check_dialect", None)) is not None:
@@ -343,7 +344,7 @@ class Agent:
     def _runner(
         self, approver: Approver, log: EventLog, redaction: Redaction, host: Host | None = None
     ) -> ToolRunner:
-        from .tools.runner import ToolRunner
+        from ..tools.runner import ToolRunner
 
         return ToolRunner(
             self.tools,
@@ -406,7 +407,7 @@ class Agent:
 def _images(attachments: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     if not attachments:
         return ()
-    from .models.images import image_block
+    from ..models.images import image_block
 
     blocks = [image_block(a) for a in attachments]
     return tuple({"media_type": b.media_type, "data": b.data} for b in blocks)
@@ -416,6 +417,6 @@ def _without_text(pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], .
     """Return pictures as they are recorded and sent; as inputs they count by what was given, so
     that old records are found.
     """
-    from .wire.media import base64_without_text
+    from ..wire.media import base64_without_text
 
     return tuple({**picture, "data": base64_without_text(picture["data"])} for picture in pictures)

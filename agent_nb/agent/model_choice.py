@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .errors import AgentError
-from .models import offline
-from .wire.redact import redact_value
+from ..errors import AgentError
+from ..models import offline
+from ..wire.redact import redact_value
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from .models.base import Model
+    from ..models.base import Model
 
 SCRIPTED = "scripted/"  # models of this provider are text files beside the notebook
 
@@ -81,8 +81,8 @@ class ModelChoice:
 
     def _find(self) -> tuple[Model, str]:
         """Return the model and where the choice came from."""
-        from .models import keys
-        from .models.choose import resolve
+        from ..models import keys
+        from ..models.choose import resolve
 
         if (found := self._variable()) is not None:
             return found, f"the variable {self._given}"

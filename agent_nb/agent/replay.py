@@ -26,23 +26,23 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from .context import printed_by
-from .errors import Cancelled
-from .events import Approval, Call, Delta, Event, Execute, Progress, Result, User
-from .events.event_json import encode_event
-from .events.log import EventLog
-from .record import sides
-from .record.normalize import normal
-from .record.packing import canonical
-from .record.record import LOST, closed
+from ..errors import Cancelled
+from ..events import Approval, Call, Delta, Event, Execute, Progress, Result, User
+from ..events.event_json import encode_event
+from ..events.log import EventLog
+from ..record import sides
+from ..record.normalize import normal
+from ..record.packing import canonical
+from ..record.record import LOST, closed
+from ..tool_events import is_tool_event, result_fields
+from ..tools.base import Outcome, Report, Tool, Update
+from ..tools.reads import reads
+from ..tools.runner import ToolRunner
+from ..wire.redact import Redaction
+from .history import printed_by
 from .strict import Checked, Strict
 from .tape import Tape, lives
-from .tool_events import is_tool_event, result_fields
-from .tools.base import Outcome, Report, Tool, Update
-from .tools.reads import reads
-from .tools.runner import ToolRunner
 from .turn import clean_value
-from .wire.redact import Redaction
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 _SHOWN = 300  # characters of a result in a report

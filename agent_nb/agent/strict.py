@@ -21,17 +21,17 @@ from typing import Any
 
 import msgspec
 
-from .behind import Behind, behind, changed, place
-from .events import End, Result, RunStart
-from .record import masks, pictures
-from .record.clock import Span
-from .record.masks import Rule, Side
-from .record.normalize import normal
+from ..events import End, Result, RunStart
+from ..record import masks, pictures
+from ..record.clock import Span
+from ..record.masks import Rule, Side
+from ..record.normalize import normal
+from ..tools.base import Compare, Outcome, Tool
+from ..tools.policy import Policy
+from ..tools.read_files import content_hash
+from ..tools.toolset import Toolset
+from .dependencies import Behind, behind, changed, place
 from .tape import Tape
-from .tools.base import Compare, Outcome, Tool
-from .tools.policy import Policy
-from .tools.read_files import content_hash
-from .tools.toolset import Toolset
 
 AGENT = {"model": "its model", "settings": "its settings", "tools": "its tools"}
 TOOL = {"schema": "its parameters or its description", "code": "its code"}

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from typing import Any
 
-from . import events
-from .events import RESEND, Event
-from .models import parts
+from .. import events
+from ..events import RESEND, Event
+from ..models import parts
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

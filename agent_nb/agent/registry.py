@@ -22,9 +22,9 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from .errors import UsageError
-from .events.log import EventLog
-from .tools.base import Asker, Decision, Question
+from ..errors import UsageError
+from ..events.log import EventLog
+from ..tools.base import Asker, Decision, Question
 
 Scope = Literal["once", "tool", "run", "kernel"]
 _below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)

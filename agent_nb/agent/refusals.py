@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import msgspec
 
-from .errors import ModelError
-from .plan import Plan
-from .prompt import Prompt
+from ..errors import ModelError
+from .request import Prompt
+from .run_spec import Plan
 
 
 class Again(msgspec.Struct, frozen=True):

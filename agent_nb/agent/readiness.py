@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import events
-from .events.log import EventLog
-from .models.base import Model
+from .. import events
+from ..events.log import EventLog
+from ..models.base import Model
 
 
 async def name_of(model: Model) -> str:

@@ -1,0 +1,1 @@
+"""An agent and its runs: the loop, turns, batches of calls, replay."""
