@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from .events.columns import RUNS as RUNS
     from .events.columns import TURNS as TURNS
     from .events.log import EventLog as EventLog
+    from .events.tool_events import adapt_tool_event as adapt_tool_event
     from .models.scripted import Scripted as Scripted
     from .record.find import runs as runs
     from .server.client import attach as attach
     from .server.kernel import serve as serve
-    from .tool_events import adapt_tool_event as adapt_tool_event
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
     from .watching import watch as watch
@@ -49,7 +49,7 @@ _WHERE = {
     "Scripted": "models.scripted",
     "ToolContext": "tools.base",
     "tool": "tools.decorator",
-    "adapt_tool_event": "tool_events",
+    "adapt_tool_event": "events.tool_events",
     "parse": "agent.parse",
     "runs": "record.find",
     "EVENTS": "events.columns",

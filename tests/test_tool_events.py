@@ -9,7 +9,7 @@ import agent_nb
 from agent_nb import Agent, Scripted, adapt_tool_event, encode, tool
 from agent_nb.errors import UsageError
 from agent_nb.events import Call, Progress, Result
-from agent_nb.tool_events import meaning
+from agent_nb.events.tool_events import meaning
 from agent_nb.tools.base import Update, update
 
 PROGRESS = {"type": "progress", "toolName": "sh", "data": {"x": 1}}

@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import events
 from ..events.log import EventLog
-from ..tool_events import meaning
+from ..events.tool_events import meaning
 from ..tools.base import Outcome, Update
 from ..tools.values import Collector
 from ..wire.console import Console, report

@@ -30,11 +30,11 @@ from ..errors import Cancelled
 from ..events import Approval, Call, Delta, Event, Execute, Progress, Result, User
 from ..events.event_json import encode_event
 from ..events.log import EventLog
+from ..events.tool_events import is_tool_event, result_fields
 from ..record import sides
 from ..record.normalize import normal
 from ..record.packing import canonical
 from ..record.record import LOST, closed
-from ..tool_events import is_tool_event, result_fields
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.reads import reads
 from ..tools.runner import ToolRunner

@@ -18,8 +18,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from ..events.tool_events import meaning, progress_fields
 from ..models.messages import ToolSpec
-from ..tool_events import meaning, progress_fields
 
 Effect = Literal["none", "kernel", "outside"]
 Compare = Literal["full", "text", "none"]

@@ -28,8 +28,8 @@ from typing import Any
 
 from ..errors import Cancelled
 from ..events import Result
+from ..events.tool_events import adapt_tool_event, is_tool_event
 from ..host.imports import theirs
-from ..tool_events import adapt_tool_event, is_tool_event
 from ..wire.redact import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update

@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.tool_events import meaning
+from agent_nb.events.tool_events import meaning
 from agent_nb.view.state.cards import (
     Batch,
     CallCard,

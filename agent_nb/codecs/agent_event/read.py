@@ -25,7 +25,7 @@ from ...events import (
     RunStart,
     Think,
 )
-from ...tool_events import progress_fields, result_fields
+from ...events.tool_events import progress_fields, result_fields
 from ..call_matching import GUESS, Correlator, Match
 from ..losses import Losses
 from ..passthrough import diff

@@ -28,7 +28,7 @@ from ...events import (
     Result,
     Think,
 )
-from ...tool_events import progress_fields
+from ...events.tool_events import progress_fields
 from ..base import Item, Options, note_of
 from ..losses import Losses
 from ..passthrough import restore

@@ -9,7 +9,7 @@ import msgspec
 
 from ...events import Approval, Call, Delta, Execute, Progress, Result, Started
 from ...events.event_json import decode_event
-from ...tool_events import Meaning, meaning
+from ...events.tool_events import Meaning, meaning
 from .cards import Batch, CallCard, Mark
 from .text import Text
 from .text_cards import TextCards

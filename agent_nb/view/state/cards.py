@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dialects.native import partial_args
 from ...events import Approval, Error, Interrupt
-from ...tool_events import Meaning
+from ...events.tool_events import Meaning
 from .text import Output, Text
 
 if TYPE_CHECKING:

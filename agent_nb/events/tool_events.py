@@ -19,8 +19,8 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from .errors import UsageError
-from .events import Progress, Result
+from ..errors import UsageError
+from . import Progress, Result
 
 CHUNKS = ("stdout_chunk", "stderr_chunk")
 
