@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from .events.columns import TURNS as TURNS
     from .events.log import EventLog as EventLog
     from .events.tool_events import adapt_tool_event as adapt_tool_event
+    from .external.watch import watch as watch
     from .models.scripted import Scripted as Scripted
     from .record.find import runs as runs
     from .server.client import attach as attach
     from .server.kernel import serve as serve
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
-    from .watching import watch as watch
 
 __version__ = "0.1.0"
 _install()
@@ -60,7 +60,7 @@ _WHERE = {
     "encode": "codecs.convert",
     "attach": "server.client",
     "serve": "server.kernel",
-    "watch": "watching",
+    "watch": "external.watch",
 }
 
 __all__ = [*_WHERE, "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604  (names of the table above)

@@ -21,8 +21,8 @@ from agent_nb import Agent, Scripted
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.imported import CUT, Imported
-from agent_nb.items import Pieces, plain
+from agent_nb.external.coerce import Pieces, plain
+from agent_nb.external.importer import CUT, Imported
 
 LOOM = [
     {"session_id": "s", "event_id": 1, "type": "run_start", "message": "hi", "agent": "a"},

@@ -26,8 +26,8 @@ def serve(arguments: Arguments) -> int:
     """serve an agent and recorded runs over HTTP: POST /runs, and their events as SSE or JSON lines
     in any format
     """
+    from ..external import tokens
     from ..models import keys
-    from ..server import tokens
     from ..server.app import Server, Settings
     from ..server.hub import Hub
 
@@ -163,7 +163,7 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
 
 def _token(arguments: Arguments) -> tuple[str | None, str]:
     """Return the token (None: one is to be made) and words for where it lies. Raises UsageError."""
-    from ..server import tokens
+    from ..external import tokens
 
     if arguments.token:
         return arguments.token, "as given with --token"

@@ -27,7 +27,7 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.completion import Numberer, Settler
 from ..events.log import EventLog
-from ..sources import is_live
+from ..external.sources import is_live
 from ..wire.json_text import plain
 from .base import Codec, Decoder, Encoder
 from .detect import HEAD, LINES, SURE, detect, named, scores

@@ -22,8 +22,8 @@ import msgspec
 from ..agent.run import Run
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
+from ..external import tokens
 from ..record.record import NONE, log_of
-from ..server import tokens
 from ..server.client import Attached, attach
 from .awaited import actions, leave
 from .cell import Cell

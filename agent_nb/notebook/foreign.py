@@ -17,10 +17,10 @@ from __future__ import annotations
 from .. import events
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
+from ..external.sources import is_url, name_of
+from ..external.watch import Watch, watch
 from ..models.keys import secrets
 from ..record.record import NONE, log_of
-from ..sources import is_url, name_of
-from ..watching import Watch, watch
 from .cell import content_hash
 from .cellrun import CellRun
 from .driver import Driver

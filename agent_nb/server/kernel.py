@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from ..agent import registry
 from ..agent.registry import Announced
 from ..agent.run import Run
+from ..external import tokens
 from ..models import keys
 from ..record.packing import tilde
-from . import tokens
 from .hub import Hub
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from agent_nb import events as ev
 from agent_nb.codecs.convert import logs
 from agent_nb.codecs.framing import Unframer
 from agent_nb.codecs.losses import Losses
-from agent_nb.imported import Imported
+from agent_nb.external.importer import Imported
 
 
 def text(*objs):

@@ -15,11 +15,11 @@ from agent_nb import events as ev
 from agent_nb.cli import main
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
+from agent_nb.external import tokens
 from agent_nb.notebook import attached
 from agent_nb.notebook.failure import AgentCellError
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import events_of
-from agent_nb.server import tokens
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 

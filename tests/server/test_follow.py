@@ -10,8 +10,8 @@ from agent_nb import events as ev
 from agent_nb.codecs.detect import named
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
+from agent_nb.external.follow import Follower
 from agent_nb.server.filters import Filter
-from agent_nb.server.follow import Follower
 from agent_nb.server.frames import Frames
 from agent_nb.server.hub import Hub
 from agent_nb.wire.sse import Frame, SSEDecoder

@@ -16,7 +16,8 @@ import pytest
 import agent_nb
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
-from agent_nb.server import kernel, tokens
+from agent_nb.external import tokens
+from agent_nb.server import kernel
 from agent_nb.server.client import attach
 
 LOOM = {"format": "loom"}

@@ -16,8 +16,9 @@ import agent_nb
 from agent_nb import events as ev
 from agent_nb.codecs.convert import decode
 from agent_nb.errors import ModelError, UsageError, WireError
-from agent_nb.server.client import Backoff, read, reader
-from agent_nb.sources import items_of
+from agent_nb.external import http_stream
+from agent_nb.external.sources import items_of
+from agent_nb.server.client import Backoff, read
 from agent_nb.wire.compression import PIECE
 
 QUICK = Backoff(first=0.001, most=0.01, patience=5)
@@ -184,16 +185,16 @@ def test_frames_without_an_id_wait_for_the_next_that_has_one_and_come_once():
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_line_ends_of_every_kind_end_a_frame(end):
-    frames = reader.Frames()
+    frames = http_stream.Frames()
     data = (frame(1) + frame(2)).decode().replace("\n", end).encode()
     assert b"".join(frames.feed(data[i : i + 1]) for i in range(len(data))) == data
     assert frames.last_id == "2"
 
 
 def test_a_frame_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(reader, "LIMIT", 100)
+    monkeypatch.setattr(http_stream, "LIMIT", 100)
     with pytest.raises(WireError, match="larger"):
-        reader.Frames().feed(b"data: " + b"x" * 200)
+        http_stream.Frames().feed(b"data: " + b"x" * 200)
 
 
 LOOOPY = [
@@ -224,7 +225,7 @@ def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_to_its_end_exactly
     whole = b"".join(frames)
     rng = random.Random(seed)
     monkeypatch.setattr(
-        "agent_nb.server.client.reader.Backoff", partial(Backoff, first=0.001, most=0.01)
+        "agent_nb.external.http_stream.Backoff", partial(Backoff, first=0.001, most=0.01)
     )
 
     class Resuming(Broken):

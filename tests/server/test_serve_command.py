@@ -362,7 +362,7 @@ def test_a_file_gives_its_marked_tools_or_else_its_functions(tmp_path):
 
 
 def test_a_token_file_is_made_for_the_user_alone_and_read_again(tmp_path):
-    from agent_nb.server.tokens import from_file
+    from agent_nb.external.tokens import from_file
 
     token = from_file(tmp_path / "new")
     assert from_file(tmp_path / "new") == token

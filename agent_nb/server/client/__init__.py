@@ -4,8 +4,8 @@ place beside `models.http` with httpx.
 
 from __future__ import annotations
 
-from .attached import Attached, attach
-from .connect import Backoff, Target, target
-from .reader import read
+from ...external.attach import Attached, attach
+from ...external.connect import Backoff, Target, target
+from ...external.http_stream import read
 
 __all__ = ["Attached", "Backoff", "Target", "attach", "read", "target"]

@@ -24,12 +24,12 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 import httpx
 import msgspec
 
-from ...errors import UsageError, WireError
-from ...models import keys
-from ...models.http.client import is_loopback
-from ...models.offline import check_address
-from ...wire.compression import Decompressor, decoded
-from .. import tokens
+from ..errors import UsageError, WireError
+from ..models import keys
+from ..models.http.client import is_loopback
+from ..models.offline import check_address
+from ..wire.compression import Decompressor, decoded
+from . import tokens
 
 ANSWER = 1 << 20
 _NEVER = frozenset({400, 401, 403, 405, 406, 421, 422})

@@ -25,8 +25,8 @@ import msgspec
 
 from ..events import Delta, End, Error, Event
 from ..events.event_json import decode_event
+from ..server.channel import parse_id
 from ..wire.sse import Frame
-from .channel import parse_id
 
 WAITING = 4096
 

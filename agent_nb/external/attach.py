@@ -29,15 +29,15 @@ from urllib.parse import quote, urlsplit
 import anyio
 import httpx
 
-from ...agent import display
-from ...agent.run import Run
-from ...errors import AgentError, AgentStopped, ModelError, UsageError, WireError
-from ...events import Event
-from ...events.log import EventLog
-from ...models.http.client import is_loopback
-from ...wire.sse import SSEDecoder
-from ..follow import Follower
+from ..agent import display
+from ..agent.run import Run
+from ..errors import AgentError, AgentStopped, ModelError, UsageError, WireError
+from ..events import Event
+from ..events.log import EventLog
+from ..models.http.client import is_loopback
+from ..wire.sse import SSEDecoder
 from .connect import Backoff, Target, accept, ask, body, connect, newest, target
+from .follow import Follower
 
 
 class Attached:
@@ -107,7 +107,7 @@ class Attached:
             raise AgentStopped(screen.stopped, self.run if self.logs else None)
         if quiet is None:
             return self.run
-        from ...watching import Watched
+        from .watch import Watched
 
         return Watched(self.log, quiet)
 
@@ -338,7 +338,7 @@ def _screen(attached: Attached, show: bool | None) -> Any:
     """Return what shows the run in the notebook cell that awaits, or None."""
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
-    from ...notebook.awaited import screen
+    from ..notebook.awaited import screen
 
     return screen(attached, insist=bool(show))
 

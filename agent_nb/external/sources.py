@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from .errors import UsageError
-from .wire.compression import decoded
+from ..errors import UsageError
+from ..wire.compression import decoded
 
 CHUNK = 64 * 1024
 PAUSE = 0.2  # seconds between two looks at a file that is being written
@@ -129,7 +129,7 @@ def _response(source: Any) -> AsyncIterable[bytes]:
 
 
 async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
-    from .server.client import read
+    from ..server.client import read
 
     async with aclosing(read(url, done=done)) as chunks:
         async for chunk in chunks:

@@ -24,17 +24,17 @@ from typing import Any
 
 import msgspec
 
-from .codecs.base import Codec, Decoder, dumps
-from .codecs.detect import HEAD, LINES, SURE, detect, named, scores
-from .codecs.losses import Losses
-from .errors import UsageError
-from .events import RESEND, Delta, End, Error, Event, Interrupt, RunStart, User
-from .events.completion import Settler
-from .events.event_json import event_from, to_builtins
-from .events.log import EventLog, new_run_id
-from .items import Piece, Pieces, adapter_of
-from .wire.json_text import plain
-from .wire.redact import Redaction, Redactor
+from ..codecs.base import Codec, Decoder, dumps
+from ..codecs.detect import HEAD, LINES, SURE, detect, named, scores
+from ..codecs.losses import Losses
+from ..errors import UsageError
+from ..events import RESEND, Delta, End, Error, Event, Interrupt, RunStart, User
+from ..events.completion import Settler
+from ..events.event_json import event_from, to_builtins
+from ..events.log import EventLog, new_run_id
+from ..wire.json_text import plain
+from ..wire.redact import Redaction, Redactor
+from .coerce import Piece, Pieces, adapter_of
 
 CUT = "The source ended before the run did."
 STOPPED = "The viewer stopped following."

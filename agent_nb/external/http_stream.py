@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import anyio
 import httpx
 
-from ...errors import ModelError, UsageError, WireError
-from ...wire.sse import LIMIT, SSEDecoder
+from ..errors import ModelError, UsageError, WireError
+from ..wire.sse import LIMIT, SSEDecoder
 from .connect import Backoff, Target, beginning, body, connect
 
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")

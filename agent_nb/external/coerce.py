@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from .errors import UsageError
-from .events import Event
+from ..errors import UsageError
+from ..events import Event
 
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")

@@ -24,15 +24,15 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from .agent import display
-from .agent.run import Run
-from .errors import AgentError, AgentStopped, UsageError
-from .events import Event
-from .events.log import EventLog
-from .imported import Imported
-from .models import keys
+from ..agent import display
+from ..agent.run import Run
+from ..errors import AgentError, AgentStopped, UsageError
+from ..events import Event
+from ..events.log import EventLog
+from ..models import keys
+from ..wire.redact import redact_text
+from .importer import Imported
 from .sources import is_live, items_of, name_of
-from .wire.redact import redact_text
 
 TICK = 0.05  # seconds between two looks at what waits for items that do not come
 
@@ -273,6 +273,6 @@ def _screen(followed: Watch, show: bool | None) -> Any:
 
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
-    from .notebook.awaited import screen
+    from ..notebook.awaited import screen
 
     return screen(followed, insist=bool(show))

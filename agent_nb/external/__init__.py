@@ -1,0 +1,1 @@
+"""Runs of other systems: watched, imported, attached to."""
