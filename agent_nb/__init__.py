@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .models.scripted import Scripted as Scripted
     from .record.find import runs as runs
     from .server.client import attach as attach
-    from .server.kernel import serve as serve
+    from .server.serve import serve as serve
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
 
@@ -59,7 +59,7 @@ _WHERE = {
     "decode": "codecs.convert",
     "encode": "codecs.convert",
     "attach": "server.client",
-    "serve": "server.kernel",
+    "serve": "server.serve",
     "watch": "external.watch",
 }
 

@@ -17,7 +17,7 @@ import agent_nb
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
-from agent_nb.server import kernel
+from agent_nb.server import serve
 from agent_nb.server.client import attach
 
 LOOM = {"format": "loom"}
@@ -37,8 +37,8 @@ def state(tmp_path, monkeypatch):
     gc.collect()  # runs of other tests that nobody holds
     monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
     yield tmp_path / "servers"
-    if kernel._Current.serving is not None:
-        kernel._Current.serving.stop()
+    if serve._Current.serving is not None:
+        serve._Current.serving.stop()
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_recorded_runs_are_published_where_asked():
 def test_a_replay_of_a_published_run_is_the_same_run(serving):
     done = run(run_of("Hello."))
     again = agent_nb.EventLog.from_ndjson(done.log.to_ndjson())
-    found = kernel.Announced(again, "", kernel.published.Questions(), None)
+    found = serve.Announced(again, "", serve.published.Questions(), None)
     serving._publish(found)
     assert serving.runs.count(done.id) == 1
 
