@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from .events.columns import TURNS as TURNS
     from .events.log import EventLog as EventLog
     from .events.tool_events import adapt_tool_event as adapt_tool_event
+    from .external.attach import attach as attach
     from .external.watch import watch as watch
     from .models.scripted import Scripted as Scripted
     from .record.find import runs as runs
-    from .server.client import attach as attach
     from .server.serve import serve as serve
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
@@ -58,7 +58,7 @@ _WHERE = {
     "RUNS": "events.columns",
     "decode": "codecs.convert",
     "encode": "codecs.convert",
-    "attach": "server.client",
+    "attach": "external.attach",
     "serve": "server.serve",
     "watch": "external.watch",
 }

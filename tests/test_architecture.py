@@ -158,7 +158,7 @@ def test_cards_draw_nothing():
 
 
 HOMES = {
-    "httpx": {"models.http.client", "server.client"},
+    "httpx": {"models.http.client", "external"},
     "ipywidgets": {"view.widgets"},
     "IPython": {"notebook", "tools.python"},
     "ipykernel": {"notebook"},

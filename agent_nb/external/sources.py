@@ -129,7 +129,7 @@ def _response(source: Any) -> AsyncIterable[bytes]:
 
 
 async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
-    from ..server.client import read
+    from .http_stream import read
 
     async with aclosing(read(url, done=done)) as chunks:
         async for chunk in chunks:

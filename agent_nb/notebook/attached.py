@@ -23,8 +23,8 @@ from ..agent.run import Run
 from ..errors import AgentError, AgentStopped, Cancelled, UsageError
 from ..events.log import EventLog
 from ..external import tokens
+from ..external.attach import Attached, attach
 from ..record.record import NONE, log_of
-from ..server.client import Attached, attach
 from .awaited import actions, leave
 from .cell import Cell
 from .driver import Driver

@@ -17,8 +17,10 @@ from agent_nb import events as ev
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
+from agent_nb.external.attach import attach
+from agent_nb.external.connect import Backoff, target
+from agent_nb.external.http_stream import read
 from agent_nb.server.app import Server, Settings
-from agent_nb.server.client import Backoff, attach, read, target
 from agent_nb.server.hub import Hub
 
 QUICK = Backoff(first=0.001, most=0.01, patience=20, torn=0.05, idle=5)

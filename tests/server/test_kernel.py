@@ -17,8 +17,8 @@ import agent_nb
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
+from agent_nb.external.attach import attach
 from agent_nb.server import serve
-from agent_nb.server.client import attach
 
 LOOM = {"format": "loom"}
 SLOW = [{"chunks": ["One ", "two"], "delay": 60}]

@@ -17,8 +17,9 @@ from agent_nb import events as ev
 from agent_nb.codecs.convert import decode
 from agent_nb.errors import ModelError, UsageError, WireError
 from agent_nb.external import http_stream
+from agent_nb.external.connect import Backoff
+from agent_nb.external.http_stream import read
 from agent_nb.external.sources import items_of
-from agent_nb.server.client import Backoff, read
 from agent_nb.wire.compression import PIECE
 
 QUICK = Backoff(first=0.001, most=0.01, patience=5)

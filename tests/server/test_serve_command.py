@@ -19,8 +19,9 @@ import pytest
 from agent_nb import Agent, Scripted
 from agent_nb.cli import main
 from agent_nb.errors import UsageError
+from agent_nb.external.attach import attach
+from agent_nb.external.connect import Backoff
 from agent_nb.server.agents import Agents
-from agent_nb.server.client import Backoff, attach
 from agent_nb.server.store import Store
 from agent_nb.server.toolfile import tools_of
 
