@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.notebook.testing import Options, check_notebook
+from agent_nb.notebook.execute.replay_test import Options, check_notebook
 from agent_nb.record.find import runs
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[!.]*.ipynb"))

@@ -71,7 +71,7 @@ def screen(stream: Stream, view: str | None) -> Screen | None:
     """
     if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
-    from ..notebook.shown import screen as found
+    from ..notebook.cell.shown import screen as found
 
     return found(stream, view)
 
@@ -82,7 +82,7 @@ def begun(stream: Stream) -> Kept | None:
     """
     if stream.asked is None or "IPython" not in sys.modules:
         return None
-    from ..notebook.recording import begun as kept
+    from ..notebook.cell.recording import begun as kept
 
     return kept(stream)
 
@@ -132,6 +132,6 @@ def same_loop(task: asyncio.Task[Any] | None, instead: str) -> None:
 
 def show(run: Run, view: str) -> None:
     """Show a run in the cell that runs now, live if it goes on; without a notebook as text."""
-    from ..notebook.shown import show as shown
+    from ..notebook.cell.shown import show as shown
 
     shown(run, view)

@@ -31,8 +31,8 @@ from .shared import (
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
-    from ..notebook.kernels import Ahead, Wanted, wanted
-    from ..notebook.reading import inject, parameters
+    from ..notebook.execute.kernels import Ahead, Wanted, wanted
+    from ..notebook.files.reading import inject, parameters
     from ..record.ipynb import load
 
     values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun
@@ -61,7 +61,7 @@ def run(arguments: Arguments) -> int:
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # nbclient takes its time; meanwhile the kernel starts
-        from ..notebook.execute import execute, write
+        from ..notebook.execute.client import execute, write
 
         with streaming() as relay:
             outcome = execute(
@@ -135,9 +135,9 @@ def test(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
     model is called
     """
-    from ..notebook.kernels import Ahead
-    from ..notebook.report import Report, builtins, junit, summary
-    from ..notebook.testing import Options, check_notebook, wants
+    from ..notebook.execute.kernels import Ahead
+    from ..notebook.execute.replay_test import Options, check_notebook, wants
+    from ..notebook.execute.report import Report, builtins, junit, summary
     from ..record.signers import known
 
     signers = known(arguments.signers)
@@ -255,7 +255,7 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
     """
     if not arguments.stream:
         return nullcontext
-    from ..notebook.relay import Relay, overlapping
+    from ..notebook.execute.event_relay import Relay, overlapping
 
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")
@@ -292,7 +292,7 @@ def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
 
 
 def _tell(report: dict[str, Any], to: TextIO) -> None:
-    from ..notebook.summary import line
+    from ..notebook.cell.summary import line
 
     print(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", file=to)
     for numbers in report["runs"]:

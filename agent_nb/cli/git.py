@@ -14,7 +14,7 @@ def git_setup(arguments: Arguments) -> int:
     """let git show and merge notebooks with records in this repository (if it uses nbstripout: with
     --keep-id)
     """
-    from ..notebook.git import setup
+    from ..notebook.files.git import setup
 
     print("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))
     return OK
@@ -36,7 +36,7 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
 
 def git_text(arguments: Arguments) -> int:
     """print a notebook as git's diff shows it (what git-setup installs)"""
-    from ..notebook.git import text
+    from ..notebook.files.git import text
     from ..record.ipynb import load
 
     (path,) = files([arguments.notebook])
@@ -56,7 +56,7 @@ def git_text_options(sub: argparse.ArgumentParser) -> None:
 
 def git_merge(arguments: Arguments) -> int:
     """merge three versions of a notebook into the second (what git-setup installs)"""
-    from ..notebook.git import merge
+    from ..notebook.files.git import merge
 
     return (
         OK if merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs)) else FAILED

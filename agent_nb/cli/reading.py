@@ -16,7 +16,7 @@ FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"
 
 def events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
-    from ..notebook import reading
+    from ..notebook.files import reading
     from ..record.find import Runs
 
     runs = reading.read_runs(notebooks(arguments.notebooks), every=arguments.all)
@@ -62,7 +62,7 @@ def events_options(sub: argparse.ArgumentParser) -> None:
 def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
     from ..codecs.base import Losses
-    from ..notebook import reading
+    from ..notebook.files import reading
 
     runs = [
         r
@@ -102,7 +102,7 @@ def diff(arguments: Arguments) -> int:
     """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest
     run with the one before
     """
-    from ..notebook import reading
+    from ..notebook.files import reading
 
     paths = files(arguments.notebooks)
     if len(paths) > 2:
@@ -125,7 +125,7 @@ def diff_options(sub: argparse.ArgumentParser) -> None:
 
 def verify(arguments: Arguments) -> int:
     """check the records of notebooks: shape, hashes, payloads, secrets, signatures"""
-    from ..notebook.reading import verify as check
+    from ..notebook.files.reading import verify as check
 
     problems: list[str] = []
     remarks: list[str] = []

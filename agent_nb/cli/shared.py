@@ -63,7 +63,7 @@ def in_parallel(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from ..notebook.progress import Progress
+    from ..notebook.execute.progress import Progress
 
     def one(named: tuple[str, Any]) -> Any:
         with Progress(named[0], lines=jobs > 1) as progress:

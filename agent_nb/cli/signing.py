@@ -28,7 +28,7 @@ def sign(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
     run again where you are trusted
     """
-    from ..notebook.review import listing, review, sign_all
+    from ..notebook.execute.review import listing, review, sign_all
     from ..record.ipynb import load, save
     from ..record.notebook_file import lift
     from ..record.record import KEY as OURS

@@ -9,7 +9,7 @@ from .shared import OK, Arguments
 
 def trust_folder(arguments: Arguments) -> int:
     """let a folder give keys (.env) and be obeyed in its policies, as they are now"""
-    from ..notebook.trusting import trust_folder as work
+    from ..notebook.cell.trusting import trust_folder as work
 
     flags = [
         flag

@@ -338,7 +338,7 @@ def _screen(attached: Attached, show: bool | None) -> Any:
     """Return what shows the run in the notebook cell that awaits, or None."""
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
-    from ..notebook.awaited import screen
+    from ..notebook.cell.awaited import screen
 
     return screen(attached, insist=bool(show))
 

@@ -273,6 +273,6 @@ def _screen(followed: Watch, show: bool | None) -> Any:
 
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
-    from ..notebook.awaited import screen
+    from ..notebook.cell.awaited import screen
 
     return screen(followed, insist=bool(show))

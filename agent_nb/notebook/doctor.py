@@ -35,7 +35,7 @@ from ..host.imports import find
 from ..host.trust import HOW, allowed
 from ..record.packing import tilde
 from ..tools.toolset import of_plugin
-from .git import KEEP_ID, renumbering
+from .files.git import KEEP_ID, renumbering
 
 PACKAGE = "jupyter-agent-nb"
 HOOK = "agent_nb.notebook.presave"

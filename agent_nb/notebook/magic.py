@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
-from . import executions, kernel_interrupts, options, publish, transform
+from . import options, transform
+from .cell import executions, kernel_interrupts, publish
 
 if TYPE_CHECKING:
-    from .cellrun import CellRun
+    from .cell.run import CellRun
     from .session import Session
 
 
@@ -138,11 +139,11 @@ def _kind(line: str) -> type[CellRun]:
     """Return what runs a cell with this option line: an agent of ours, or one that shows somebody
     else's run.
     """
-    from .cellrun import CellRun
+    from .cell.run import CellRun
 
     if "--from" not in line:
         return CellRun
-    from .foreign import ForeignRun, wanted
+    from .follow.from_source import ForeignRun, wanted
 
     return ForeignRun if wanted(line) else CellRun
 

@@ -17,9 +17,9 @@ from ..agent.run import Run
 from ..host.trust import Offer
 from ..record.signing import key_problem, sign, user_key
 from ..view.run_live import RunLiveButton
-from .cell import Cell, Cells
+from .cell.identity import Cell, Cells
 from .conversations import Conversation, Conversations
-from .library import Library
+from .files.library import Library
 from .notices import warn
 
 KEPT = 3

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeGuard
 
-from ..notebook.cell import content_hash
+from ..notebook.cell.identity import content_hash
 from ..notebook.transform import agent_cell, source_of
 from . import countersign
 from .find import unmerged

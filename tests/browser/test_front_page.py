@@ -125,7 +125,7 @@ def front(server, browser_context, new_page):
     notebook.start(1)
     notebook.wait(1)
     notebook.value(
-        "__import__('agent_nb.notebook.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
+        "__import__('agent_nb.notebook.cell.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
     )
     yield notebook
     context.close()

@@ -37,7 +37,9 @@ def send(text: str) -> str:
 """
 
 
-ALLOWED = "__import__('agent_nb.notebook.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
+ALLOWED = (
+    "__import__('agent_nb.notebook.cell.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
+)
 
 
 @pytest.fixture(scope="module", params=FRONTS)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import KernelManager
 
-from agent_nb.notebook.interrupts import DOUBLE
+from agent_nb.notebook.cell.interrupts import DOUBLE
 
 
 @pytest.fixture(scope="session")

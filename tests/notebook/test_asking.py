@@ -5,8 +5,15 @@ import asyncio
 import pytest
 from IPython.core.error import StdinNotImplementedError
 
-from agent_nb.notebook import asking
-from agent_nb.notebook.asking import ANSWERS, Clicks, either_asker, put, stdin_asker, wording
+from agent_nb.notebook.cell import approvals
+from agent_nb.notebook.cell.approvals import (
+    ANSWERS,
+    Clicks,
+    either_asker,
+    put,
+    stdin_asker,
+    wording,
+)
 from agent_nb.tools.base import Decision, Question
 
 QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
@@ -143,7 +150,7 @@ def test_a_click_after_the_run_is_ignored():
 
 @pytest.mark.parametrize(("heard", "by"), [([False, True], "click"), ([], "stdin")])
 def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by):
-    monkeypatch.setattr(asking, "PATIENCE", 0.2)
+    monkeypatch.setattr(approvals, "PATIENCE", 0.2)
     clicks, left = Clicks(), list(heard)
 
     async def typed(question):
@@ -179,7 +186,7 @@ def test_a_question_is_typed_below_what_it_is_about(answer):
 
 
 def test_a_view_that_never_shows_a_question_does_not_keep_it(answer, monkeypatch):
-    monkeypatch.setattr(asking, "PATIENCE", 0.05)
+    monkeypatch.setattr(approvals, "PATIENCE", 0.05)
     answer("y")
 
     class Host:

@@ -16,8 +16,8 @@ from agent_nb.cli import main
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
 from agent_nb.external import tokens
-from agent_nb.notebook import attached
-from agent_nb.notebook.failure import AgentCellError
+from agent_nb.notebook.cell.failure import AgentCellError
+from agent_nb.notebook.follow import attach
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import events_of
 from agent_nb.server.app import Server, Settings
@@ -154,7 +154,7 @@ def test_several_servers_of_one_user_are_named(monkeypatch):
     notes = [tokens.Note("http://127.0.0.1:1", "t"), tokens.Note("http://127.0.0.1:2", "t")]
     monkeypatch.setattr(tokens, "living", lambda: notes)
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:1, http://127\.0\.0\.1:2"):
-        attached.read([], {})
+        attach.read([], {})
 
 
 # In a kernel.

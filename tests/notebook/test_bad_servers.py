@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agent_nb.models.http import retry
-from agent_nb.notebook.failure import AgentCellError
+from agent_nb.notebook.cell.failure import AgentCellError
 
 HTML = b"<html><body><h1>It works!</h1></body></html>"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_nb.host import launch
-from agent_nb.notebook.cell import Cells, content_hash
+from agent_nb.notebook.cell.identity import Cells, content_hash
 
 SECRET = "5e" * launch.SIZE
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from agent_nb.cli import main
-from agent_nb.notebook import git
-from agent_nb.notebook.rerun import trusted
-from agent_nb.notebook.review import source_hash
+from agent_nb.notebook.cell.rerun import trusted
+from agent_nb.notebook.execute.review import source_hash
+from agent_nb.notebook.files import git
 from agent_nb.record.countersign import SIGNATURES, merged, message
 from agent_nb.record.ipynb import load, save
 from agent_nb.record.notebook_file import lift, strip
@@ -377,7 +377,7 @@ class TestSigning:
     def test_calls_of_built_in_tools_that_only_look_are_left_out_unless_the_notebook_has_one_of_that_name(
         self,
     ):
-        from agent_nb.notebook.review import harmless
+        from agent_nb.notebook.execute.review import harmless
 
         assert harmless(iter(["x = 1"])) >= {"read", "list"}
         assert not {"python", "shell", "write"} & harmless(iter([]))
@@ -386,7 +386,7 @@ class TestSigning:
             assert not harmless(iter([source]))
 
     def test_they_are_counted(self):
-        from agent_nb.notebook.review import Item
+        from agent_nb.notebook.execute.review import Item
 
         assert (
             str(Item(1, "cell 1", "run x", "h", "s", ["    python"], 0, 2))
@@ -522,7 +522,7 @@ class TestKeeping:
 
 
 def test_a_request_without_proof_names_no_signed_records():
-    from agent_nb.notebook.cell import Cell, asked
+    from agent_nb.notebook.cell.identity import Cell, asked
 
     assert trusted(Cell(key="c", sent=asked({"signed": ["sha256:2:x"]}))) == frozenset()
     assert trusted(Cell(key="c", sent={"signed": ["sha256:2:x"]})) == {"sha256:2:x"}

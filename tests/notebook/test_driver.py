@@ -9,8 +9,8 @@ import time
 import pytest
 
 from agent_nb.errors import Cancelled, ToolError, UsageError
-from agent_nb.notebook.driver import Driver
-from agent_nb.notebook.interrupts import DOUBLE, Interrupts
+from agent_nb.notebook.cell.driver import Driver
+from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
 
 
 class Script:
@@ -299,7 +299,7 @@ def test_what_is_interrupted_while_it_is_made_is_not_started(shell, run):
 def test_a_cancellation_while_the_thread_closes_its_connections_is_a_press_too(
     shell, run, monkeypatch
 ):
-    monkeypatch.setattr("agent_nb.notebook.driver.LINGER", 60)
+    monkeypatch.setattr("agent_nb.notebook.cell.driver.LINGER", 60)
     released = threading.Event()
 
     async def closing():

@@ -51,7 +51,9 @@ def by_pytest(path, patch):
         os.pathsep.join(filter(None, [str(DRIVERS["ROOT"]), os.environ.get("PYTHONPATH")])),
     )
     plugin = (
-        () if entry_points(group="pytest11", name="agent_nb") else ("-p", "agent_nb.pytest_plugin")
+        ()
+        if entry_points(group="pytest11", name="agent_nb")
+        else ("-p", "agent_nb.notebook.execute.pytest_plugin")
     )
     command = [
         sys.executable,

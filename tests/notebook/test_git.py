@@ -13,7 +13,7 @@ from agent_nb.cli import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor
-from agent_nb.notebook.git import text
+from agent_nb.notebook.files.git import text
 from agent_nb.record.ipynb import load
 from agent_nb.record.notebook_file import lift, records
 from agent_nb.record.record import MIME, run_record

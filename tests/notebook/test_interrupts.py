@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent_nb import notebook
-from agent_nb.notebook import asking
-from agent_nb.notebook.interrupts import DOUBLE, Interrupts
-from agent_nb.notebook.nudge import NUDGE
+from agent_nb.notebook.cell import approvals
+from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
+from agent_nb.notebook.cell.nudge import NUDGE
 from agent_nb.tools.base import Question
 
 USER = {"time": time, "asyncio": asyncio, "signal": signal}
@@ -129,7 +129,7 @@ def test_a_task_of_the_user_beside_an_async_job_is_left_alone():
 
 
 def test_a_press_inside_our_own_code_is_raised_when_it_returns_to_the_user():
-    ours = {"__name__": "agent_nb.notebook.capture", "press": press}
+    ours = {"__name__": "agent_nb.notebook.cell.capture", "press": press}
     exec("def write(checkpoint):\n    press()\n    written.append(1)\n    checkpoint()", ours, ours)
     ours["written"] = written = []
     names = user(
@@ -184,7 +184,7 @@ def test_a_question_is_broken_while_its_words_are_made():
 
     question = Question(call_id="1", name=Name("touch"), args={})
     with Interrupts(USER) as interrupts:
-        _, fault = interrupts.guard("job", lambda: asking.put(question))
+        _, fault = interrupts.guard("job", lambda: approvals.put(question))
     assert isinstance(fault, KeyboardInterrupt)
 
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from agent_nb.notebook import kernel_interrupts
+from agent_nb.notebook.cell import kernel_interrupts
 
 
 def press():

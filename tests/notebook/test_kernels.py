@@ -14,8 +14,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from agent_nb.cli import main
 from agent_nb.errors import UsageError
 from agent_nb.host import launch
-from agent_nb.notebook import kernels
-from agent_nb.notebook.kernels import Ahead, kernel_of, wanted
+from agent_nb.notebook.execute import kernels
+from agent_nb.notebook.execute.kernels import Ahead, kernel_of, wanted
 
 ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
 LOOK = """

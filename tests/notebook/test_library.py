@@ -8,9 +8,9 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.notebook import library as module
-from agent_nb.notebook.cell import Cell
-from agent_nb.notebook.library import Library
+from agent_nb.notebook.cell.identity import Cell
+from agent_nb.notebook.files import library as module
+from agent_nb.notebook.files.library import Library
 from agent_nb.record.record import record_hash, run_record
 from agent_nb.record.signing import sign
 

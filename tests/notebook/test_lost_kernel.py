@@ -21,8 +21,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agent_nb.events.event_json import encode_event
-from agent_nb.notebook.library import Library
-from agent_nb.notebook.recovery import recover
+from agent_nb.notebook.files.library import Library
+from agent_nb.notebook.files.recovery import recover
 from agent_nb.record import journal, schema
 from agent_nb.record.record import KEY, MIME, VERSION, log_of
 from agent_nb.record.signing import user_key

@@ -11,7 +11,7 @@ from traitlets.config import Config
 
 from agent_nb import Run, Scripted, ToolContext
 from agent_nb.notebook import magic, transform
-from agent_nb.notebook.failure import AgentCellError
+from agent_nb.notebook.cell.failure import AgentCellError
 
 
 def types(run):

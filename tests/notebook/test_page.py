@@ -12,8 +12,8 @@ from agent_nb import Run
 from agent_nb.cli import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook import page as pages
-from agent_nb.notebook.page import displayed, page
+from agent_nb.notebook.files import page as pages
+from agent_nb.notebook.files.page import displayed, page
 from agent_nb.record.find import runs
 from agent_nb.record.record import KEY, MIME, run_record
 

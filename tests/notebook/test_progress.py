@@ -4,7 +4,7 @@ elsewhere.
 
 import io
 
-from agent_nb.notebook.progress import Progress
+from agent_nb.notebook.execute.progress import Progress
 
 
 class Terminal(io.StringIO):

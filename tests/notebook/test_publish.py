@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_nb.notebook import publish
+from agent_nb.notebook.cell import publish
 from agent_nb.record.notebook_file import lift
 from agent_nb.record.record import KEY, MIME
 from agent_nb.tools.results import success

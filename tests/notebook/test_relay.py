@@ -19,8 +19,8 @@ from agent_nb.codecs.convert import decode
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta, End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell import Cell
-from agent_nb.notebook.relay import Relay, send
+from agent_nb.notebook.cell.identity import Cell
+from agent_nb.notebook.execute.event_relay import Relay, send
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = [{"text": "Hello, you.", "chunk": 4, "usage": {"input": 5, "output": 3}}]

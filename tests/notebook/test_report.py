@@ -9,8 +9,8 @@ import pytest
 from agent_nb.cli import main
 from agent_nb.cli.executing import shard
 from agent_nb.errors import UsageError
-from agent_nb.notebook import project
-from agent_nb.notebook.report import Report, junit, summary
+from agent_nb.notebook.execute import project
+from agent_nb.notebook.execute.report import Report, junit, summary
 
 GOOD = Report(
     notebook="a.ipynb",

@@ -13,7 +13,7 @@ import pytest
 from agent_nb import Scripted
 from agent_nb.agent.tape import NOBODY, TRUST
 from agent_nb.host import launch
-from agent_nb.notebook.failure import AgentCellError
+from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record import journal
 from agent_nb.record.notebook_file import lift
 from agent_nb.record.record import KEY, MIME, events_of, record_hash
@@ -79,7 +79,8 @@ class Once(Scripted):
 
 @pytest.fixture
 def nb(loaded, run, monkeypatch, tmp_path):
-    from agent_nb.notebook import cellend, cellrun, publish
+    from agent_nb.notebook.cell import ending, publish
+    from agent_nb.notebook.cell import run as cellrun
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
@@ -92,7 +93,7 @@ def nb(loaded, run, monkeypatch, tmp_path):
 
     monkeypatch.setattr(publish, "publish", show)
     monkeypatch.setattr(cellrun, "publish", show)
-    monkeypatch.setattr(cellend, "publish", show)
+    monkeypatch.setattr(ending, "publish", show)
     yield notebook
     del loaded.kernel
 

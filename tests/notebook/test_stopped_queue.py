@@ -282,7 +282,7 @@ def test_a_run_that_is_left_behind_before_its_first_event_leaves_no_empty_log_an
     ready,
 ):
     ready.run("""from unittest.mock import patch
-from agent_nb.notebook.streams import Work
+from agent_nb.notebook.cell.streams import Work
 async def run(work):
     mark()
     released.wait(60)

@@ -214,7 +214,7 @@ class TestReplaying:
         edit(notebook, 1, "base = 40", "base = 41")
         installed = entry_points(group="pytest11", name="agent_nb")
         plugin = (
-            *(() if installed else ("-p", "agent_nb.pytest_plugin")),
+            *(() if installed else ("-p", "agent_nb.notebook.execute.pytest_plugin")),
             "-p",
             "no:cacheprovider",
         )
@@ -298,7 +298,7 @@ class TestAnExtraThatIsNotInstalled:
         path = serving()
         installed = entry_points(group="pytest11", name="agent_nb")
         plugin = (
-            *(() if installed else ("-p", "agent_nb.pytest_plugin")),
+            *(() if installed else ("-p", "agent_nb.notebook.execute.pytest_plugin")),
             "-p",
             "no:cacheprovider",
         )

@@ -3,7 +3,7 @@
 from agent_nb import Run
 from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.summary import line, summary
+from agent_nb.notebook.cell.summary import line, summary
 
 
 def ended(*events, status="ok"):

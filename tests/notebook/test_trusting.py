@@ -17,8 +17,8 @@ from agent_nb.cli import main
 from agent_nb.errors import NotAllowed, UsageError
 from agent_nb.host import trust
 from agent_nb.host.trust import Offer
-from agent_nb.notebook import trusting
-from agent_nb.notebook.trusting import permit, question, trust_folder
+from agent_nb.notebook.cell import trusting
+from agent_nb.notebook.cell.trusting import permit, question, trust_folder
 
 KEY = "sk-0123456789abcdef"
 POLICY = "rules: [{allow: [shell, python]}, {deny: write}]"
@@ -203,7 +203,7 @@ def test_a_cell_where_nobody_can_be_asked_runs_by_the_restricting_rules(agent, f
 
 def test_tools_that_a_later_cell_makes_are_known_to_a_policy(agent, folder, monkeypatch):
     from agent_nb import Scripted
-    from agent_nb.notebook.failure import AgentCellError
+    from agent_nb.notebook.cell.failure import AgentCellError
 
     (folder / "names.yaml").write_text("rules: [{deny: [send, mail, fetch]}]")
     sources = [

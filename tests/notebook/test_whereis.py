@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb.notebook.whereis import VARIABLE, notebook_path
+from agent_nb.notebook.files.notebook_path import VARIABLE, notebook_path
 
 
 @pytest.fixture

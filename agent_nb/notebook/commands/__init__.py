@@ -13,7 +13,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError, UsageError
-from ..failure import AgentCellError
+from ..cell.failure import AgentCellError
 from ..options import words
 from . import records, runs, setup, standing
 from .shared import Command, say, table

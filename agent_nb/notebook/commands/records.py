@@ -28,8 +28,8 @@ def status(magics: AgentMagics, _: list[str]) -> None:
 
 
 def _cells(magics: AgentMagics) -> Rows:
-    from ..recovery import date
-    from ..statuses import standings
+    from ..files.recovery import date
+    from ..files.staleness import standings
 
     found = standings(
         magics.session, magics.read_options, lambda o: _agent(magics, o), magics.shell.user_ns
@@ -84,7 +84,7 @@ def _lost(magics: AgentMagics) -> str:
 
 def _offered(magics: AgentMagics, *, unsaved: bool = False) -> list[Found]:
     """Return the lost runs, with `unsaved` also those that only this kernel knows."""
-    from ..recovery import offered
+    from ..files.recovery import offered
 
     session = magics.session
     return offered(
@@ -96,10 +96,10 @@ def recover(magics: AgentMagics, arguments: list[str]) -> None:
     """[RUN|all]: the runs that never reached the notebook; with a run, bring it back"""
     from ...agent.run import Run
     from ...view.bundle import bundle
-    from ..publish import publish
-    from ..recovery import chosen, rows
-    from ..recovery import recover as bring_back
-    from ..summary import summary
+    from ..cell.publish import publish
+    from ..cell.summary import summary
+    from ..files.recovery import chosen, rows
+    from ..files.recovery import recover as bring_back
 
     found, unsaved = _offered(magics), _offered(magics, unsaved=True)
     if not found and arguments in ([], ["all"]):
@@ -135,8 +135,8 @@ def forget(magics: AgentMagics, arguments: list[str]) -> None:
     """[CELL|all]: remove the records of a cell (by its id; default: the latest run's) from the
     notebook, this kernel and the journals
     """
-    from ..publish import publish
-    from ..recovery import drop
+    from ..cell.publish import publish
+    from ..files.recovery import drop
 
     session = magics.session
     keys = _keys(magics, arguments)

@@ -33,7 +33,7 @@ def attach(magics: AgentMagics, arguments: list[str]) -> Any:
     """
     import asyncio
 
-    from ..attached import follow
+    from ..follow.attach import follow
 
     work = follow(magics, arguments)
     try:
@@ -55,7 +55,7 @@ def export(magics: AgentMagics, arguments: list[str]) -> None:
             "Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt)."
         )
     from ...agent.run import Run
-    from ..reading import export as exported
+    from ..files.reading import export as exported
 
     path, run = Path(arguments[0]), the_run(magics, arguments[1:])
     if path.suffix.lower() not in FORMS:

@@ -71,7 +71,7 @@ def tools(magics: AgentMagics, _: list[str]) -> None:
 def config(magics: AgentMagics, _: list[str]) -> None:
     """the defaults of the options, the configuration file, and what folders may do"""
     from ...models import config as file
-    from ..trusting import listing
+    from ..cell.trusting import listing
 
     rows = [
         (f"AgentMagics.{name}", _value(name, value))
@@ -149,7 +149,7 @@ def trust_folder(magics: AgentMagics, arguments: list[str]) -> None:
     """[FOLDER|FILE …] [--list|--revoke]: let this folder give keys (.env) and be obeyed in its
     policies, as they are now
     """
-    from .. import trusting
+    from ..cell import trusting
 
     magics.session.declined.clear()
     say(trusting.trust_folder(arguments))
@@ -159,8 +159,8 @@ def doctor(magics: AgentMagics, _: list[str]) -> None:
     """what is installed, enabled and missing, what this kernel and its front end can do, and what
     to do about it
     """
+    from ..cell.frontend import can_click, view_kind
     from ..doctor import Finding, examine, report
-    from ..frontend import can_click, view_kind
 
     cell = magics.session.cells.current(magics.shell, "doctor", "")
     rows = (

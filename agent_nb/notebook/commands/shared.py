@@ -35,7 +35,7 @@ def show(magics: AgentMagics, *parts: str | Rows) -> None:
         return
     from ...view.draw.html import draw
     from ...view.nodes import Node, Page, Row, Section, T, Table
-    from ..publish import publish
+    from ..cell.publish import publish
 
     def node(part: str | Rows) -> Node:
         if isinstance(part, str):

@@ -1,0 +1,1 @@
+"""One `%%agent` cell from its text to its record."""

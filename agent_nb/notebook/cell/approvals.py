@@ -1,0 +1,176 @@
+"""Asking the user about a tool call: by the buttons of its card, or on the keyboard as one
+`input()` on the main thread.
+
+Why two: buttons are better where clicks arrive while the cell runs; the keyboard works in every
+front end that has one.
+
+Rules
+- Everything that a model or tool wrote is shown on the keyboard's side as plain printable text: no
+  key, no control sequence, nothing that reorders the line.
+- Whatever is not clearly a yes is a no; the end of input, an interrupt and three unclear answers
+  are a no.
+- Nobody to ask is None, and the approval gate says how to allow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ...agent.registry import Scope
+from ...tools.base import Asker, Decision, Host, Question
+from ..notices import printable
+
+LONGEST = 2000  # characters of an argument or preview
+# s for the front end to make ready for clicks after the first widgets of a kernel, or for the view
+# to show the question
+PATIENCE = 1.0
+CLIPPED = "more characters]"
+ATTEMPTS = 3
+ANSWERS = {
+    "y": Decision(True, by="stdin"),
+    "yes": Decision(True, by="stdin"),
+    "a": Decision(True, scope="tool", by="stdin"),
+    "all": Decision(True, scope="tool", by="stdin"),
+    "k": Decision(True, scope="kernel", by="stdin"),
+    "kernel": Decision(True, scope="kernel", by="stdin"),
+    "n": Decision(False, by="stdin", reason="the user said no"),
+    "no": Decision(False, by="stdin", reason="the user said no"),
+}
+
+
+def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: True) -> Asker:
+    """Return an asker that uses `input()` on the main thread of `host`; it answers None unless
+    `allowed`.
+
+    A question stands below what it is about: it waits (a second at most) until the view has `shown`
+    all there is.
+    """
+
+    async def ask(question: Question) -> Decision | None:
+        if not allowed:
+            return None
+        end = asyncio.get_running_loop().time() + PATIENCE
+        while not shown() and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.01)
+        answer: Decision | None = await host.call(lambda: put(question))
+        return answer
+
+    return ask
+
+
+def either_asker(clicks: Clicks, typed: Asker, can_click: Callable[[], bool]) -> Asker:
+    """Return an asker that waits for a click where clicks arrive (`can_click`, asked for a second),
+    else uses `typed`.
+    """
+
+    async def ask(question: Question) -> Decision | None:
+        end = asyncio.get_running_loop().time() + PATIENCE
+        while not can_click():
+            if asyncio.get_running_loop().time() > end:
+                return await typed(question)
+            await asyncio.sleep(0.05)
+        return await clicks.ask(question)
+
+    return ask
+
+
+class Clicks:
+    """Questions that buttons answer. `ask` waits on the agent's loop; `approve` and `deny` are
+    called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
+
+    @property
+    def actions(self) -> dict[str, Callable[[Mapping[str, Any]], None]]:
+        """What the view's buttons call."""
+        return {"approve": self.approve, "approve_lasting": self.approve, "deny": self.deny}
+
+    async def ask(self, question: Question) -> Decision | None:
+        """Wait for the click that answers `question`."""
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._waiting[question.call_id] = (answer, question)
+        try:
+            return await answer
+        finally:
+            del self._waiting[question.call_id]
+
+    def approve(self, payload: Mapping[str, Any]) -> None:
+        """Allow the call `payload["call_id"]`, perhaps with other `args`, and perhaps all of its
+        tool (`scope` tool or kernel).
+        """
+        self._answer(
+            payload, Decision(True, args=payload.get("args"), scope=scope_of(payload), by="click")
+        )
+
+    def deny(self, payload: Mapping[str, Any]) -> None:
+        """Refuse the call `payload["call_id"]`."""
+        self._answer(payload, Decision(False, by="click", reason="the user said no"))
+
+    def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
+        answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
+        if (
+            answer is not None
+            and question is not None
+            and question.exact in ("", payload.get("question"))
+        ):
+            with suppress(RuntimeError):  # the loop is closed: the run is over
+                answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
+
+
+def scope_of(payload: Mapping[str, Any]) -> Scope:
+    """Return for how long a click counts, once when it says nothing that is known."""
+    said = payload.get("scope")
+    return "tool" if said == "tool" else "kernel" if said == "kernel" else "once"
+
+
+def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
+    if not answer.done():
+        answer.set_result(decision)
+
+
+def put(question: Question) -> Decision | None:
+    """Ask on this thread and return the answer; None when there turns out to be no input."""
+    from IPython.core.error import StdinNotImplementedError
+
+    text = wording(question)
+    for _ in range(ATTEMPTS):
+        try:
+            said = input(text).strip().lower()
+        except EOFError:
+            return Decision(False, by="stdin", reason="the input ended")
+        except StdinNotImplementedError:
+            return None
+        if said in ANSWERS:
+            return ANSWERS[said]
+        text = "Please answer y, n or a: " if question.exact else "Please answer y, n, a or k: "
+    return Decision(False, by="stdin", reason="no clear answer")
+
+
+def wording(question: Question) -> str:
+    """Return the question as text."""
+    lines = [f"The agent wants to call {printable(question.name)}:"]
+    lines += [f"  {printable(name)} = {shown(value)}" for name, value in question.args.items()]
+    if question.preview:
+        lines.append(_clip(printable(question.preview)))
+    always = (
+        ""
+        if question.exact
+        else f", [a]lways {printable(question.name)} in this run, or until the [k]ernel restarts"
+    )
+    return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
+
+
+def shown(value: Any) -> str:
+    """Return an argument as text that people read, bounded."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return _clip(printable(text)).replace("\n", "\n    ")
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} [… {len(text) - LONGEST} {CLIPPED}"

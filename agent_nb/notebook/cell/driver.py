@@ -1,0 +1,177 @@
+"""The awaited cell: the agent runs on its own event loop in a thread of its own, while the cell
+awaits and serves it.
+
+Why: the kernel's thread must stay free for messages (clicks), for tools that need it and for
+interrupts, and the agent must not depend on how a kernel runs its loop.
+
+Rules
+- The thread starts in a copy of the cell's context, so that whatever it shows lands in this cell;
+  it is a daemon and ends before the cell does, unless it is abandoned.
+- The cell waits in ticks: an untimed await would see an interrupt only when it ends. A waiting job
+  wakes it at once.
+- The first interrupt cancels the work, a second one leaves it behind. A cancellation of the cell's
+  task is an interrupt too. What was interrupted before it began does not begin.
+- The work is told at once, from the signal handler: a tool that the interrupt ended must not set
+  the model off again first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from ...errors import Cancelled, UsageError
+from .interrupts import Interrupts
+from .main_thread import MainThread
+
+TICK = 0.05
+LINGER = 0.1  # s for the thread to close connections after its work is done
+
+
+class Work(Protocol):
+    """What the driver runs: `run` on the agent's loop, `cancel` there too, at the first
+    interrupt.
+    """
+
+    async def run(self) -> None:
+        """Do the work; whatever it raises is kept in `Driver.fault`."""
+
+    def cancel(self) -> None:
+        """Ask the work to stop soon."""
+
+
+class Driver:
+    """One run of a cell. Make it in the cell, whose `interrupts` are listened to; `host` is where
+    its tools find the main thread.
+
+    Raises UsageError when no asyncio loop runs here.
+    """
+
+    def __init__(self, shell: Any, interrupts: Interrupts) -> None:
+        self._loop = _running_loop()
+        self._woken = self._loop.create_future()
+        self.interrupts = interrupts
+        self.host = MainThread(shell, interrupts, self._wake)
+        self.abandoned = False
+        self.fault: BaseException | None = None
+        self._work: Work | None = None
+        self._agent_loop: asyncio.AbstractEventLoop | None = None
+        self._cancelled = False
+        self._done = self._over = False  # the work is; its thread is, but for its last steps
+
+    async def drive(self, make: Callable[[], Work]) -> None:
+        """Make the work and run it to its end, or until it is abandoned.
+
+        `make` is called on the cell's thread; what it calls of the user's can be interrupted.
+        Raises only what `make` raises, and Cancelled when it was interrupted.
+        """
+        self.interrupts.listen(self._pressed)
+        work, fault = self.interrupts.guard(self, make)
+        # the user's code raised it itself
+        if isinstance(fault, KeyboardInterrupt) and not self.interrupts.stopped:
+            self.interrupts.press()
+        if isinstance(fault, KeyboardInterrupt | None) and self.interrupts.stopped:
+            raise Cancelled("user", self.interrupts.by)
+        if fault is not None:
+            raise fault
+        self._work = work
+        thread = self._start(work)
+        try:
+            await self._serve(thread)
+        finally:
+            self.host.close()
+
+    def stop(self, by: str = "stop button") -> None:
+        """Interrupt the work as the view's Stop button does; from any thread. `by`: what the log
+        says stopped it.
+        """
+        self.interrupts.press(by)
+
+    async def _serve(self, thread: threading.Thread) -> None:
+        while not self._done:
+            if self.interrupts.abandoned:
+                self.abandoned = True
+                return
+            if self.interrupts.stopped:
+                self._cancel()
+            self.host.step()
+            await self._wait()
+        end = self._loop.time() + LINGER
+        while not self._over and (left := end - self._loop.time()) > 0:
+            await self._wait(left)
+        if self._over:
+            thread.join(LINGER)
+
+    def _start(self, work: Work) -> threading.Thread:
+        context = contextvars.copy_context()
+        thread = threading.Thread(
+            target=context.run, args=(self._agent, work), name="agent_nb run", daemon=True
+        )
+        thread.start()
+        return thread
+
+    def _agent(self, work: Work) -> None:
+        """Run the work on a loop of this thread."""
+        try:
+            asyncio.run(self._to_end(work))
+        except BaseException as fault:  # nobody above: the cell reports it
+            self.fault = self.fault or fault
+        finally:
+            self._done = self._over = True
+            self._wake()
+
+    async def _to_end(self, work: Work) -> None:
+        self._agent_loop = asyncio.get_running_loop()
+        try:
+            await work.run()
+        except BaseException as fault:
+            self.fault = fault
+        finally:
+            self._done = True
+            self._wake()
+
+    def _pressed(self) -> None:
+        self._cancel()
+        self._wake()
+
+    def _cancel(self) -> None:
+        """Cancel the work, once; if its thread has not come so far, the next tick does."""
+        loop, work = self._agent_loop, self._work
+        if loop is None or work is None or self._cancelled:
+            return
+        self._cancelled = True
+        with suppress(RuntimeError):  # its loop closed just now
+            loop.call_soon_threadsafe(work.cancel)
+
+    async def _wait(self, seconds: float = TICK) -> None:
+        """Wait for one tick, or until woken."""
+        try:
+            await asyncio.wait([self._woken], timeout=seconds)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            self.interrupts.press()
+        if self._woken.done():
+            self._woken = self._loop.create_future()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the cell's loop is closed
+            self._loop.call_soon_threadsafe(self._set)
+
+    def _set(self) -> None:
+        if not self._woken.done():
+            self._woken.set_result(None)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "%%agent needs an asyncio event loop. In a terminal: %autoawait asyncio"
+        ) from None

@@ -1,0 +1,127 @@
+"""Which execution of which cell started a run, wherever in its code that happens: a loop, a task, a
+thread, a function of a module.
+
+Why: a run of Python code belongs to the cell that began it. What it is found by again is its place
+among the runs of that execution, for one cell may ask the same thing twice.
+
+Rules
+- The execution is a context variable, set before a cell's code runs: tasks and `asyncio.to_thread`
+  inherit it. A thread belongs to the execution that started it; one of which that is not known, to
+  the cell that runs, or ran last.
+- Where the extension is not loaded, the request that the kernel handles says which cell it is.
+- Code that a tool runs inside a cell belongs to that cell's execution.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextvars import ContextVar
+from typing import Any
+
+from ...events.log import new_run_id
+from ..files.library import Library
+from ..transform import agent_cell
+from .capture import active
+from .identity import Cell, Cells, content_hash, request
+
+_EVENT = "pre_run_cell"
+
+
+class Execution:
+    """One execution of a cell. `id` stands in the records of its runs, `source` is the hash of the
+    cell's text.
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        self.id = new_run_id()
+        self.cell = cell
+        self.source = content_hash(cell.line, cell.body)
+        self.played: set[str] = set()  # the ids of the recorded runs that were replayed
+        self.lock = threading.Lock()
+        self._begun = 0
+
+    def ordinal(self) -> int:
+        """Return the number of a run that begins now, from 1."""
+        with self.lock:
+            self._begun += 1
+            return self._begun
+
+
+_current: ContextVar[Execution | None] = ContextVar("agent_nb_execution", default=None)
+
+
+class Executions:
+    """The executions of one shell. `latest` is the one that runs, or ran last; `library` is for a
+    shell without the extension.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = weakref.ref(shell)
+        self._cells = Cells()
+        self._request = ""
+        self.latest: Execution | None = None
+        self.library = Library(shell.user_ns)
+
+    def begin(self, info: Any = None) -> None:
+        """A cell's code is about to run."""
+        if not active():
+            self.latest = self._new(str(getattr(info, "raw_cell", "") or request(self._shell())[1]))
+            _current.set(self.latest)
+
+    def current(self) -> Execution:
+        """Return the execution that the running code belongs to."""
+        found = _current.get() or _threads.get(threading.current_thread())
+        if found is not None:
+            return found
+        asked, code = request(self._shell())
+        if self.latest is None or (asked != self._request and not self._hooked()):
+            self.latest, self._request = self._new(code), asked
+        return self.latest
+
+    def _hooked(self) -> bool:
+        shell = self._shell()
+        return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())
+
+    def _new(self, text: str) -> Execution:
+        line, body = agent_cell(text) or ("", text)
+        return Execution(self._cells.current(self._shell(), line, body))
+
+
+_threads: weakref.WeakKeyDictionary[threading.Thread, Execution] = weakref.WeakKeyDictionary()
+_plain_start = threading.Thread.start
+
+
+def _start(thread: threading.Thread) -> None:
+    """Start a thread, and note which execution does."""
+    found = _current.get() or _threads.get(threading.current_thread())
+    if found is not None:
+        _threads[thread] = found
+    _plain_start(thread)
+
+
+_known: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
+
+
+def of(shell: Any) -> Executions:
+    """Return the executions of a shell."""
+    return _known.setdefault(shell, Executions(shell))
+
+
+def install(shell: Any) -> None:
+    """Hear of every cell of a shell; doing so twice changes nothing."""
+    found = of(shell)
+    if threading.Thread.start is not _start:
+        threading.Thread.start = _start  # type: ignore[method-assign, assignment]  # threads inherit no contexts
+    if found.begin not in shell.events.callbacks.get(_EVENT, ()):
+        shell.events.register(_EVENT, found.begin)
+        found.begin()
+
+
+def uninstall(shell: Any) -> None:
+    """Hear of no more cells."""
+    found = of(shell)
+    if threading.Thread.start is _start:
+        threading.Thread.start = _plain_start  # type: ignore[method-assign]
+    if found.begin in shell.events.callbacks.get(_EVENT, ()):
+        shell.events.unregister(_EVENT, found.begin)

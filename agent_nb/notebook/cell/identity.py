@@ -1,0 +1,136 @@
+"""Which cell is running: its identity, and what the sender of its request asks for.
+
+Why: a conversation belongs to cells, a record too, and both must survive a rerun. Jupyter front
+ends send the cell's id with each request; plain nbclient, consoles and terminals do not.
+
+Rules
+- Read it on the cell's thread when the magic starts: later the request may be another.
+- A cell without an id is known by the SHA-256 of its inputs and how many cells of the same inputs
+  ran before it.
+- JupyterLab copies a cell's metadata into its request: what a request asks for counts only with the
+  proof that it comes from our runner (`launch`). What can only restrict a cell (`UNPROVED`) needs
+  none.
+- Nothing here raises: whatever a kernel does not offer is as if it were not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from ...host import launch
+
+OURS = "agent_nb"  # key of the request metadata that our own runner sends
+PROOF = "proof"  # under OURS: the secret of the kernel that is spoken to
+HEADLESS = "headless"
+UNSHOWN = "unshown"  # under OURS: the outputs are dropped, so that nothing is drawn
+RERUN = "rerun"
+_TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
+UNPROVED = {RERUN: "replay", HEADLESS: True}
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """A running cell. `id` is the notebook's cell id ("" when unknown), `key` identifies the cell
+    either way.
+
+    `stdin` says whether `input()` may be asked, `kernel` whether this is a Jupyter kernel, `sent`
+    is what our runner asks for (`asked`).
+    """
+
+    key: str
+    id: str = ""
+    line: str = ""
+    body: str = ""
+    stdin: bool = False
+    kernel: bool = False
+    sent: dict[str, Any] = {}
+
+
+class Cells:
+    """Tells the cells of one kernel apart."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def current(self, shell: Any, line: str, body: str) -> Cell:
+        """Return the cell that runs now in `shell` with these inputs."""
+        request = _request(shell)
+        metadata = _dict(request.get("metadata"))
+        cell_id = metadata.get("cellId")
+        cell_id = cell_id if isinstance(cell_id, str) else ""
+        kernel = getattr(shell, "kernel", None) is not None
+        allowed = (
+            bool(_dict(request.get("content")).get("allow_stdin")) if kernel else _terminal_stdin()
+        )
+        key = cell_id or self._hash(line, body)
+        return Cell(
+            key=key,
+            id=cell_id,
+            line=line,
+            body=body,
+            stdin=allowed,
+            kernel=kernel,
+            sent=asked(metadata.get(OURS)),
+        )
+
+    def _hash(self, line: str, body: str) -> str:
+        digest = content_hash(line, body)
+        self._seen[digest] += 1
+        return f"sha256:{digest}:{self._seen[digest]}"
+
+
+def asked(told: Any) -> dict[str, Any]:
+    """Return what counts of the value under `OURS` in a request's metadata, which anybody may have
+    written.
+    """
+    told = _dict(told)
+    if launch.LAUNCH.proves(told.get(PROOF)):
+        return {name: value for name, value in told.items() if name != PROOF}
+    return {
+        name: value
+        for name, value in UNPROVED.items()
+        if type(told.get(name)) is type(value) and told[name] == value
+    }
+
+
+def content_hash(line: str, body: str) -> str:
+    """Return the hash of a cell's inputs; spaces at the ends of lines and of the text do not count,
+    nor how `test` looks at the run.
+    """
+    line = _TESTED.sub("", line)
+    lines = [part.rstrip() for part in f"{line.strip()}\n{body.strip()}".splitlines()]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def request(shell: Any) -> tuple[str, str]:
+    """Return the id and the code of the request that the kernel of `shell` handles, "" where there
+    is none.
+    """
+    found = _request(shell)
+    return str(_dict(found.get("header")).get("msg_id", "")), str(
+        _dict(found.get("content")).get("code", "")
+    )
+
+
+def _request(shell: Any) -> dict[str, Any]:
+    try:
+        return _dict(shell.kernel.get_parent())
+    except Exception:  # kernels that are not ipykernel
+        return {}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _terminal_stdin() -> bool:
+    import sys
+
+    try:
+        return sys.stdin is not None and sys.stdin.isatty()
+    except ValueError:  # closed
+        return False

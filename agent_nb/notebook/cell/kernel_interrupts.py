@@ -1,0 +1,249 @@
+"""The kernel's SIGINT handler around an agent cell: presses before its first line and after its
+last.
+
+Why: for the time of a request ipykernel sets Python's own handler. A press that meets it while the
+kernel prepares a cell or sends the reply raises KeyboardInterrupt in the kernel's code, and the
+reply is lost: after a double click on the front end's stop button a cell would never end.
+
+Rules
+- The kernel's `pre_handler_hook` and `post_handler_hook` are wrapped when the extension is loaded
+  and put back when it is unloaded. Where there are none (a terminal, other kernels) nothing
+  happens.
+- Plain cells keep the kernel's handlers. In a request with an agent cell ours keeps what is pressed
+  before the cell begins, for the cell, and swallows what is pressed after its end. In one that may
+  await a run it is Python's own until it does.
+- A press after the end asked to stop too: what is queued is aborted where the kernel can do so.
+- A handler is set only while a request is handled, never while the kernel is idle:
+  KeyboardInterrupt would end it then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from ..transform import agent_cell
+from .interrupts import Interrupts
+
+_MAY_AWAIT = re.compile(r"\b(?:await|async)\b|%agent\b")
+_HOOKS = ("pre_handler_hook", "post_handler_hook")
+
+
+class Request:
+    """A request while it is handled, and the presses of its time.
+
+    `whole`: its code is an agent cell; `ours`: it may at least await a run; `over`: nothing of ours
+    runs in it any more. `early` presses came before what is ours, `late` ones after it.
+    """
+
+    def __init__(self, code: str = "") -> None:
+        self.whole = agent_cell(code) is not None
+        self.ours = self.whole or _MAY_AWAIT.search(code) is not None
+        self.over = False
+        self.early = self.late = 0
+        # of the first agent cell in it; one inside that, or beside it as a task, changes nothing
+        self.cell: Interrupts | None = None
+        self._below: Any = None
+
+    def cell_begins(self) -> None:
+        """The kernel has set its handler for the cell's code: hear what it hears."""
+        if self.ours and self._below is None and signal.getsignal(signal.SIGINT) != self.around:
+            self._below = signal.signal(signal.SIGINT, self._inside)
+
+    def around(self, signum: int, frame: FrameType | None) -> None:
+        """Handle a press outside the cell's code."""
+        if self.over:
+            self.late += 1
+        elif self.whole:
+            self.early += 1
+        else:
+            signal.default_int_handler(signum, frame)
+
+    def _inside(self, signum: int, frame: FrameType | None) -> None:
+        self.early += 1
+        if not self.whole and callable(self._below):
+            self._below(signum, frame)
+
+
+class KernelInterrupts:
+    """The hooks of a shell's kernel: `before` and `after` a request stand in for its own. `request`
+    is what it handles.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.request = Request()
+        self._shell, self._kernel = shell, shell.kernel
+        self._own = {name: vars(self._kernel).get(name) for name in _HOOKS}
+        self._pre, self._post = (getattr(self._kernel, name) for name in _HOOKS)
+        self._kernel.pre_handler_hook, self._kernel.post_handler_hook = self.before, self.after
+        shell.events.register("pre_run_cell", self.cell_begins)
+
+    def before(self) -> None:
+        """Begin a request: set the kernel's handler, or ours in its place."""
+        if not _on_main_thread():  # a subshell: no handler can be set
+            self._pre()
+            return
+        self.request = Request(self._code())
+        try:
+            self._pre()
+            if self.request.ours:
+                signal.signal(signal.SIGINT, self.request.around)
+        except KeyboardInterrupt:  # raised from a hook it would end the kernel
+            if not self.request.ours:
+                raise
+            self.request.early = 1
+            signal.signal(signal.SIGINT, self.request.around)
+
+    def cell_begins(self, *_: Any) -> None:
+        """A cell's code is about to run."""
+        if _on_main_thread():
+            self.request.cell_begins()
+
+    def after(self) -> None:
+        """End a request: put the handler of an idle kernel back, and abort what is queued for
+        presses that nothing else has heard.
+        """
+        self._post()
+        if not _on_main_thread():
+            return
+        done, self.request = self.request, Request()
+        if done.late or (done.whole and done.early):
+            abort_queue(self._kernel)
+
+    def take_back(self) -> None:
+        """Give the kernel its own hooks back, unless somebody has wrapped ours meanwhile."""
+        self._shell.events.unregister("pre_run_cell", self.cell_begins)
+        for name, ours in zip(_HOOKS, (self.before, self.after), strict=True):
+            if vars(self._kernel).get(name) != ours:
+                continue
+            if self._own[name] is None:
+                delattr(self._kernel, name)
+            else:
+                setattr(self._kernel, name, self._own[name])
+
+    def _code(self) -> str:
+        """Return the code of the request that begins, "" if it has none."""
+        with suppress(Exception):  # kernels differ; a request that cannot be read is a plain one
+            request = self._kernel.get_parent()
+            return (
+                str(request["content"]["code"])
+                if request["header"]["msg_type"] == "execute_request"
+                else ""
+            )
+        return ""
+
+
+@contextmanager
+def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
+    """The interrupts of an agent cell, with those that came before it; `alone`: no cell runs, only
+    a button's run.
+    """
+    hooks = None if alone else installed(shell)
+    request = hooks.request if hooks is not None else Request()
+    with Interrupts(shell.user_ns, shell.user_global_ns) as interrupts:
+        first = request.cell is None
+        try:
+            if first:
+                request.cell, early, request.early = interrupts, request.early, 0
+                for _ in range(early if request.whole else 0):
+                    interrupts.press()
+            yield interrupts
+        finally:
+            if first:
+                request.over = True
+                if request.whole:
+                    signal.signal(signal.SIGINT, request.around)
+
+
+class Waiting:
+    """The interrupts of a cell that awaits a run in its code, from `begin` until `close`. On the
+    cell's thread.
+
+    The kernel hears them too: it cancels what else the cell awaits. `stopped` says how somebody
+    stopped the cell, `abandoned` whether they gave the run up; `shown`: the run has cards.
+    """
+
+    shown = False
+
+    def __init__(self, shell: Any) -> None:
+        self._hooks = installed(shell)
+        self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, hand_on=True)
+
+    def begin(self) -> None:
+        """The cell waits from now on; what was pressed just before, and has not cancelled anything
+        yet, counts.
+        """
+        self.interrupts.__enter__()
+        if self._hooks is None or self._hooks.request.cell is not None:
+            return
+        request, task = self._hooks.request, asyncio.current_task()
+        request.over = True
+        if request.early and task is not None and not task.cancelling():
+            self.interrupts.press()
+
+    @property
+    def stopped(self) -> str:
+        """How somebody stopped the cell, "" if nobody did."""
+        return self.interrupts.by
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether somebody stopped it again because it did not end."""
+        return self.interrupts.abandoned
+
+    def stop(self) -> None:
+        """Stop the cell as its cards' button does; from any thread."""
+        self.interrupts.press("stop button")
+
+    def close(self) -> Any:
+        """The run is over, or left behind."""
+        self.interrupts.__exit__()
+        if self._hooks is not None and self._hooks.request.cell is None:
+            self._hooks.request.early = 0
+
+
+def waiting(shell: Any) -> Waiting | None:
+    """Return the interrupts of the cell that awaits a run without cards; None where no
+    cell runs.
+    """
+    # IPython puts it there while a cell runs
+    return Waiting(shell) if hasattr(builtins, "get_ipython") else None
+
+
+def abort_queue(kernel: Any) -> None:
+    """Abort the requests that wait in a kernel, as an error reply does; nothing where the kernel
+    has no name for it.
+    """
+    abort = getattr(kernel, "_abort_queues", None)
+    if callable(abort):
+        abort()
+
+
+def install(shell: Any) -> None:
+    """Wrap the hooks of a shell's kernel; doing so twice changes nothing."""
+    kernel = getattr(shell, "kernel", None)
+    if installed(shell) is None and all(callable(getattr(kernel, name, None)) for name in _HOOKS):
+        KernelInterrupts(shell)
+
+
+def uninstall(shell: Any) -> None:
+    """Put the hooks of a shell's kernel back."""
+    if (hooks := installed(shell)) is not None:
+        hooks.take_back()
+
+
+def installed(shell: Any) -> KernelInterrupts | None:
+    """Return what wraps the hooks of a shell's kernel, None where nothing does."""
+    ours = getattr(getattr(getattr(shell, "kernel", None), _HOOKS[0], None), "__self__", None)
+    return ours if isinstance(ours, KernelInterrupts) else None
+
+
+def _on_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -1,0 +1,294 @@
+"""The kernel's main thread as a place where tools can work: jobs come in from the agent's loop, one
+runs at a time.
+
+Why: Python tools need the user's namespace on the thread where libraries (matplotlib, GUI, signals)
+expect it, and `input()` works nowhere else. The cell awaits meanwhile, so its event loop is free to
+run them.
+
+Rules
+- A job is submitted and awaited on the agent's loop and runs as a task of the cell's loop, under
+  the guard of `Interrupts`.
+- Whatever a job does ends in a value: errors of a cell are an Outcome; errors of a called function
+  are raised to the caller, where KeyboardInterrupt has become `Cancelled` and SystemExit a
+  ToolError.
+- Cancelling the waiter cancels the job: an awaiting one by its task, a blocking one by
+  KeyboardInterrupt.
+- After `close` nothing starts any more; waiters are cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...errors import Cancelled, ToolError
+from ...tools.base import Outcome, current_call, enter_call
+from ...tools.results import NOTHING, failure, success
+from ...tools.values import Collector, encoded
+from .capture import capturing
+from .interrupts import Interrupts
+
+Fault = BaseException | None
+MAX_TRACEBACK = 6000
+
+
+class Job:
+    """One piece of work for the main thread; `done` gets (value, fault) on the loop that waits for
+    it.
+    """
+
+    def __init__(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> None:
+        self.work = work
+        self.call = current_call()
+        self.loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[tuple[Any, Fault]] = self.loop.create_future()
+        self.task: asyncio.Task[None] | None = None
+
+    def deliver(self, value: Any, fault: Fault) -> None:
+        """Hand the result to the waiter; from any thread."""
+        with suppress(RuntimeError):  # its loop is closed: the run was abandoned
+            self.loop.call_soon_threadsafe(self._set, value, fault)
+
+    def _set(self, value: Any, fault: Fault) -> None:
+        if not self.done.done():
+            self.done.set_result((value, fault))
+
+
+class MainThread:
+    """The host of the tools (`tools.base.Host`) of one cell. Make it on the cell's thread and loop.
+
+    `wake` is called, from any thread, when a job waits or has ended; `clean` takes secrets out of
+    what code displays.
+    """
+
+    def __init__(
+        self, shell: Any, interrupts: Interrupts, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        self.clean: Callable[[Any], Any] = lambda data: data
+        self._shell = shell
+        self._interrupts = interrupts
+        self._wake = wake
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._waiting: deque[Job] = deque()
+        self._running: Job | None = None
+        self._closed = False
+
+    def namespace(self) -> dict[str, Any]:
+        """Return the user's namespace itself."""
+        names: dict[str, Any] = self._shell.user_ns
+        return names
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """Call a synchronous `function` on the main thread and return its value.
+
+        Raises what it raises; Cancelled when the user interrupted it; ToolError when it tried to
+        exit.
+        """
+
+        async def work(job: Job) -> tuple[Any, Fault]:
+            return self._interrupts.guard(job, function)
+
+        value, fault = await self._submit(work)
+        if fault is not None:
+            raise _outward(fault)
+        return value
+
+    async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
+        """Run `code` as a cell of the user's namespace; top-level await works.
+
+        `on_output` is called on the caller's loop with stdout and stderr as they come. The content
+        of the outcome is, bounded, what was printed and then the value of the last expression, or a
+        short traceback; its display the value's mime bundle.
+        """
+        said = Collector()
+
+        def take(text: str) -> None:
+            said.add(text)
+            on_output(text)
+
+        loop = asyncio.get_running_loop()
+
+        async def work(job: Job) -> tuple[Any, Fault]:
+            return await self._interrupts.guard_async(job, self._cell(code, _hop(loop, take)))
+
+        start = time.perf_counter()
+        outcome, fault = await self._submit(work)
+        if fault is not None:
+            outcome = failure(fault) if _stops(fault) else Outcome("error", self._explain(fault))
+        return _joined(said.text, outcome, round(time.perf_counter() - start, 3))
+
+    async def _cell(self, code: str, on_text: Callable[[str], None]) -> Outcome:
+        shell = self._shell
+        with capturing(shell, on_text, self._interrupts.checkpoint, self.clean) as capture:
+            transformed = shell.transform_cell(code)
+            result = None
+            try:
+                result = await shell.run_cell_async(
+                    code, store_history=False, transformed_cell=transformed
+                )
+            finally:
+                # The caller of run_cell_async owes these two; figures are shown by the first.
+                shell.events.trigger("post_execute")
+                shell.events.trigger("post_run_cell", result)
+            fault = result.error_before_exec or result.error_in_exec
+            if fault is not None:
+                raise fault
+            outcome, shown = success(capture.value), capture.bundle()
+            return (
+                msgspec.structs.replace(outcome, display=shown)
+                if shown.keys() - {"text/plain"}
+                else outcome
+            )
+
+    async def _submit(
+        self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]
+    ) -> tuple[Any, Fault]:
+        job = Job(work)
+        with self._lock:
+            if self._closed:
+                raise Cancelled("user", "the cell has ended")
+            self._waiting.append(job)
+        self._wake()
+        try:
+            return await job.done
+        except asyncio.CancelledError:
+            self._cancel(job)
+            raise
+
+    def _cancel(self, job: Job) -> None:
+        with self._lock:
+            if job in self._waiting:
+                self._waiting.remove(job)
+                return
+        with suppress(RuntimeError):  # the cell's loop is closed
+            self._loop.call_soon_threadsafe(_cancel_task, job)
+        self._interrupts.break_job(job)
+
+    def step(self) -> None:
+        """Start the next job if none runs; called by the cell."""
+        if (
+            self._running is not None
+            and self._running.task is not None
+            and not self._running.task.done()
+        ):
+            return
+        with self._lock:
+            self._running = self._waiting.popleft() if self._waiting else None
+        if self._running is not None:
+            job = self._running
+            job.task = self._loop.create_task(self._perform(job), name="agent main-thread job")
+            job.task.add_done_callback(lambda _: self._over(job))
+
+    async def _perform(self, job: Job) -> None:
+        enter_call(job.call)
+        value, fault = await job.work(job)
+        job.deliver(value, fault)
+
+    def _over(self, job: Job) -> None:
+        # only if it was cancelled before it began
+        job.deliver(None, Cancelled("user", "the cell has ended"))
+        self._wake()
+
+    @property
+    def busy(self) -> bool:
+        """True while a job runs."""
+        return (
+            self._running is not None
+            and self._running.task is not None
+            and not self._running.task.done()
+        )
+
+    def close(self) -> None:
+        """Take no more jobs; cancel those that wait and the one that runs. On the cell's thread."""
+        with self._lock:
+            self._closed = True
+            waiting, self._waiting = self._waiting, deque()
+        for job in waiting:
+            job.deliver(None, Cancelled("user", "the cell has ended"))
+        if self._running is not None:
+            _cancel_task(self._running)
+
+    def _explain(self, fault: BaseException) -> str:
+        """Return a short traceback: the user's frames on, without colours, home folders and the
+        names of cell files.
+        """
+        at, files = (
+            fault.__traceback__,
+            {fault.filename or ""} if isinstance(fault, SyntaxError) else set(),
+        )
+        while at is not None and at.tb_frame.f_globals is not self._shell.user_ns:
+            at = at.tb_next
+        frame = at
+        while frame is not None:
+            if frame.tb_frame.f_globals is self._shell.user_ns:
+                files.add(frame.tb_frame.f_code.co_filename)
+            frame = frame.tb_next
+        text = "".join(traceback.format_exception(type(fault), fault, at, chain=False))
+        for name in files - {""}:
+            text = text.replace(name, "<cell>")
+        home = str(Path.home())
+        return (text.replace(home, "~") if len(home) > 1 else text)[-MAX_TRACEBACK:].rstrip()
+
+
+def _cancel_task(job: Job) -> None:
+    if job.task is not None:
+        job.task.cancel()
+
+
+def _stops(fault: BaseException) -> bool:
+    return isinstance(fault, KeyboardInterrupt | asyncio.CancelledError)
+
+
+def _outward(fault: BaseException) -> BaseException:
+    if _stops(fault):
+        return Cancelled("user", "interrupted")
+    return (
+        fault
+        if isinstance(fault, Exception)
+        else ToolError(f"the tool tried to end the kernel: {fault!r}")
+    )
+
+
+def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
+    """Return the outcome with what was printed before it."""
+    content = outcome.content
+    if said:
+        text = content if isinstance(content, str) else encoded(content)
+        content = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{text}"
+    return msgspec.structs.replace(outcome, content=content, duration=duration)
+
+
+def _hop(
+    loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]
+) -> Callable[[str], None]:
+    """Return a function that collects text from one thread and passes it on in `loop`, as often as
+    the loop has time.
+    """
+    lock = threading.Lock()
+    pieces: list[str] = []
+
+    def drain() -> None:
+        with lock:
+            text = "".join(pieces)
+            pieces.clear()
+        on_output(text)
+
+    def put(text: str) -> None:
+        with lock:
+            first = not pieces
+            pieces.append(text)
+        if first:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens
+                loop.call_soon_threadsafe(drain)
+
+    return put

@@ -1,0 +1,223 @@
+"""The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync` in a
+thread, with a view or without one.
+
+Why apart from the views: a run is recorded whether or not it is shown; without its record a test
+would have to ask the model.
+
+Rules
+- A record names the execution of the cell that began the run and its place among the runs of that
+  execution (`executions`).
+- It is left in the cell's output at the end of the run, alone, or with the cards where the cell
+  shows them.
+- Where nothing runs live (`offline`), a run plays a record: of the newest execution the one with
+  the lowest place that has equal inputs and was not played before. One that a tool began, which
+  runs again, plays a record of that call. Older records, which name no execution, count in the
+  order of their start.
+- A run for which there is no record ends as an error. A script runs, where its cell has no record
+  at all.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...agent.run import Run
+from ...agent.strict import Wish
+from ...agent.tape import TRUST, Tape
+from ...errors import AgentError, NotReplayed, UsageError
+from ...events import Event
+from ...events.log import EventLog
+from ...models.keys import secrets
+from ...models.offline import ELSEWHERE, barred
+from ...record.fingerprint import changed, recorded_inputs
+from ...record.given import Given
+from ...record.ranking import execution, oldest, started
+from ...record.record import KEY, MIME, NONE, events_of, run_record
+from ...record.signing import intact, sign, user_key
+from ...tools.base import current_call
+from ...wire.redact import redact_value
+from . import executions
+from .publish import publish
+from .rerun import trusted, wish
+from .summary import replayed, summary
+
+if TYPE_CHECKING:
+    from ...agent.stream import Stream
+
+Record = Mapping[str, Any]
+
+
+class Recorder:
+    """Keeps the record of one run that is about to begin; `shown`: the cell that awaits it leaves
+    the record with its cards.
+    """
+
+    def __init__(self, stream: Stream, shell: Any) -> None:
+        ours = shell.magics_manager.registry.get("AgentMagics")
+        self.session = ours.session if ours is not None else None
+        found = executions.of(shell)
+        self.library = self.session.library if self.session is not None else found.library
+        self.execution = found.current()
+        self.cell = self.execution.cell
+        self.shown = False
+        self._stream = stream
+        self._call = current_call()
+        self._ordinal = self.execution.ordinal()
+        self._record: Record | None = None  # that is played
+        self._scripted = False
+        self._differences: list[str] = []  # from the record that would have been next
+        self._context = contextvars.copy_context()
+        if barred():
+            self._play()
+        stream.log.subscribe(self._hear)
+
+    def leave(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the record of an ended run and its numbers, and keep the record for
+        this kernel.
+        """
+        run = Run(log, cell=self.cell.id)
+        if self._record is not None:
+            return dict(self._record), {
+                **summary(run),
+                **self._place,
+                **replayed(self._stream.played),
+            }
+        made = run_record(
+            log,
+            cell=self.cell.id,
+            source=self.execution.source,
+            conversation=NONE,
+            execution=self.execution.id,
+            ordinal=self._ordinal,
+            call=self._call,
+        )
+        record = self.session.sign(made) if self.session is not None else sign(made, user_key())
+        self.library.keep(self.cell.key, record)
+        scripted = {"scripted": True} if self._scripted else {}
+        differences = {"differences": self._differences} if self._differences else {}
+        return record, {**summary(run), **self._place, **scripted, **differences}
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        """What says to which cell and which of its runs the numbers belong: it may have ended
+        before the run.
+        """
+        return {"ordinal": self._ordinal, **({"cell_id": self.cell.id} if self.cell.id else {})}
+
+    def _hear(self, event: Event) -> None:
+        if event.type == "end" and not event.span and not self.shown:
+            self._context.run(self._publish)
+
+    def _publish(self) -> None:
+        record, numbers = self.leave(self._stream.log)
+        publish({MIME: record}, {KEY: numbers}, {}, False)  # alone it shows nothing
+
+    def _play(self) -> None:
+        """Choose what plays in the place of the run."""
+        asked = self._stream.asked
+        assert asked is not None
+        listed = self.library.of(self.cell)
+        try:
+            self._record = self._take(begun_by(listed, self._call), asked.given.inputs)
+            if self._record is None and listed:
+                raise self._nothing(begun_by(listed, self._call), asked.given)
+            if self._record is not None:
+                self._stream.play(self._tape(self._record), wish(self.cell) or Wish())
+            elif asked.scripted():
+                self._scripted = True
+            else:
+                raise self._nothing([], asked.given)
+        except AgentError as fault:
+            self._differences = list(getattr(fault, "differences", ()))
+            self._stream.refuse(str(fault))
+
+    def _take(self, listed: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
+        with self.execution.lock:
+            found = next(
+                (
+                    r
+                    for r in listed
+                    if str(r["id"]) not in self.execution.played
+                    and inputs_of(r) == inputs
+                    and intact(r)
+                ),
+                None,
+            )
+            if found is not None:
+                self.execution.played.add(str(found["id"]))
+        return found
+
+    def _tape(self, record: Record) -> Tape:
+        tape = Tape.of(record, key=user_key(), trust=trusted(self.cell))
+        assert self._stream.asked is not None
+        if not self.cell.stdin and tape.foreign(self._stream.asked.tools):
+            raise UsageError(TRUST)
+        return tape
+
+    def _nothing(self, listed: Sequence[Record], given: Given) -> NotReplayed:
+        """Say why nothing is played."""
+        left = [r for r in listed if str(r["id"]) not in self.execution.played]
+        known = inputs_of(left[0]) if left else None
+        names = changed(known, given.inputs) if known is not None else ()
+        if known is not None:
+            changes = ", ".join(given.named(events_of(left[0]), names)) or "the record was changed"
+            why = f"the run differs from its record ({changes})"
+        elif listed:
+            why = f"all {len(listed)} recorded runs of this cell are played already"
+        else:
+            why = "this cell has no record of the run"
+        words = " ".join(
+            filter(
+                None,
+                [
+                    f"Nothing to replay: {why}.",
+                    self.library.unplaced(self.cell),
+                    ELSEWHERE.format(barred()),
+                ],
+            )
+        )
+        return NotReplayed(
+            words,
+            redact_value(given.differences(events_of(left[0]), names), secrets=secrets())
+            if names
+            else (),
+        )
+
+
+def begun(stream: Stream) -> Recorder | None:
+    """Return what keeps the record of a run that begins now; None outside of IPython."""
+    from IPython.core.getipython import get_ipython
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = get_ipython() or (
+        InteractiveShell.instance() if InteractiveShell.initialized() else None
+    )
+    return None if shell is None else Recorder(stream, shell)
+
+
+def begun_by(listed: Sequence[Record], call: str = "") -> list[Record]:
+    """Return the records, in the order in which they are played, of the runs that the code of a
+    cell began, or the `call` of a tool in it.
+
+    `listed` are all records of the cell in the order in which they count.
+    """
+    ours = [
+        r
+        for r in listed
+        if r.get("conversation") == NONE and inputs_of(r) is not None and r.get("call", "") == call
+    ]
+    if not ours or not ours[0].get("execution"):
+        return oldest(r for r in ours if not r.get("execution"))
+    return sorted((r for r in ours if execution(r) == execution(ours[0])), key=_ordinal)
+
+
+def inputs_of(record: Record) -> dict[str, str] | None:
+    """Return the inputs that a record names, None if it names none."""
+    return recorded_inputs(events_of({**record, "events": list(record.get("events") or [])[:1]}))
+
+
+def _ordinal(record: Record) -> tuple[int, float]:
+    number = record.get("ordinal")
+    return (number if isinstance(number, int) else 0), started(record)

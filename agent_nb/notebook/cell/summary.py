@@ -1,0 +1,106 @@
+"""The few numbers of a run that stand beside its output, also when the record itself is kept out of
+the file.
+
+Rules: a JSON object of at most a few hundred bytes; it names the run, so that a reader finds the
+record it belongs to (`record` names that of another run, where a run that never began left it in
+place).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ... import events as ev
+from ...agent.limits import AT, limit_in
+from ...agent.replay import Played
+from ...agent.run import Run
+from ...models.keys import secrets
+from ...wire.redact import redact_value
+from ..notices import warn
+
+VERSION = 1
+LONGEST = 2000  # characters of a text beside an output
+MOST = 50  # items of a list there
+
+
+def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
+    """Return id, status, model, turns, calls, tokens (in, out), seconds and, where they are, the
+    error and the limit it ended at.
+    """
+    denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
+    start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
+    return {
+        "version": VERSION,
+        "run": run.id,
+        "recorded": recorded,
+        "status": run.status,
+        "model": start.model,
+        "turns": max((e.turn for e in run.log), default=0),
+        "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
+        **({"denied": denied} if denied else {}),
+        "tokens": [run.usage.input, run.usage.output],
+        "seconds": round(run.log[-1].ts - run.log[0].ts, 1) if len(run.log) else 0.0,
+        **({"error": run.error} if run.error else {}),
+        **(
+            {"limit": limit[:100]}
+            if run.status == "limit" and (limit := limit_in(run.reason))
+            else {}
+        ),
+    }
+
+
+def replayed(played: Played) -> dict[str, Any]:
+    """Return what the numbers of a replay say beside those of its run; a drift stands on stderr
+    too.
+    """
+    numbers: dict[str, Any] = {"replayed": True}
+    if played.drift is not None:
+        warn(f"the replay drifted: {played.drift}")
+        numbers["drift"] = _bounded(msgspec.to_builtins(played.drift))
+    if played.checked is not None:
+        checked = _bounded(msgspec.to_builtins(played.checked))
+        numbers |= {name: listed for name, listed in checked.items() if listed}
+    return numbers
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value without secrets, of texts and lists that fit into an output."""
+    if isinstance(value, dict):
+        return {k: _bounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_bounded(v) for v in value[:MOST]]
+    return redact_value(value, secrets=secrets())[:LONGEST] if isinstance(value, str) else value
+
+
+def line(numbers: dict[str, Any]) -> str:
+    """Return a summary, or the numbers of a replay, as one line for a terminal."""
+    tokens = numbers.get("tokens") or [0, 0]
+    how = [
+        word
+        for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted"))
+        if numbers.get(key)
+    ]
+    words = (
+        ", ".join(
+            [
+                f"{AT}{numbers['limit']}"
+                if numbers.get("limit")
+                else str(numbers.get("status", "?")),
+                *how,
+            ]
+        ),
+        str(numbers.get("model", "")),
+        _count(numbers.get("turns", 0), "turn"),
+        _count(numbers.get("calls", 0), "call")
+        + (f" ({numbers['denied']} denied)" if numbers.get("denied") else ""),
+        f"{tokens[0]} → {tokens[1]} tokens",
+        f"{numbers.get('seconds', 0)} s",
+        str(numbers.get("error", "")),
+    )
+    return " · ".join(" ".join(w.split()) for w in words if w)
+
+
+def _count(number: Any, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""Notebooks executed without a front end: `run` and `test`."""

@@ -1,0 +1,127 @@
+"""`jupyter agent-nb run --stream CODEC`: the events of the runs, as they happen, on the standard
+output of the runner.
+
+How: the runner names a file of its own in the metadata of each execution request; the cell's runs
+append their events to it, deltas included, and a thread of the runner reads on in it, translates
+and writes. A file rather than messages, because what a kernel shows is the notebook's, and because
+it works where there are no named pipes.
+
+Rules
+- The file is in a folder that only the user can read and goes with the runner.
+- Units of text are written whole; several notebooks at a time share the output, not the encoder.
+- A reader that goes away ends the stream, not the runs. What the format cannot carry is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ...codecs.base import Codec
+from ...codecs.detect import named
+from ...codecs.losses import Losses
+from ...events import Event
+from ...events.event_json import encode_event
+from ...events.log import EventLog
+from ..cell.identity import Cell
+
+STREAM = "stream"  # key of what our runner sends
+BEAT = 0.03  # seconds between two looks at the file
+CHUNK = 1 << 20
+
+
+class Writer:
+    """Appends the events of one log to a file, as a subscriber. Raises OSError, which the log
+    reports.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def __call__(self, event: Event) -> None:
+        """Write one event; the end of the run closes the file."""
+        os.write(self._file, encode_event(event) + b"\n")
+        if event.type == "end" and not event.span:
+            os.close(self._file)
+
+
+def send(cell: Cell, log: EventLog) -> None:
+    """Let the runner that executes this cell follow a log, if it wants to."""
+    path = cell.sent.get(STREAM)
+    if isinstance(path, str) and path:
+        log.subscribe(Writer(path))
+
+
+class Relay:
+    """Reads what the cells of one notebook send and writes it in the format `codec`; a context
+    manager. `path` is for `execute`.
+
+    Raises UsageError on an unknown codec.
+    """
+
+    def __init__(
+        self, codec: str, write: Callable[[str], Any], lock: threading.Lock | None = None
+    ) -> None:
+        target, form = named(codec)
+        self._encoder = target.encoder(form=form)
+        self._decoder = named("canonical")[0].decoder()
+        self._end = "\n" if self._encoder.framing == "ndjson" else ""
+        self._write, self._lock = write, lock or threading.Lock()
+        self._folder = ""
+        self._over = threading.Event()
+        self._gone = False
+        self._thread = threading.Thread(target=self._run, name="agent_nb relay", daemon=True)
+        self.path = ""
+
+    @property
+    def losses(self) -> Losses:
+        """What the format could not carry."""
+        return self._encoder.losses
+
+    def __enter__(self) -> Relay:
+        self._folder = tempfile.mkdtemp(prefix="agent-nb-")
+        self.path = str(Path(self._folder) / "events.ndjson")
+        Path(self.path).touch(mode=0o600)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run(self) -> None:
+        with Path(self.path).open("rb") as file:
+            over = False
+            while not over:
+                over = self._over.wait(BEAT)
+                while data := file.read(CHUNK):
+                    self._pass_on(
+                        text
+                        for event in self._decoder.feed(data)
+                        for text in self._encoder.feed(event)
+                    )
+            self._pass_on(self._encoder.close())
+
+    def _pass_on(self, texts: Iterable[str]) -> None:
+        said = "".join(text + self._end for text in texts)
+        if not said or self._gone:
+            return
+        try:
+            with self._lock:
+                self._write(said)
+        except (OSError, ValueError):  # the reader has gone
+            self._gone = True
+
+
+def overlapping(codec: str) -> bool:
+    """Return whether runs may overlap in a stream of this format. Raises UsageError on an unknown
+    codec.
+    """
+    found: Codec = named(codec)[0]
+    return found.interleaves

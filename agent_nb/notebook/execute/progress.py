@@ -1,0 +1,77 @@
+"""A progress bar on stderr for the execution of a notebook.
+
+Rules: in a terminal one line that is drawn again, with the seconds that the cell has taken;
+elsewhere one line for each agent cell; nothing of it on stdout. What a cell says is shown without
+control characters.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TextIO
+
+from ...models.keys import secrets
+from ..notices import printable
+
+WIDTH = 20
+LONGEST = 50  # characters of a cell's first line
+BEAT = 0.5  # s between two drawings
+
+
+class Progress:
+    """The progress of one notebook; a context manager. `lines`: several go on at the same time, so
+    no line is drawn again.
+    """
+
+    def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
+        self._name = name
+        self._hidden = secrets()
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty() and not lines
+        self._line = ""
+        self._done = 0.0
+        self._since = time.monotonic()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._thread = threading.Thread(
+                target=self._beat, name="agent_nb progress", daemon=True
+            )
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._write("\r\x1b[K")
+
+    def cell(self, index: int, count: int, source: str) -> None:
+        """A cell begins."""
+        first = printable(
+            next((s for s in source.splitlines() if s.strip()), ""), self._hidden
+        ).strip()[:LONGEST]
+        self._done = index / count
+        self._line = f"{index + 1}/{count} {self._name}: {first}"
+        self._since = time.monotonic()
+        if self._live:
+            self._draw()
+        elif source.lstrip().startswith("%%agent"):
+            self._write(f"{self._line}\n")
+
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT):
+            self._draw()
+
+    def _draw(self) -> None:
+        full = int(WIDTH * self._done)
+        seconds = int(time.monotonic() - self._since)
+        self._write(f"\r\x1b[K[{'#' * full}{'-' * (WIDTH - full)}] {self._line} {seconds} s")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

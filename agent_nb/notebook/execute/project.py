@@ -1,0 +1,63 @@
+"""What the project of a notebook says about its test: `[[tool.agent_nb.normalize]]` in
+`pyproject.toml`.
+
+    [[tool.agent_nb.normalize]]
+    pattern = 'build [0-9a-f]{7}'   # a regular expression; what it finds in results is not compared
+    replace = "build …"             # what stands in its place ("…" by default; \\1 is the first
+                            group)
+
+Why here and not in the notebook: what a test does not look at is a decision of those who review,
+and stands where they look.
+
+Rules
+- The nearest `pyproject.toml` from the notebook's folder upwards counts; only `test` reads it, and
+  it lists each use.
+- What is wrong in it is a UsageError that names the file and the entry.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError
+from ...record.masks import Rule
+
+FILE = "pyproject.toml"
+
+
+def rules(notebook: Path) -> tuple[Rule, ...]:
+    """Return what is not compared in the results of a notebook. Raises UsageError."""
+    file = next(
+        (f for folder in notebook.resolve().parents if (f := folder / FILE).is_file()), None
+    )
+    if file is None:
+        return ()
+    try:
+        found: Any = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise UsageError(f"{file} cannot be read: {fault}") from None
+    for name in ("tool", "agent_nb", "normalize"):
+        found = found.get(name, {}) if isinstance(found, dict) else {}
+    listed = found or []
+    if not isinstance(listed, list):
+        raise UsageError(f"{file}: normalize is a list of tables: [[tool.agent_nb.normalize]].")
+    return tuple(
+        _rule(entry, f"{file}: [[tool.agent_nb.normalize]] number {n}")
+        for n, entry in enumerate(listed, 1)
+    )
+
+
+def _rule(entry: Any, place: str) -> Rule:
+    try:
+        rule = msgspec.convert(entry, Rule, strict=True)
+        re.compile(rule.pattern).sub(rule.replace, "")
+        return rule
+    except (msgspec.ValidationError, re.error) as fault:
+        raise UsageError(
+            f"{place}: {fault}. It has a pattern, a regular expression, and may have a replace."
+        ) from None

@@ -1,0 +1,157 @@
+"""What `test` says of a notebook: as lines for a terminal, as JSON, and as JUnit XML for a CI.
+
+Rules
+- A report names what fails, what warns, and what was not compared although it differed. Only what
+  fails counts.
+- Text of notebooks is printable here; JSON and XML are valid whatever a kernel says.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+
+from ..notices import printable
+
+_NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong, in lines; `stale`: recording again would help; `warning`: it does
+    not fail the test.
+    """
+
+    text: str
+    stale: bool = True
+    warning: bool = False
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one notebook. `problems` are empty if it passed, `warnings` are what may be
+    wrong; `runs` and `scripted` count the runs that were replayed and those of scripts without a
+    record; `skipped`: why it ended before its last cell although nothing is wrong with it ("": it
+    did not); `stale`: recording it again would help; `patterns`: what differed and was passed over
+    because the project says so, `masked` because of its kind, `unseen` because it cannot be looked
+    at; `seconds` it took.
+    """
+
+    notebook: str
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    runs: int = 0
+    scripted: int = 0
+    skipped: str = ""
+    stale: bool = False
+    patterns: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it passed, as far as it could run."""
+        return not self.problems
+
+    @property
+    def result(self) -> str:
+        """The first line, without the notebook."""
+        return (
+            f"skipped: {self.skipped}"
+            if self.skipped
+            else f"ok, {self._counts()}"
+            if self.ok
+            else "failed"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, verbose: bool = False) -> str:
+        """Return the report as lines; `verbose`: with what was masked or could not be seen."""
+        again = f"To record it again: jupyter agent-nb run --live --inplace {shlex.quote(self.notebook)}"
+        details = [
+            *(f"masked: {line}" for line in self.masked),
+            *(f"not seen: {line}" for line in self.unseen),
+        ]
+        said = (
+            *self.problems,
+            *(f"warning: {text}" for text in self.warnings),
+            *(f"not compared: {text}" for text in self.patterns),
+            *(details if verbose else ()),
+            *([again] if self.stale else ()),
+        )
+        return "\n".join(
+            [
+                f"{self.notebook}: {self.result}",
+                *(f"  {line}" for text in said for line in text.splitlines()),
+            ]
+        )
+
+    def _counts(self) -> str:
+        replayed = f"{self.runs} run{'' if self.runs == 1 else 's'} replayed"
+        return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
+
+
+def builtins(report: Report) -> dict[str, Any]:
+    """Return a report as a JSON object."""
+    found: dict[str, Any] = msgspec.to_builtins(report)
+    return {"ok": report.ok, **found}
+
+
+def summary(reports: Sequence[Report]) -> str:
+    """Return the results of several notebooks as one line."""
+    failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+    counts = ((len(reports) - failed - skipped, "passed"), (failed, "failed"), (skipped, "skipped"))
+    runs = sum(r.runs for r in reports)
+    return f"{', '.join(f'{n} {word}' for n, word in counts if n)}: {runs} run{'' if runs == 1 else 's'} replayed"
+
+
+def junit(reports: Sequence[Report]) -> str:
+    """Return the reports as JUnit XML, one test case for each notebook."""
+    failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+    seconds = sum(r.seconds for r in reports)
+    numbers = {
+        "tests": len(reports),
+        "failures": failed,
+        "errors": 0,
+        "skipped": skipped,
+        "time": f"{seconds:.3f}",
+    }
+    suite = ElementTree.Element(
+        "testsuite", {"name": "agent_nb", **{name: str(n) for name, n in numbers.items()}}
+    )
+    for report in reports:
+        suite.append(_case(report))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _case(report: Report) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase",
+        {"classname": "agent_nb", "name": _xml(report.notebook), "time": f"{report.seconds:.3f}"},
+    )
+    for tag, message, text in _results(report):
+        ElementTree.SubElement(case, tag, {"message": _xml(message)}).text = _xml(text)
+    if report.warnings:
+        ElementTree.SubElement(case, "system-out").text = _xml("\n".join(report.warnings))
+    return case
+
+
+def _results(report: Report) -> Iterator[tuple[str, str, str]]:
+    if report.problems:
+        yield "failure", report.problems[0].partition("\n")[0], report.text()
+    elif report.skipped:
+        yield "skipped", report.skipped, ""
+
+
+def _xml(text: str) -> str:
+    """Return a text without the characters that XML does not have."""
+    return _NO_XML.sub("\ufffd", printable(text))

@@ -1,0 +1,197 @@
+"""What a person reads before signing the records of a notebook, and which records signers have
+signed.
+
+Why: a signature lets calls run again on other machines. Nobody can stand for what they have not
+seen.
+
+Rules
+- Listed are the calls that may run again, with the arguments they ran with. The notebook decides
+  what a tool does, not the record: only calls of built-in tools without an effect are left out and
+  counted, and only where no cell can make another tool of that name.
+- What stands in the record is shown as plain printable text, bounded; arguments that are not shown
+  in full are counted.
+- A record that was changed is not signed, nor one whose cell is gone.
+- Signed is the text of the cell as it stands in the notebook.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...agent.tape import Tape
+from ...host.plugins import builtin
+from ...record.countersign import described, sign, signers_of
+from ...record.notebook_file import records
+from ...record.ranking import started
+from ...record.record import KEY
+from ...record.signers import Signer
+from ...record.signing import intact, mine, user_key
+from ...record.ssh_signature import PrivateKey
+from ...tools.toolset import ROOM, of_plugin
+from ..cell.approvals import CLIPPED, LONGEST, shown
+from ..cell.identity import content_hash
+from ..files.tool_names import tool_names
+from ..notices import printable
+from ..transform import agent_cell, source_of
+from .cell_failure import title
+
+Record = Mapping[str, Any]
+# may make any name
+_UNREAD = re.compile(
+    r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b|\bexec\b|\bglobals\b", re.MULTILINE
+)
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A record to sign: its cell by number and title, its run, the hash of the cell's source, its
+    calls as text, how many arguments are not shown in full, how many calls only look. `problem`:
+    why it is not signed ("": it is).
+    """
+
+    number: int
+    title: str
+    run: str
+    record: str
+    source: str
+    calls: Sequence[str] = ()
+    clipped: int = 0
+    looking: int = 0
+    problem: str = ""
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"  {self.run}: {self.problem}"
+        count = f"{len(self.calls) or 'no'} call{'' if len(self.calls) == 1 else 's'}"
+        more = (
+            f" (and {self.looking} that only look{'s' if self.looking == 1 else ''})"
+            if self.looking
+            else ""
+        )
+        return "\n".join([f"  {self.run}: {count}{more}", *self.calls])
+
+
+def review(nb: Mapping[str, Any]) -> list[Item]:
+    """Return the records of a notebook in the order of its cells, newest first."""
+    numbered = [
+        (number, cell)
+        for number, cell in enumerate(nb["cells"], 1)
+        if isinstance(cell, dict) and cell.get("id")
+    ]
+    quiet = harmless(source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code")
+    recorded = records(dict(nb))
+    return [
+        _item(number, cell, record, quiet)
+        for number, cell in numbered
+        for record in recorded.get(str(cell["id"]), ())
+    ]
+
+
+def listing(items: Sequence[Item]) -> Iterator[str]:
+    """Yield the lines that are read before signing."""
+    number = 0
+    for item in items:
+        if item.number != number:
+            number = item.number
+            yield item.title
+        yield str(item)
+
+
+def sign_all(metadata: dict[str, Any], items: Sequence[Item], key: PrivateKey) -> int:
+    """Sign what has no problem, into our metadata; return how many records."""
+    good = [item for item in items if not item.problem]
+    for item in good:
+        sign(metadata, item.record, item.source, key)
+    return len(good)
+
+
+def source_hash(cell: Mapping[str, Any]) -> str:
+    """Return the hash of a cell's source, as its records name it."""
+    source = source_of(cell)
+    return content_hash(*(agent_cell(source) or ("", source)))
+
+
+def countersigned(
+    nb: Mapping[str, Any],
+    cell: Mapping[str, Any],
+    listed: Sequence[Record],
+    signers: Sequence[Signer],
+) -> list[str]:
+    """Return the hashes of those of a cell's records that one of the `signers` has signed, for its
+    source as it is. Raises MissingExtra.
+    """
+    if not signers:
+        return []
+    metadata, source = (nb.get("metadata") or {}).get(KEY), source_hash(cell)
+    return [
+        named
+        for record in listed
+        if signers_of(metadata, named := str(record.get("hash", "")), source, signers)
+    ]
+
+
+def remarks(
+    nb: Mapping[str, Any], cell: Mapping[str, Any], record: Record, signers: Sequence[Signer]
+) -> list[str]:
+    """Return in words who has signed a record of a cell, and what does not count. Raises
+    MissingExtra.
+    """
+    metadata = (nb.get("metadata") or {}).get(KEY)
+    return described(metadata, str(record.get("hash", "")), source_hash(cell), signers)
+
+
+def harmless(sources: Iterator[str]) -> frozenset[str]:
+    """Return the names of built-in tools without an effect that no cell gives to something else."""
+    code = [source for source in sources if agent_cell(source) is None]
+    if any(_UNREAD.search(source) for source in code):
+        return frozenset()
+    made = tool_names(code)
+    found = (tool for name in builtin(ROOM) for tool in of_plugin(name))
+    return frozenset(tool.name for tool in found if tool.effect == "none") - made
+
+
+def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]) -> Item:
+    began = started(record)
+    when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
+    by = "recorded by you" if mine(record, user_key()) else "not recorded by you"
+    run = f"run {_line(str(record.get('id', '?')))[:60]}{when}, {by}"
+    name, named = _line(title(number, cell)), str(record.get("hash", ""))
+    if not intact(record):
+        return Item(
+            number,
+            name,
+            run,
+            named,
+            "",
+            problem="it was changed after it was made and is not signed",
+        )
+    tape = Tape.of(record, trust=True)
+    ran = tape.ran()
+    calls = [_call(call.name, tape.arguments(call)) for call in ran if call.name not in quiet]
+    return Item(
+        number,
+        name,
+        run,
+        named,
+        source_hash(cell),
+        calls,
+        sum(text.count(CLIPPED) for text in calls),
+        len(ran) - len(calls),
+    )
+
+
+def _call(tool: str, args: Mapping[str, Any]) -> str:
+    """Return a call as text; the lines of an argument stand deeper than everything else."""
+    named = (
+        f"      {_line(name)} = {shown(value)}".replace("\n", "\n      ")
+        for name, value in args.items()
+    )
+    return "\n".join([f"    {_line(tool)}", *named])
+
+
+def _line(text: str) -> str:
+    return " ".join(printable(text)[:LONGEST].split())

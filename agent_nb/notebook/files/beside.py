@@ -1,0 +1,121 @@
+"""Which notebook of a folder holds a cell: for kernels to which nobody has said what they run.
+
+Why: `jupyter execute`, papermill and nbconvert start a kernel in the notebook's folder and send it
+the text of the cells, nothing else.
+
+Rules
+- A notebook holds a cell when one of its code cells has the same text (`content_hash`). What else
+  stands in it is judged as in any file.
+- A copy that a runner writes counts only where no other notebook holds the cell: our own
+  `NAME.run.ipynb`, one that papermill has begun and not ended, and one in which all that is shown
+  of runs is replays.
+- A folder of more than `MOST` notebooks, or `BYTES` together, is not searched. A file is read again
+  only when it has changed; what cannot be read holds nothing. Folders below are not looked into.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...record.notebook_file import summaries
+from ..cell.identity import content_hash
+from ..transform import agent_cell, source_of
+
+ENDING, COPY = ".ipynb", ".run.ipynb"
+MOST = 300  # notebooks
+BYTES = 200_000_000  # of all of them
+
+
+class Held(msgspec.Struct, frozen=True):
+    """The texts of a notebook's code cells, as hashes, and whether a runner has written it from
+    another notebook.
+    """
+
+    texts: frozenset[str] = frozenset()
+    copy: bool = False
+
+
+class Beside:
+    """The notebooks of one folder."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        self._read: dict[Path, tuple[tuple[int, int], Held]] = {}
+
+    def holding(self, text: str) -> list[Path]:
+        """Return the notebooks that hold a cell with this hash, by name."""
+        found = {path: held for path, held in self._all().items() if text in held.texts}
+        return [path for path, held in found.items() if not held.copy] or list(found)
+
+    def _all(self) -> dict[Path, Held]:
+        stamps = _stamps(self._folder)
+        if len(stamps) > MOST or sum(size for _, size in stamps.values()) > BYTES:
+            return {}
+        self._read = {path: self._held(path, stamp) for path, stamp in stamps.items()}
+        return {path: held for path, (_, held) in self._read.items()}
+
+    def _held(self, path: Path, stamp: tuple[int, int]) -> tuple[tuple[int, int], Held]:
+        known = self._read.get(path)
+        return known if known is not None and known[0] == stamp else (stamp, _read(path))
+
+
+def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Return time and size of each notebook in a folder, by name; of no more than one more than are
+    read.
+    """
+    found: dict[Path, tuple[int, int]] = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if (
+                    entry.name.endswith(ENDING)
+                    and not entry.name.startswith(".")
+                    and entry.is_file()
+                    and len(found) <= MOST
+                ):
+                    status = entry.stat()
+                    found[Path(entry.path)] = (status.st_mtime_ns, status.st_size)
+    except OSError:
+        return {}
+    return dict(sorted(found.items()))
+
+
+def _read(path: Path) -> Held:
+    try:
+        notebook = json.loads(path.read_bytes())
+        cells = [
+            c for c in notebook["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"
+        ]
+        texts = frozenset(
+            content_hash(*(agent_cell(source_of(c)) or ("", source_of(c)))) for c in cells
+        )
+        return Held(texts, path.name.endswith(COPY) or _copied(notebook))
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ):
+        # no notebook, whatever it is
+        return Held()
+
+
+def _copied(notebook: dict[str, Any]) -> bool:
+    papermill = notebook["metadata"].get("papermill")
+    if (
+        isinstance(papermill, Mapping)
+        and papermill.get("start_time")
+        and not papermill.get("end_time")
+    ):
+        return True
+    shown = [numbers for _, numbers in summaries(notebook)]
+    return bool(shown) and all(numbers.get("replayed") for numbers in shown)

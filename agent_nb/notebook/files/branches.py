@@ -1,0 +1,181 @@
+"""Three versions of a notebook made to agree in all that execution has written, so that git merges
+only what people have.
+
+Why: outputs, records and execution counts are one result; lines of two of them, mixed, would be a
+notebook that nobody has run.
+
+Rules
+- The runs of both sides stay, without those that one side has removed, and so do signatures and
+  what either side has forgotten.
+- What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did:
+  from the side whose cell before it in the same conversation stays, for that is what it answers;
+  else from the one with the newest run of it, or that changed its text, or ours.
+- What execution writes about the whole notebook comes from the side that changed it, ours if both
+  did.
+- Cells are the same by their ids; one whose id stands twice is left to git.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...record import notebook_file
+from ...record.countersign import SIGNATURES, merged
+from ...record.ranking import newest, started
+from ...record.record import KEY, MIME, VERSION, published
+from ..transform import source_of
+
+TIMES = "execution"  # in the metadata of a cell
+ABOUT = ("language_info", "widgets")  # in the metadata of a notebook
+Cell = dict[str, Any]
+Runs = dict[str, list[dict[str, Any]]]
+
+
+def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Write into the three notebooks what the merged one is to have of runs, outputs and what else
+    execution writes.
+    """
+    sides = (base, ours, theirs)
+    about = [_object(nb, "metadata") for nb in sides]
+    runs = [notebook_file.records(nb) for nb in sides]
+    _set(about, KEY, _written(about, _three_way(*runs)))
+    for key in ABOUT:
+        _set(about, key, _either(*(m.get(key) for m in about)))
+    for nb in sides:
+        _refer(nb)
+    _agree_on_outputs([_by_id(nb) for nb in sides], runs)
+
+
+def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
+    # by conversation: whether the outputs of its latest cell in which the sides differ are theirs
+    followed: dict[str, bool] = {}
+    for name in cells[1] | cells[2]:
+        base, ours, theirs = (found.get(name) for found in cells)
+        mine, yours = (_newest(side.get(name, ())) for side in runs[1:])
+        conversation = str(mine.get("conversation") or yours.get("conversation") or "")
+        later = None if started(mine) == started(yours) else started(yours) > started(mine)
+        shown = _shown(base, ours, theirs, later=followed.get(conversation, later))
+        if conversation and _result(ours) != _result(theirs):
+            followed[conversation] = shown is theirs
+        _show([cell for cell in (base, ours, theirs) if cell is not None], shown)
+
+
+def _newest(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the newest run of an agent cell itself, else of its code, {} if there is none."""
+    found = newest(listed)
+    return next((r for r in found if r.get("conversation")), found[0] if found else {})
+
+
+def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
+    values = [value if isinstance(value := m.get(KEY), dict) else {} for m in about[1:]]
+    listed = [value.get(notebook_file.FORGOTTEN) for value in values]
+    forgotten = list(
+        dict.fromkeys(
+            m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)
+        )
+    )
+    # payloads are with the runs
+    rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
+    optional = {SIGNATURES: merged(*values), notebook_file.FORGOTTEN: forgotten}
+    value = {
+        **rest,
+        "version": VERSION,
+        "runs": kept,
+        **{name: found for name, found in optional.items() if found},
+    }
+    return value if kept or forgotten else None
+
+
+def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
+    """Return the runs of both sides without those that one side has removed."""
+    before, mine, yours = (
+        {r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs)
+    )
+    gone = before - (mine & yours)
+    cells = {cell: [*ours.get(cell, []), *theirs.get(cell, [])] for cell in (*ours, *theirs)}
+    found = {
+        cell: {r["id"]: r for r in listed if r["id"] not in gone} for cell, listed in cells.items()
+    }
+    return {cell: list(by_id.values()) for cell, by_id in found.items() if by_id}
+
+
+def _refer(nb: dict[str, Any]) -> None:
+    """Leave references where outputs have records; these stand in the metadata."""
+    for cell in nb["cells"]:
+        for output in (cell.get("outputs") or []) if isinstance(cell, dict) else []:
+            if (record := published(output)) is not None:
+                output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
+
+
+def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
+    cells = [
+        c
+        for c in nb["cells"]
+        if isinstance(c, dict) and c.get("cell_type") == "code" and isinstance(c.get("id"), str)
+    ]
+    count = Counter(c["id"] for c in cells)
+    return {c["id"]: c for c in cells if count[c["id"]] == 1}
+
+
+def _shown(
+    base: Cell | None, ours: Cell | None, theirs: Cell | None, *, later: bool | None
+) -> Cell:
+    """Return the version whose outputs stay; if both sides changed them, `later` says whether
+    theirs count (None: nothing says).
+    """
+    if ours is None or theirs is None:
+        found = ours if ours is not None else theirs
+        assert found is not None
+        return found
+    before, mine, yours = (_result(cell) for cell in (base, ours, theirs))
+    if yours in (mine, before) or mine == before:
+        return theirs if mine == before else ours
+    if later is not None:
+        return theirs if later else ours
+    return (
+        theirs
+        if base is not None and source_of(ours) == source_of(base) != source_of(theirs)
+        else ours
+    )
+
+
+def _result(cell: Cell | None) -> tuple[Any, ...]:
+    """Return what an execution has left of a cell."""
+    return (
+        (cell.get("outputs"), cell.get("execution_count"), _times(cell)) if cell is not None else ()
+    )
+
+
+def _times(cell: Cell) -> Any:
+    return _object(cell, "metadata").get(TIMES)
+
+
+def _object(place: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object at a key; one is put there if there is none."""
+    if not isinstance(place.get(key), dict):
+        place[key] = {}
+    found: dict[str, Any] = place[key]
+    return found
+
+
+def _show(versions: list[Cell], shown: Cell) -> None:
+    outputs, count, times = copy.deepcopy(_result(shown))
+    for cell in versions:
+        cell["outputs"], cell["execution_count"] = outputs or [], count
+        _set([_object(cell, "metadata")], TIMES, times)
+
+
+def _either(base: Any, ours: Any, theirs: Any) -> Any:
+    return theirs if ours == base else ours
+
+
+def _set(places: list[dict[str, Any]], key: str, value: Any) -> None:
+    """Write a value into all places, or take it out of them (None)."""
+    for place in places:
+        if value is None:
+            place.pop(key, None)
+        else:
+            place[key] = value

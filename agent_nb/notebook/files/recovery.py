@@ -1,0 +1,122 @@
+"""`%agent recover` and `%agent forget`: records that were lost, and records that are to go.
+
+Rules
+- What is offered are journals of runs that neither this kernel knows nor the file of the notebook
+  that they were made in, or this one's; those of this notebook come first. A run whose cell has had
+  as many newer ones saved as are kept is not lost but replaced.
+- A recovered run is shown and recorded where it is recovered, and known for the cell it was made
+  in; its journal stays until it is old or forgotten.
+- Forgetting removes a run from this kernel, its conversations and the journals at once, and from
+  the file with its next save.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...errors import UsageError
+from ...events.log import EventLog
+from ...record import journal
+from ...record.journal import Found
+from ...record.packing import Home
+from ...record.ranking import KEPT, started
+from ...record.record import run_record
+from ...record.signing import sign, user_key
+from .library import File, Library, read
+
+LONGEST = 50  # characters of a prompt
+
+
+def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]:
+    """Return the journals of runs that are lost, newest first, those of the notebook at the path
+    `notebook` before the others.
+
+    `file`: what that notebook's file holds, `known`: ids of runs that are not lost.
+    """
+    home = Home(os.path.expanduser("~"))
+    here = home.hide(notebook)
+    made_in = cache(
+        lambda hidden: read(Path(home.show(hidden))) if hidden and hidden != here else file
+    )
+    found = [f for f in journal.recoverable(known) if f.status != "running"]
+    lost = [
+        f
+        for f in found
+        if not any(_kept(f, notebook) for notebook in (file, made_in(f.header.notebook)))
+    ]
+    return sorted(lost, key=lambda f: f.header.notebook != here)
+
+
+def _kept(found: Found, file: File) -> bool:
+    """Return whether a file has the run, or so many newer ones of its cell that it would have left
+    by now.
+    """
+    listed = file.runs.get(found.header.cell, ())
+    newer = [r for r in listed if started(r) > found.header.started]
+    return len(newer) >= KEPT or any(
+        r.get("id") == found.header.run for runs in file.runs.values() for r in runs
+    )
+
+
+def date(seconds: float) -> str:
+    """Return a time of this machine (epoch s) as `22 Nov 2026 14:05`, `-` for 0."""
+    return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
+
+
+def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
+    """Return the journals as rows of a table."""
+    title = ("run", "when", "status", "notebook", "prompt")
+    return [
+        title,
+        *(
+            (
+                f.header.run,
+                date(f.header.started),
+                f.status,
+                f.header.notebook.replace("\\", "/").rpartition("/")[2] or "-",
+                " ".join(f.prompt.split())[:LONGEST],
+            )
+            for f in found
+        ),
+    ]
+
+
+def recover(found: Found, library: Library) -> tuple[EventLog, dict[str, Any]]:
+    """Return the log and the signed record of a journal, and let `library` know it. Raises
+    UsageError when it cannot be read.
+    """
+    try:
+        log = journal.recover(found.path)
+    except OSError as fault:
+        raise UsageError(
+            f"The journal of {found.header.run} cannot be read: {fault.strerror or fault}."
+        ) from None
+    header = found.header
+    record = sign(
+        run_record(log, cell=header.cell, conversation=header.conversation or "main"), user_key()
+    )
+    if header.cell:
+        library.keep(header.cell, record)
+    return log, record
+
+
+def chosen(found: list[Found], wanted: str) -> list[Found]:
+    """Return the journals that `wanted` names: `all`, or the beginning of a run id. Raises
+    UsageError when there is none.
+    """
+    if wanted == "all":
+        return found
+    hits = [f for f in found if f.header.run.startswith(wanted)]
+    if not hits:
+        raise UsageError(f"There is no lost run {wanted!r}. %agent recover lists them.")
+    return hits[:1]
+
+
+def drop(ids: Iterable[str]) -> int:
+    """Remove the journals of runs; return how many there were."""
+    return sum(journal.forget(run) for run in ids if run)

@@ -1,0 +1,114 @@
+"""How the agent cells of a notebook stand: recorded, stale (and which input has changed), or
+unrecorded.
+
+Why: whoever wants to commit a notebook, or to know what Run All will cost, should see it without
+running anything.
+
+Rules
+- A cell counts as it ran in this kernel, or as the file has it, whichever is newer; a cell that ran
+  since the file was saved and is not in it comes last. A cell of the file that was saved without it
+  is gone.
+- The conversation before a cell is what this kernel would send with it; where the cell has not run
+  here, it is what the cells above have on record, in records that are whole.
+- Only the expressions of a prompt are computed, as they would be for the run; a cell whose inputs
+  cannot be told says why.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...agent.agent import Agent
+from ...agent.tape import Match, match
+from ...errors import AgentError
+from ...events import Event
+from ...record.ranking import started
+from ...record.record import events_of
+from ...record.signing import intact
+from ...view.format import clip
+from ..cell.identity import Cell
+from ..interpolate import interpolate
+from ..options import Options
+from ..session import Session
+from ..transform import agent_cell
+from .library import File
+
+LONGEST = 50  # characters of a prompt
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """One agent cell: its id, how its prompt begins, its state in a word and why, and when it was
+    recorded (epoch s, 0: not known).
+    """
+
+    cell: str
+    prompt: str
+    state: str
+    why: str = ""
+    recorded: float = 0.0
+
+
+def standings(
+    session: Session,
+    parse: Callable[[str], Options],
+    make: Callable[[Options], Agent],
+    namespace: dict[str, Any],
+    sent: Mapping[str, Any] = {},
+) -> list[Standing]:
+    """Return how each agent cell of the notebook stands, in order; `parse` reads an option line,
+    `make` makes its agent.
+    """
+    file = session.library.file(sent)
+    said: dict[str, list[Sequence[Event]]] = defaultdict(list)
+    found = []
+    for cell in _cells(file, session.begun):
+        records = session.library.of(cell)
+        try:
+            options = parse(cell.line)
+            if options.new:
+                said[options.conversation].clear()
+            here = next((c for c in session.conversations if c.name == options.conversation), None)
+            knows = here is not None and any(turn.cell == cell.key for turn in here.turns)
+            history = (
+                here.before(cell.key, fresh=options.new)
+                if here is not None and knows
+                else said[options.conversation]
+            )
+            prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), namespace)
+            state, why = (
+                ("imported", "")
+                if options.source
+                else _state(match(records, make(options).inputs(prompt, history=history)))
+            )
+        except AgentError as fault:
+            state, why = "unknown", str(fault)
+        whole = next(filter(intact, records), None)
+        if whole is not None and file.said_by(cell.key, whole):
+            said[str(whole.get("conversation", "main"))].append(events_of(whole))
+        recorded = started(records[0]) if records else 0.0
+        found.append(Standing(cell.id, clip(cell.body, LONGEST), state, why, recorded))
+    return found
+
+
+def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
+    """Return the agent cells: those of the file in its order, then those that are not in it yet, in
+    the order of their first runs.
+    """
+    since = {key: cell for key, (cell, when) in begun.items() if cell.id and when > file.saved}
+    found = []
+    for cell_id in file.order:
+        parts = agent_cell(file.sources.get(cell_id, ""))
+        cell = since.pop(cell_id, None) or (
+            Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]) if parts else None
+        )
+        found += [cell] if cell is not None else []
+    return [*found, *since.values()]
+
+
+def _state(found: Match) -> tuple[str, str]:
+    changed = f"{', '.join(found.changed)} changed" if found.changed else ""
+    return found.status, "; ".join(filter(None, (changed, found.problem)))

@@ -1,0 +1,1 @@
+"""Runs of other systems, followed in a cell."""
