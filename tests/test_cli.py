@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from agent_nb.cli import COMMANDS, main, parser
+from agent_nb.cli.main import COMMANDS, main, parser
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.record.record import MIME, run_record

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.codecs.convert import decode
 from agent_nb.events import End, Extension, Respond, RunStart, Think, User
 from agent_nb.events.log import EventLog
@@ -186,7 +186,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 
 MEASURE = """
 import resource, sys
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 main(sys.argv[1:])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 """

@@ -255,6 +255,6 @@ def test_every_request_is_made_where_it_is_filtered():
         for name, text in files.items()
         if re.search(r"model\.stream\(", text) and not name.startswith("models/")
     }
-    assert makes == {"prompt.py", "memory.py"}
-    assert sends == {"loop.py", "memory.py"}
-    assert files["prompt.py"].count("outgoing(") == 2
+    assert makes == {"agent/request.py", "agent/compaction.py"}
+    assert sends == {"agent/loop.py", "agent/compaction.py"}
+    assert files["agent/request.py"].count("outgoing(") == 2

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.record import file_lock
 
 sys.path.insert(0, str(Path(__file__).parent))

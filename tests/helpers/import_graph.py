@@ -28,7 +28,6 @@ FLOORS = (
     ("cli",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-PLAN = Path(__file__).with_name("plan.txt")
 ABOVE = ("", "__main__")  # the face and the command: they may import everything
 
 
@@ -57,18 +56,9 @@ def imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def graph(checkout: Path) -> dict[str, set[str]]:
-    """Return module -> the modules that it imports, the face left out. A module that has not moved
-    yet has its name of the plan.
-    """
+    """Return module -> the modules that it imports, the face left out."""
     known = modules(checkout)
-    plan = dict(line.split() for line in PLAN.read_text().splitlines()) if PLAN.exists() else {}
-
-    def planned(name: str) -> str:
-        short = name.removeprefix(f"{PACKAGE}.")
-        return f"{PACKAGE}.{plan.get(short, short)}"
-
-    links = {n: set(imports(n, p, known)) - {n, PACKAGE} for n, p in known.items() if n != PACKAGE}
-    return {planned(n): set(map(planned, others)) for n, others in links.items()}
+    return {n: set(imports(n, p, known)) - {n, PACKAGE} for n, p in known.items() if n != PACKAGE}
 
 
 def room(module: str) -> str:

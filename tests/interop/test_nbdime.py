@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.record.find import records as collected

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load
 
 pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]

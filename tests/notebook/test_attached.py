@@ -12,7 +12,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb import events as ev
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
 from agent_nb.external import tokens

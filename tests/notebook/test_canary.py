@@ -28,7 +28,7 @@ from pydantic import Field
 
 import agent_nb
 from agent_nb import Agent, Run, Scripted, ToolContext, events, tool
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.codecs.base import Losses
 from agent_nb.events.log import EventLog
 from agent_nb.host import plugins

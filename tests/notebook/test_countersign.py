@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted
 from agent_nb.notebook.execute.review import source_hash
 from agent_nb.notebook.files import git
@@ -410,7 +410,7 @@ class TestSigning:
         assert main(["sign", "--yes", "--key", file, str(unsigned)]) == 2
         assert "encrypted" in capsys.readouterr().err
         terminal("y")
-        monkeypatch.setattr("agent_nb.cli.signing.getpass", lambda text: "open")
+        monkeypatch.setattr("agent_nb.cli.main.signing.getpass", lambda text: "open")
         assert main(["sign", "--key", file, str(unsigned)]) == 0
 
     @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="OpenSSH is not installed")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.notebook import doctor
 from agent_nb.notebook.doctor import HOOK, Finding, examine, report, well
 

@@ -13,7 +13,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.host import launch
 from agent_nb.notebook.execute import client, kernels
 from agent_nb.notebook.execute.client import Client

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.find import runs
 from agent_nb.record.notebook_file import records

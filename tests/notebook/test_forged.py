@@ -20,7 +20,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load
 from agent_nb.record.notebook_file import records
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import agent_nb
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor

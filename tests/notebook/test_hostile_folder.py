@@ -22,7 +22,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
 

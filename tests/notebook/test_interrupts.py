@@ -287,9 +287,10 @@ def test_whatever_a_job_raises_comes_back_as_a_value(fault):
     assert Interrupts().guard("job", work) == (None, fault)
 
 
+ROOM = Path(notebook.__file__).parent
 ASKING = [
-    path.stem
-    for path in Path(notebook.__file__).parent.rglob("*.py")
+    ".".join(path.relative_to(ROOM).with_suffix("").parts)
+    for path in ROOM.rglob("*.py")
     if re.search(r"\binput\((?!\))", path.read_text())
 ]
 

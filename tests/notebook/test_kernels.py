@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.host import launch
 from agent_nb.notebook.execute import kernels

@@ -7,7 +7,7 @@ import json
 import nbformat
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load
 
 pytestmark = pytest.mark.kernel

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from agent_nb import Run
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import page as pages

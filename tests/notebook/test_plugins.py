@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.codecs.detect import detect
 from agent_nb.errors import PluginError, UsageError
 from agent_nb.host import plugins

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import agent_nb
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load
 from agent_nb.record.notebook_file import records
 

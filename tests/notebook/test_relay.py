@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.codecs.convert import decode
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta, End, Respond, RunStart, User

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent_nb.cli import main
-from agent_nb.cli.executing import shard
+from agent_nb.cli.main import main
+from agent_nb.cli.run import shard
 from agent_nb.errors import UsageError
 from agent_nb.notebook.execute import project
 from agent_nb.notebook.execute.report import Report, junit, summary

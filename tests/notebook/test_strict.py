@@ -11,7 +11,7 @@ import pytest
 
 import agent_nb
 from agent_nb import decode
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.host import plugins
 from agent_nb.record.find import runs
 from agent_nb.record.ipynb import load

@@ -10,7 +10,7 @@ import sys
 import nbformat
 import pytest
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb

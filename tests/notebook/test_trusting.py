@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from IPython.core.error import StdinNotImplementedError
 
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.errors import NotAllowed, UsageError
 from agent_nb.host import trust
 from agent_nb.host.trust import Offer

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from agent_nb import Agent, Scripted
-from agent_nb.cli import main
+from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.external.attach import attach
 from agent_nb.external.connect import Backoff

@@ -1,0 +1,93 @@
+"""The command line: `jupyter agent-nb COMMAND …` (also `python -m agent_nb`).
+
+Rules
+- Exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong.
+- Results go to stdout (`--json`: one JSON value), progress and complaints to stderr.
+- A command is two functions, what it does (its docstring is its help) and what options it takes,
+  and a row of the table at the end; what takes time to import is imported in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ..errors import AgentError, UsageError
+from . import convert, doctor, git, records, report, run, serve, signing, trusting
+from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
+
+EPILOG = """\
+examples:
+  jupyter agent-nb run analysis.ipynb              play what has not changed, run the rest, write analysis.run.ipynb
+  jupyter agent-nb test --trust-record examples/   replay everything: no model, no key, no network
+  jupyter agent-nb export analysis.ipynb -o runs.html
+  jupyter agent-nb COMMAND --help                  what a command takes
+exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # a locale that lacks a character is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = arguments.command(arguments)
+        return code
+    except UsageError as fault:
+        complain(str(fault))
+        return USAGE
+    except AgentError as fault:
+        complain(str(fault))
+        return FAILED
+    except BrokenPipeError:
+        # the reader has gone: Python's own complaint about it would be the only output
+        sys.stderr.close()
+        return OK
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="jupyter agent-nb",
+        description="Run and inspect notebooks with %%agent cells.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=__version__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for name, (function, describe) in COMMANDS.items():
+        text = (function.__doc__ or "").strip()
+        sub = commands.add_parser(name, help=text, description=text[:1].upper() + text[1:])
+        describe(sub)
+        sub.set_defaults(command=function)
+    return top
+
+
+COMMANDS: dict[str, tuple[Command, Describe]] = {
+    "run": (run.run, run.run_options),
+    "test": (run.test, run.test_options),
+    "events": (report.events, report.events_options),
+    "export": (report.export, report.export_options),
+    "convert": (convert.convert, convert.convert_options),
+    "serve": (serve.serve, serve.serve_options),
+    "diff": (report.diff, report.diff_options),
+    "verify": (report.verify, report.verify_options),
+    "git-setup": (git.git_setup, git.git_setup_options),
+    "git-text": (git.git_text, git.git_text_options),
+    "git-merge": (git.git_merge, git.git_merge_options),
+    "pack": (records.pack, file_options),
+    "strip": (records.strip, records.strip_options),
+    "sign": (signing.sign, signing.sign_options),
+    "trust": (signing.trust, signing.trust_options),
+    "trust-folder": (trusting.trust_folder, trusting.trust_folder_options),
+    "doctor": (doctor.doctor, doctor.doctor_options),
+}
