@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .agent.agent import Agent as Agent
     from .agent.parse import parse as parse
     from .agent.run import Run as Run
+    from .agent.runs import runs as runs
     from .agent.stream import Stream as Stream
     from .codecs.convert import decode as decode
     from .codecs.convert import encode as encode
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .external.attach import attach as attach
     from .external.watch import watch as watch
     from .models.scripted import Scripted as Scripted
-    from .record.find import runs as runs
     from .server.serve import serve as serve
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
@@ -51,7 +51,7 @@ _WHERE = {
     "tool": "tools.decorator",
     "adapt_tool_event": "events.tool_events",
     "parse": "agent.parse",
-    "runs": "record.find",
+    "runs": "agent.runs",
     "EVENTS": "events.columns",
     "CALLS": "events.columns",
     "TURNS": "events.columns",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_nb.agent.runs import runs
 from agent_nb.notebook.execute.replay_test import Options, check_notebook
-from agent_nb.record.find import runs
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[!.]*.ipynb"))
 NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]

@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -295,6 +296,14 @@ class Agent:
         from .subagent import as_tool
 
         return as_tool(self, name, description)
+
+    def within(
+        self, *, trace_id: str, host: Host | None, ask: Asker | None, limits: Limits
+    ) -> Agent:
+        """Return a copy that runs within another agent's run."""
+        child = copy.copy(self)
+        child.trace_id, child.host, child.ask, child.limits = trace_id, host, ask, limits
+        return child
 
     async def aclose(self) -> None:
         """Close the model's connections, if it was needed."""

@@ -19,11 +19,11 @@ import msgspec
 from .. import events
 from ..dialects.base import Dialect
 from ..events import Event
-from ..events.text import Texts, answer_text
+from ..events.text import Texts, answer_text, content_text
 from ..models.base import Model
 from ..models.messages import Request, text_message
 from ..models.parts import Text, Thought
-from .history import content_text, estimate_tokens, messages
+from .history import estimate_tokens, messages
 from .parse import parse
 
 STRATEGIES = ("window", "summary")

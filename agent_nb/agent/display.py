@@ -17,19 +17,33 @@ import asyncio
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ..errors import UsageError
-
-if TYPE_CHECKING:
-    from .run import Run
-    from .stream import Stream
+from ..events.log import EventLog
+from ..host import plugins
 
 # seconds; in a cell that waits without end an interrupt would be seen only when something else
 # happens
 TICK = 0.05
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
+
+
+class Shown(Protocol):
+    """What is shown: a run, whoever made it."""
+
+    @property
+    def log(self) -> EventLog:
+        """Its events."""
+
+
+class Begun(Shown, Protocol):
+    """The stream of a run of ours. `asked`: what was asked, None where nothing keeps its record."""
+
+    @property
+    def asked(self) -> object:
+        """What was asked."""
 
 
 class Kept(Protocol):
@@ -60,31 +74,52 @@ class Screen(Protocol):
         """Leave what stays."""
 
 
+class Presenter(Protocol):
+    """What a notebook offers here (`notebook.cell.presenter`)."""
+
+    def screen(self, stream: Begun, view: str | None) -> Screen | None:
+        """Return what the running cell does for a run of ours that it awaits."""
+
+    def begun(self, stream: Begun) -> Kept | None:
+        """Return what keeps the record of a run that is about to begin."""
+
+    def followed(self, source: Any, *, insist: bool) -> Screen | None:
+        """Return what the running cell does for a run of another system that it awaits."""
+
+    def show(self, run: Shown, view: str) -> None:
+        """Show a run."""
+
+
 def enter() -> None:
     """Say that what runs in this context from now on belongs to a run."""
     _inside.set(True)
 
 
-def screen(stream: Stream, view: str | None) -> Screen | None:
+def screen(stream: Begun, view: str | None) -> Screen | None:
     """Return what a cell does for a run that it awaits here, None where no cell does. `view`: one
     of `VIEWS`, None: it is not shown.
     """
     if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
-    from ..notebook.cell.shown import screen as found
-
-    return found(stream, view)
+    return _presenter().screen(stream, view)
 
 
-def begun(stream: Stream) -> Kept | None:
+def begun(stream: Begun) -> Kept | None:
     """Say that a run is about to begin; return what keeps its record, None where no cell does. It
     may play a record in its place.
     """
     if stream.asked is None or "IPython" not in sys.modules:
         return None
-    from ..notebook.cell.recording import begun as kept
+    return _presenter().begun(stream)
 
-    return kept(stream)
+
+def followed(source: Any, show: bool | None) -> Screen | None:
+    """Return what a cell does for a run of another system that it awaits (`watch`, `attach`), None
+    where no cell does. `show`: True insists on cards, None shows them where there are any.
+    """
+    if show is False or (show is None and "IPython" not in sys.modules):
+        return None
+    return _presenter().followed(source, insist=bool(show))
 
 
 async def wait(
@@ -130,8 +165,11 @@ def same_loop(task: asyncio.Task[Any] | None, instead: str) -> None:
     )
 
 
-def show(run: Run, view: str) -> None:
+def show(run: Shown, view: str) -> None:
     """Show a run in the cell that runs now, live if it goes on; without a notebook as text."""
-    from ..notebook.cell.shown import show as shown
+    _presenter().show(run, view)
 
-    shown(run, view)
+
+def _presenter() -> Presenter:
+    presenter: Presenter = plugins.presenter()
+    return presenter

@@ -19,7 +19,6 @@ Rules
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -27,7 +26,7 @@ import msgspec
 from .. import events
 from ..dialects.base import Dialect
 from ..events import RESEND, Event
-from ..events.text import Texts
+from ..events.text import Texts, content_text
 from ..models.messages import (
     Block,
     CallBlock,
@@ -197,15 +196,6 @@ _WRITE: dict[type[Event], Callable[..., None]] = {
     events.Error: _Writer.error,
     events.Extension: _Writer.extension,
 }
-
-
-def content_text(content: object) -> str:
-    """Return a result's content as the text that a model reads."""
-    return (
-        content
-        if isinstance(content, str)
-        else json.dumps(content, ensure_ascii=False, default=str)
-    )
 
 
 def printed_by(event: events.Result) -> str:

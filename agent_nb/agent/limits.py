@@ -14,6 +14,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import Counts, Event, Execute, Metric, Node, Result
+from ..events.interruption import AT
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,18 +47,6 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
                 f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
             )
     return Limits(**{k: (v if v is not None else 0) for k, v in (values or {}).items()})
-
-
-AT = "stopped at the limit of "
-_OLDER = "limit reached: "
-
-
-def limit_in(detail: str) -> str:
-    """Return the limit that the detail of an interrupt names ("30 turns"), in records of any age;
-    "" where it names none.
-    """
-    said = next((detail.removeprefix(head) for head in (AT, _OLDER) if detail.startswith(head)), "")
-    return said.partition(" (")[0].replace(" model turns", " turns")
 
 
 class Meter:

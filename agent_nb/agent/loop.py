@@ -29,13 +29,14 @@ import msgspec
 from .. import events
 from ..errors import Cancelled, ModelError
 from ..events import Event
+from ..events.interruption import AT
 from ..events.log import EventLog
 from ..models.messages import Request
 from ..models.offline import check_model
 from ..tools.base import Outcome
 from . import history as context
 from .batch import RATE, Batch
-from .limits import AT, Clock, Meter
+from .limits import Clock, Meter
 from .readiness import loading_shown, name_of
 from .refusals import Again, again
 from .replay import Resume

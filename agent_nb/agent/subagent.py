@@ -16,9 +16,8 @@ Rules
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import msgspec
@@ -27,13 +26,12 @@ from .. import events
 from ..errors import ToolError, UsageError
 from ..events import Event
 from ..models.messages import ToolSpec
-from ..tools.base import Asker, Decision, Question, Tool, ToolContext
+from ..tools.base import Asker, Decision, Host, Question, Tool, ToolContext
 from ..tools.decorator import clean_name
 from .limits import Limits
 from .registry import below as under
 
 if TYPE_CHECKING:
-    from .agent import Agent
     from .stream import Stream
 
 SCHEMA = {
@@ -49,7 +47,24 @@ SCHEMA = {
 }
 
 
-def as_tool(agent: Agent, name: str = "", description: str = "") -> Tool:
+class Delegate(Protocol):
+    """What an agent is to the tool that delegates to it."""
+
+    name: str
+    host: Host | None
+    ask: Asker | None
+    limits: Limits
+
+    def within(
+        self, *, trace_id: str, host: Host | None, ask: Asker | None, limits: Limits
+    ) -> Delegate:
+        """Return a copy that runs within another agent's run."""
+
+    def __call__(self, prompt: str, *, check: bool, record: bool) -> Stream:
+        """Return the stream of a run."""
+
+
+def as_tool(agent: Delegate, name: str = "", description: str = "") -> Tool:
     """Return a tool that gives `agent` a prompt and returns its answer. Raises UsageError without a
     usable name.
     """
@@ -86,7 +101,7 @@ def _validate(args: dict[str, Any]) -> dict[str, Any]:
     return args
 
 
-async def _delegate(agent: Agent, name: str, prompt: str, context: ToolContext) -> str:
+async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContext) -> str:
     child = bounded(agent, context)
     stream = child(prompt, check=False, record=False)
     data = {"agent": name, "run": stream.log.run, "call_id": context.call_id}
@@ -114,16 +129,16 @@ async def _closed(stream: Stream) -> None:
         await stream.aclose()
 
 
-def bounded(agent: Agent, context: ToolContext) -> Agent:
+def bounded(agent: Delegate, context: ToolContext) -> Delegate:
     """Return a copy of `agent` for one call: the parent's trace, host and asker, and limits within
     what the parent has left.
     """
-    child = copy.copy(agent)
-    child.trace_id = context.trace_id
-    child.host = agent.host or context.host
-    child.ask = agent.ask or _asker(context)
-    child.limits = tighter(agent.limits, context.remaining())
-    return child
+    return agent.within(
+        trace_id=context.trace_id,
+        host=agent.host or context.host,
+        ask=agent.ask or _asker(context),
+        limits=tighter(agent.limits, context.remaining()),
+    )
 
 
 def _asker(context: ToolContext) -> Asker | None:

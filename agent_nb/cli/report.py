@@ -16,8 +16,8 @@ FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"
 
 def events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
+    from ..agent.runs import Runs
     from ..notebook.files import reading
-    from ..record.find import Runs
 
     runs = reading.read_runs(notebooks(arguments.notebooks), every=arguments.all)
     output = target(arguments.output)

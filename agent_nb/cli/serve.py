@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..record.packing import tilde
+from ..host.paths import tilde
 from .shared import OK, Arguments, complain, folder_option, notebooks
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)

@@ -27,12 +27,12 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.completion import Numberer, Settler
 from ..events.log import EventLog
-from ..external.sources import is_live
 from ..wire.json_text import plain
 from .base import Codec, Decoder, Encoder
 from .detect import HEAD, LINES, SURE, detect, named, scores
 from .framing import Framing, dumps
 from .losses import Losses
+from .sources import is_live
 
 CHUNK = 64 * 1024
 Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
 from ..models.parts import Call, CallDelta, Close, Fault, Part, Text
+from ..wire.json_text import partial_args
 from .base import Parser
 from .calls import Scan, read_args
 from .markers import MarkerParser, markers_with_tags
@@ -42,19 +43,6 @@ class NativeParser:
     def close(self, *, cut: bool = False) -> Sequence[Part]:
         """Close the text."""
         return (Close(),) if self._open else ()
-
-
-def partial_args(raw: str) -> dict[str, Any]:
-    """Return what can be read of arguments that are still growing, strings cut short included; {}
-    while there is nothing.
-    """
-    from pydantic_core import from_json
-
-    try:
-        value = from_json(raw, allow_inf_nan=False, allow_partial="trailing-strings")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 class _Pending:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..agent.history import content_text
 from . import types as e
-from .text import Answer
+from .text import Answer, content_text
 
 
 class Place(NamedTuple):

@@ -16,6 +16,7 @@ Rules
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -205,3 +206,12 @@ def _fields(event: Event) -> list[dict[str, Any]]:
         for line in lines
         if isinstance(line, dict) and isinstance(fields := line.get("fields"), dict)
     ]
+
+
+def content_text(content: object) -> str:
+    """Return a result's content as the text that a model reads."""
+    return (
+        content
+        if isinstance(content, str)
+        else json.dumps(content, ensure_ascii=False, default=str)
+    )

@@ -98,7 +98,7 @@ class Attached:
         return self._finish().__await__()
 
     async def _finish(self) -> Run:
-        screen = None if self.follower.over else _screen(self, self._show)
+        screen = None if self.follower.over else display.followed(self, self._show)
         try:
             await self.follow(screen)
         finally:
@@ -332,15 +332,6 @@ class Attached:
                         return
                     raise TimeoutError(f"nothing came for {self._backoff.idle:g} s")
                 yield chunk
-
-
-def _screen(attached: Attached, show: bool | None) -> Any:
-    """Return what shows the run in the notebook cell that awaits, or None."""
-    if show is False or (show is None and "IPython" not in sys.modules):
-        return None
-    from ..notebook.cell.awaited import screen
-
-    return screen(attached, insist=bool(show))
 
 
 def attach(

@@ -25,7 +25,7 @@ import msgspec
 
 from ..events import Delta, End, Error, Event
 from ..events.event_json import decode_event
-from ..server.channel import parse_id
+from ..events.position import parse_id
 from ..wire.sse import Frame
 
 WAITING = 4096

@@ -26,13 +26,14 @@ from typing import Any
 
 from ..agent import display
 from ..agent.run import Run
+from ..codecs.sources import is_live, name_of
 from ..errors import AgentError, AgentStopped, UsageError
 from ..events import Event
 from ..events.log import EventLog
 from ..models import keys
 from ..wire.redact import redact_text
 from .importer import Imported
-from .sources import is_live, items_of, name_of
+from .sources import items_of
 
 TICK = 0.05  # seconds between two looks at what waits for items that do not come
 
@@ -149,7 +150,7 @@ class Watch:
 
     async def _wait(self) -> Run:
         self._here()
-        screen = _screen(self, self._show)
+        screen = display.followed(self, self._show)
         try:
             self.start()
             assert self._task is not None
@@ -265,14 +266,3 @@ def watch(
     UsageError on an unknown codec.
     """
     return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)
-
-
-def _screen(followed: Watch, show: bool | None) -> Any:
-    """Return what shows the runs in the notebook cell that awaits, or None."""
-    import sys
-
-    if show is False or (show is None and "IPython" not in sys.modules):
-        return None
-    from ..notebook.cell.awaited import screen
-
-    return screen(followed, insist=bool(show))

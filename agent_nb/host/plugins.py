@@ -65,6 +65,13 @@ def builtin(room: str) -> dict[str, str]:
     return {stem.replace("_", "-"): f"agent_nb.{room}.{stem}" for stem in stems}
 
 
+def presenter() -> Any:
+    """Return the module that shows and records runs in a notebook: an agent knows it by its
+    name only.
+    """
+    return importlib.import_module("agent_nb.notebook.cell.presenter")
+
+
 def names(room: str) -> list[str]:
     """Return the names of all plug-ins of `room`, built-in and installed."""
     return sorted({*builtin(room), *(e.name for e in _entries(room))})

@@ -26,8 +26,8 @@ from typing import Literal
 import msgspec
 
 from ..errors import UsageError
-from ..record.packing import tilde
 from . import dotenv
+from .paths import tilde
 
 VARIABLE = "AGENT_NB_TRUST_FOLDER"
 OPTION = "--trust-folder"

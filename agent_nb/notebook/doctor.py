@@ -32,8 +32,8 @@ import msgspec
 from ..errors import AgentError
 from ..host import plugins
 from ..host.imports import find
+from ..host.paths import tilde
 from ..host.trust import HOW, allowed
-from ..record.packing import tilde
 from ..tools.toolset import of_plugin
 from .files.git import KEEP_ID, renumbering
 

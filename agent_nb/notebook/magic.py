@@ -95,7 +95,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         if self._session is None:
             from .session import Session
 
-            self._session = Session(self.shell)
+            self._session = Session(self.shell, self.defaults, self.read_options)
         return self._session
 
     def defaults(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         """Ask about agents: %agent help lists what there is."""
         from .commands import command
 
-        return command(self, line)
+        return command(self.session, line)
 
 
 def _kind(line: str) -> type[CellRun]:

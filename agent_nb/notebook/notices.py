@@ -6,6 +6,12 @@ Rule: what is said here is saved with the notebook: it holds no key and no chara
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
+
 from collections.abc import Mapping
 
 from ..models.keys import secrets
@@ -23,3 +29,17 @@ def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
     """
     clean = redact_text(text, secrets() if hidden is None else hidden)
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in clean)
+
+
+def table(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as lines with aligned columns."""
+    cells = [[str(value) for value in row] for row in rows]
+    widths = (
+        [max(len(row[i]) for row in cells) for i in range(max(map(len, cells), default=0))]
+        if cells
+        else []
+    )
+    return "\n".join(
+        "  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=False)).rstrip()
+        for row in cells
+    )

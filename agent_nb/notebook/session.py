@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..agent.run import Run
@@ -21,15 +21,25 @@ from .cell.identity import Cell, Cells
 from .conversations import Conversation, Conversations
 from .files.library import Library
 from .notices import warn
+from .options import Options
 
 KEPT = 3
 
 
 class Session:
-    """What one kernel keeps from cell to cell."""
+    """What one kernel keeps from cell to cell. `defaults` returns the configured defaults of the
+    options, `read_options` the options of a cell with this line (raises UsageError).
+    """
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(
+        self,
+        shell: Any,
+        defaults: Callable[[], dict[str, Any]],
+        read_options: Callable[[str], Options],
+    ) -> None:
         self.shell = shell
+        self.defaults = defaults
+        self.read_options = read_options
         self.cells = Cells()
         self.conversations = Conversations()
         self.library = Library(shell.user_ns)

@@ -23,12 +23,12 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
+
+from ..record.agent_cells import AGENT_CELL
 
 MAGIC = "agent"
 _LINE = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'attach\b)")
-_OURS = re.compile(r"(?:[^\S\n]*\n)*%%agent(?=\s|$)([^\n]*)\n?")
 
 
 def rewrite(lines: list[str]) -> list[str]:
@@ -36,7 +36,7 @@ def rewrite(lines: list[str]) -> list[str]:
     cells unchanged.
     """
     text = "".join(lines)
-    found = _OURS.match(text)
+    found = AGENT_CELL.match(text)
     if found is None:
         return lines
     line, body = found[1].strip(), text[found.end() :]
@@ -60,18 +60,6 @@ def _awaited(line: str) -> str:
         return line
     name, call = found[1] or "", line[found.start(2) :]
     return f"{name}await {call}" if name else f"await {call.rstrip()};\n"
-
-
-def agent_cell(source: str) -> tuple[str, str] | None:
-    """Return the option line and the body of an agent cell's source, or None for another cell."""
-    found = _OURS.match(source)
-    return None if found is None else (found[1].strip(), source[found.end() :])
-
-
-def source_of(cell: Mapping[str, Any]) -> str:
-    """Return the source of a cell's JSON, which may be a text or a list of lines."""
-    source = cell.get("source", "")
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 # While a cell is typed in a terminal, IPython asks transformers without side effects whether it is

@@ -22,9 +22,8 @@ from typing import Any, Literal
 import msgspec
 
 from .. import events as e
-from ..agent.history import content_text
-from ..agent.run import Run
 from ..events import Event
+from ..events.text import content_text
 from .normalize import normal
 
 What = Literal["changed", "added", "removed"]
@@ -82,17 +81,18 @@ class Diff:
         return f"<Diff {self.a} → {self.b}: {_counted(len(self.changes))}>"
 
 
-def diff(a: Run | Sequence[Event], b: Run | Sequence[Event]) -> Diff:
-    """Return the differences from run `a` to run `b`."""
-    left, right = _events(a), _events(b)
-    mine, yours = items(left), items(right)
+def diff(a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = ("", "")) -> Diff:
+    """Return the differences from the events of run `a` to those of run `b`. `cells`: where they
+    were recorded, for their names.
+    """
+    mine, yours = items(a), items(b)
     turns = sorted({i.turn for i in (*mine, *yours)})
     changes = [
         c
         for turn in turns
         for c in _turn([i for i in mine if i.turn == turn], [i for i in yours if i.turn == turn])
     ]
-    return Diff(_name(a, left), _name(b, right), changes)
+    return Diff(_name(a, cells[0]), _name(b, cells[1]), changes)
 
 
 def items(log: Iterable[Event]) -> list[Item]:
@@ -241,13 +241,8 @@ def _pretty(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str)
 
 
-def _events(run: Run | Sequence[Event]) -> Sequence[Event]:
-    return run.log if isinstance(run, Run) else run
-
-
-def _name(run: Run | Sequence[Event], log: Sequence[Event]) -> str:
+def _name(log: Sequence[Event], cell: str) -> str:
     name = log[0].run if log and log[0].run else "(no run)"
-    cell = run.cell if isinstance(run, Run) else ""
     return f"{name} (cell {cell})" if cell else name
 
 

@@ -19,17 +19,15 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..agent.run import Run
-from ..events.rows import Place
 from .ranking import oldest
-from .record import KEY, attach, log_of, published
+from .record import KEY, attach, published
 
 if TYPE_CHECKING:
-    from ..events.frame import EventFrame
+    pass
 
 ENDING = ".ipynb"
 HIDDEN = (".ipynb_checkpoints",)
@@ -48,69 +46,6 @@ class Found(NamedTuple):
 
     cell: str
     record: Mapping[str, Any]
-
-
-class Runs(Sequence[Run]):
-    """Recorded runs; each has `cell` and `notebook`. `problems` says what could not be read."""
-
-    def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
-        self._runs = list(found)
-        self.problems = list(problems)
-
-    @overload
-    def __getitem__(self, index: int) -> Run: ...
-    @overload
-    def __getitem__(self, index: slice) -> Runs: ...
-    def __getitem__(self, index: int | slice) -> Run | Runs:
-        return (
-            Runs(self._runs[index], self.problems)
-            if isinstance(index, slice)
-            else self._runs[index]
-        )
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def __repr__(self) -> str:
-        notebooks = len({run.notebook for run in self._runs})
-        broken = f", {len(self.problems)} problems" if self.problems else ""
-        return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
-
-    def to_frame(self, columns: Any = None) -> EventFrame:
-        """Return one frame of all runs, with their cells and notebooks; by default one row per
-        event. See `agent_nb.events.frame`.
-        """
-        from ..events.frame import to_frame
-
-        events = [event for run in self._runs for event in run.log]
-        places = {run.id: Place(run.cell, run.notebook) for run in self._runs}
-        return to_frame(events, columns, places=places)
-
-
-def runs(path: str | os.PathLike[str]) -> Runs:
-    """Return every recorded run of `path`: a notebook, a folder (with all below it) or a glob (`**`
-    for folders).
-    """
-    found: list[Run] = []
-    problems: list[str] = []
-    seen: set[tuple[str, str]] = set()
-    paths = notebooks(path)
-    if not paths:
-        problems.append(f"{path}: there is no notebook")
-    for file in paths:
-        try:
-            notebook = _load(file)
-        except (OSError, ValueError, RecursionError) as fault:
-            problems.append(f"{file}: {fault}")
-            continue
-        for item in records(notebook):
-            run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
-            if not len(run.log):
-                problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
-            elif (key := (run.id, str(item.record.get("hash", "")))) not in seen:
-                seen.add(key)
-                found.append(run)
-    return Runs(found, problems)
 
 
 def notebooks(path: str | os.PathLike[str]) -> list[Path]:
@@ -208,7 +143,8 @@ def marked(text: str, path: str | os.PathLike[str]) -> str:
     return CONFLICT.format(path=path, name=Path(path).name, line=line) if line else ""
 
 
-def _load(path: Path) -> Mapping[str, Any]:
+def load(path: Path) -> Mapping[str, Any]:
+    """Return a notebook's JSON. Raises OSError, and ValueError that says what is wrong."""
     text = path.read_bytes().decode("utf-8")
     try:
         value = json.loads(text)

@@ -33,8 +33,9 @@ from ..events import Call, Delta, Event, Respond, Think
 from ..events.chunks import encode_chunks
 from ..events.event_json import decode_event, encode_event
 from ..events.log import EventLog
+from ..host.paths import tilde
 from . import file_lock
-from .packing import Home, tilde
+from .packing import Home
 from .record import closed
 
 FORMAT = 1

@@ -29,9 +29,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeGuard
 
-from ..notebook.cell.identity import content_hash
-from ..notebook.transform import agent_cell, source_of
 from . import countersign
+from .agent_cells import agent_cell, content_hash, source_of
 from .find import unmerged
 from .packing import payload_key, sha256
 from .ranking import kept, started

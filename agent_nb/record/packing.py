@@ -29,7 +29,6 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
@@ -54,12 +53,6 @@ def canonical(value: Any) -> str:
         separators=(",", ":"),
         allow_nan=False,
     )
-
-
-def tilde(path: Path) -> str:
-    """Return a path as text, the home folder as `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def sha256(text: str, like: str = EXACT) -> str:

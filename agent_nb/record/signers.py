@@ -30,7 +30,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import UsageError
-from .packing import tilde
+from ..host.paths import tilde
 from .ssh_signature import ED25519, fingerprint, public_key
 
 NAMESPACE = "record@jupyter-agent-nb"

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .packing import tilde
+from ..host.paths import tilde
 from .record import payload_faults, record_hash
 
 SCHEME = "hmac-sha256:"

@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..notebook.cell.identity import content_hash
-from ..notebook.transform import agent_cell, source_of
+from .agent_cells import agent_cell, content_hash, source_of
 
 Record = dict[str, Any]
 Runs = Mapping[str, Sequence[Record]]

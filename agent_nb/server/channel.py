@@ -21,9 +21,7 @@ import msgspec
 
 from ..events import Delta, End, Event, RunStart, User
 from ..events.log import EventLog
-
-Position = tuple[int, int, int]  # seq, epoch, n; a stored event has no epoch and no n
-START: Position = (0, 0, 0)
+from ..events.position import START, Position, parse_id
 
 
 class Entry:
@@ -247,14 +245,3 @@ class Channel:
             else:
                 high = middle
         return low
-
-
-def parse_id(text: str) -> Position | None:
-    """Return the place that an id names, None if it is no id."""
-    parts = text.split(".")
-    if len(parts) not in (1, 3) or not all(
-        p.isdecimal() and p.isascii() and len(p) < 16 for p in parts
-    ):
-        return None
-    numbers = [int(p) for p in parts]
-    return (numbers[0], 0, 0) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])

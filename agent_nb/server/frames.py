@@ -19,7 +19,8 @@ from ..codecs.base import Codec, Encoder
 from ..codecs.framing import RAW, Framing, Item, dumps, sse, sse_safe
 from ..events import Extension
 from ..events.event_json import encode_event
-from .channel import START, Entry, Gap, Position
+from ..events.position import START, Position
+from .channel import Entry, Gap
 
 CANONICAL = "canonical"
 

@@ -25,8 +25,8 @@ from ..agent import registry
 from ..agent.registry import Announced
 from ..agent.run import Run
 from ..external import tokens
+from ..host.paths import tilde
 from ..models import keys
-from ..record.packing import tilde
 from .hub import Hub
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 from ..events import End
-from .channel import START, Channel, Entry, Gap, Position, Shared
+from ..events.position import START, Position
+from .channel import Channel, Entry, Gap, Shared
 from .filters import Filter
 
 Overflow = Literal["gap", "disconnect"]

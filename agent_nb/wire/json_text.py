@@ -57,3 +57,16 @@ def _plain(value: Any) -> Any:
         return _decode(_encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError):
         return _plain(str(value))
+
+
+def partial_args(raw: str) -> dict[str, Any]:
+    """Return what can be read of arguments that are still growing, strings cut short included; {}
+    while there is nothing.
+    """
+    from pydantic_core import from_json
+
+    try:
+        value = from_json(raw, allow_inf_nan=False, allow_partial="trailing-strings")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -13,7 +13,7 @@ import re
 
 import pytest
 
-from agent_nb.record.find import runs
+from agent_nb.agent.runs import runs
 from agent_nb.record.signing import user_key
 from agent_nb.record.verify import check
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from agent_nb.dialects.native import CUT_OFF, NAMELESS, CallAssembler, NativeParser, partial_args
+from agent_nb.dialects.native import CUT_OFF, NAMELESS, CallAssembler, NativeParser
 from agent_nb.models import parts as p
+from agent_nb.wire.json_text import partial_args
 
 
 def calls(*deltas, incomplete=False):

@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from agent_nb.record.find import runs
+from agent_nb.agent.runs import runs
 
 pytestmark = [
     pytest.mark.usefixtures("others"),

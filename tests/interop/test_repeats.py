@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from agent_nb.record.find import runs
+from agent_nb.agent.runs import runs
 from agent_nb.record.normalize import normal
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]

@@ -12,8 +12,8 @@ import shutil
 import nbformat
 import pytest
 
-from agent_nb.notebook.transform import agent_cell
-from agent_nb.record.find import runs
+from agent_nb.agent.runs import runs
+from agent_nb.record.agent_cells import agent_cell
 from agent_nb.record.notebook_file import records, summaries
 from agent_nb.record.record import KEY, MIME
 

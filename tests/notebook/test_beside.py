@@ -7,10 +7,11 @@ import os
 
 import pytest
 
-from agent_nb.notebook.cell.identity import Cell, content_hash
+from agent_nb.notebook.cell.identity import Cell
 from agent_nb.notebook.files import beside as module
 from agent_nb.notebook.files.beside import Beside
 from agent_nb.notebook.files.library import NAMELESS, Library
+from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.record import KEY
 
 AGENT = "%%agent -m model\nhi"

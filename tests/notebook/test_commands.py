@@ -11,8 +11,8 @@ from agent_nb import Scripted
 from agent_nb.models import keys
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.commands import COMMANDS
-from agent_nb.notebook.commands.shared import table
 from agent_nb.notebook.magic import AgentMagics
+from agent_nb.notebook.notices import table
 from agent_nb.tools.standing import STANDING
 from agent_nb.tools.toolset import resolve
 

@@ -12,9 +12,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from agent_nb.agent.runs import runs
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record.find import runs
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import log_of
 

@@ -10,8 +10,8 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
-from agent_nb.notebook.cell.identity import content_hash
 from agent_nb.record import find as collect
+from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.ipynb import load, save
 from agent_nb.record.notebook_file import lift, records, settle, strip, summaries
 from agent_nb.record.packing import payload_key

@@ -11,9 +11,9 @@ import pytest
 
 import agent_nb
 from agent_nb import decode
+from agent_nb.agent.runs import runs
 from agent_nb.cli.main import main
 from agent_nb.host import plugins
-from agent_nb.record.find import runs
 from agent_nb.record.ipynb import load
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import record_hash

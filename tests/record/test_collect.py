@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from agent_nb.agent.runs import runs
 from agent_nb.events.columns import CALLS, RUNS, TURNS
-from agent_nb.record.find import records, runs
+from agent_nb.record.find import records
 from agent_nb.record.packing import LARGE
 from agent_nb.record.record import KEY, MIME, detach, run_record
 

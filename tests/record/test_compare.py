@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from agent_nb import events as e
-from agent_nb.agent.run import Run
 from agent_nb.events.log import EventLog
 from agent_nb.record.diff import diff
 
@@ -106,9 +105,7 @@ def test_what_else_counts(change, head):
 
 
 def test_the_report_names_the_runs_and_their_cells():
-    text = str(
-        diff(Run(log(*BASE, run="one"), cell="c1"), Run(log(*BASE[:5], run="two"), cell="c2"))
-    )
+    text = str(diff(log(*BASE, run="one"), log(*BASE[:5], run="two"), cells=("c1", "c2")))
     assert "one (cell c1) → two (cell c2): 1 difference" in text
 
 

@@ -21,6 +21,7 @@ from ...agent.tape import Match
 from ...errors import AgentError, Cancelled, UsageError
 from ...events.log import EventLog
 from ...models.keys import secrets
+from ...record.agent_cells import content_hash
 from ...record.journal import Journal
 from ...record.record import ABANDONED, KEY, MIME, closed, run_record
 from ...view.bundle import bundle
@@ -35,7 +36,7 @@ from . import executions
 from .approvals import Clicks
 from .driver import Driver
 from .frontend import headless, unshown, view_kind
-from .identity import Cell, content_hash
+from .identity import Cell
 from .publish import publish
 from .rerun import Choice
 from .run_live_button import RunLive, until_next_cell

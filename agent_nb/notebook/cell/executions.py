@@ -20,10 +20,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from ...events.log import new_run_id
+from ...record.agent_cells import agent_cell, content_hash
 from ..files.library import Library
-from ..transform import agent_cell
 from .capture import active
-from .identity import Cell, Cells, content_hash, request
+from .identity import Cell, Cells, request
 
 _EVENT = "pre_run_cell"
 

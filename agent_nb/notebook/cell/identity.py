@@ -15,21 +15,19 @@ Rules
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
 from typing import Any
 
 import msgspec
 
 from ...host import launch
+from ...record.agent_cells import content_hash
 
 OURS = "agent_nb"  # key of the request metadata that our own runner sends
 PROOF = "proof"  # under OURS: the secret of the kernel that is spoken to
 HEADLESS = "headless"
 UNSHOWN = "unshown"  # under OURS: the outputs are dropped, so that nothing is drawn
 RERUN = "rerun"
-_TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 UNPROVED = {RERUN: "replay", HEADLESS: True}
 
 
@@ -95,15 +93,6 @@ def asked(told: Any) -> dict[str, Any]:
         for name, value in UNPROVED.items()
         if type(told.get(name)) is type(value) and told[name] == value
     }
-
-
-def content_hash(line: str, body: str) -> str:
-    """Return the hash of a cell's inputs; spaces at the ends of lines and of the text do not count,
-    nor how `test` looks at the run.
-    """
-    line = _TESTED.sub("", line)
-    lines = [part.rstrip() for part in f"{line.strip()}\n{body.strip()}".splitlines()]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def request(shell: Any) -> tuple[str, str]:

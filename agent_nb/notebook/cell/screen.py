@@ -22,6 +22,7 @@ from ...agent.run import Run
 from ...events import Event
 from ...events.event_json import encode_event
 from ...events.log import EventLog
+from ...record.agent_cells import content_hash
 from ...record.record import (
     KEY,
     LOST,
@@ -39,7 +40,7 @@ from ..execute.event_relay import send
 from ..notices import warn
 from ..options import Options
 from .frontend import view_kind
-from .identity import Cell, content_hash
+from .identity import Cell
 from .publish import publish
 from .summary import LONGEST, summary
 

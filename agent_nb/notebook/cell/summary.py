@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from ... import events as ev
-from ...agent.limits import AT, limit_in
 from ...agent.replay import Played
 from ...agent.run import Run
+from ...events.interruption import AT, limit_in
 from ...models.keys import secrets
 from ...wire.redact import redact_value
 from ..notices import warn

@@ -20,9 +20,9 @@ from typing import Any
 
 from ...errors import NotAllowed, UsageError
 from ...host import trust
+from ...host.paths import tilde
 from ...host.trust import Offer
 from ...models import config, keys
-from ...record.packing import tilde
 from ...tools import policy
 from ..notices import printable
 from .approvals import ATTEMPTS, LONGEST

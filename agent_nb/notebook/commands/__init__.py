@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError, UsageError
 from ..cell.failure import AgentCellError
+from ..notices import table
 from ..options import words
 from . import records, runs, setup, standing
-from .shared import Command, say, table
+from .shared import Command, say
 
 if TYPE_CHECKING:
-    from ..magic import AgentMagics
+    from ..session import Session
 
 
-def command(magics: AgentMagics, line: str) -> Any:
+def command(session: Session, line: str) -> Any:
     """Run one `%agent` command. Raises AgentCellError with one line when it is wrong."""
     try:
         name, *arguments = words(line) or ["help"]
@@ -31,12 +32,12 @@ def command(magics: AgentMagics, line: str) -> Any:
             near = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f" Did you mean %agent {near[0]}?" if near else ""
             raise UsageError(f"There is no command %agent {name}.{hint} %agent help lists them.")
-        return found(magics, arguments)
+        return found(session, arguments)
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None
 
 
-def help_(magics: AgentMagics, _: list[str]) -> None:
+def help_(session: Session, _: list[str]) -> None:
     """list these commands"""
     rows = [
         (f"%agent {name}", (function.__doc__ or "").strip()) for name, function in COMMANDS.items()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...agent.limits import AT, limit_in
 from ...errors import UsageError
+from ...events.interruption import AT, limit_in
 from ...record.notebook_file import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip
@@ -15,31 +15,31 @@ from .standing import allowed
 if TYPE_CHECKING:
     from ...agent.agent import Agent
     from ...record.journal import Found
-    from ..magic import AgentMagics
     from ..options import Options
+    from ..session import Session
 
 
-def status(magics: AgentMagics, _: list[str]) -> None:
+def status(session: Session, _: list[str]) -> None:
     """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that
     were lost; tools allowed for now
     """
-    parts = (_cells(magics), _cleared(magics), _turns(magics), _lost(magics), allowed())
-    show(magics, *([p for p in parts if p] or ["No cell has run an agent yet."]))
+    parts = (_cells(session), _cleared(session), _turns(session), _lost(session), allowed())
+    show(session, *([p for p in parts if p] or ["No cell has run an agent yet."]))
 
 
-def _cells(magics: AgentMagics) -> Rows:
+def _cells(session: Session) -> Rows:
     from ..files.recovery import date
     from ..files.staleness import standings
 
     found = standings(
-        magics.session, magics.read_options, lambda o: _agent(magics, o), magics.shell.user_ns
+        session, session.read_options, lambda o: _agent(session, o), session.shell.user_ns
     )
     rows = [(s.cell, s.state, date(s.recorded), s.prompt, s.why) for s in found]
     return [("cell", "state", "recorded", "prompt", "why"), *rows] if rows else []
 
 
-def _cleared(magics: AgentMagics) -> str:
-    count = len(magics.session.library.file().cleared)
+def _cleared(session: Session) -> str:
+    count = len(session.library.file().cleared)
     cells = (
         "1 cell has a record and no output"
         if count == 1
@@ -48,7 +48,7 @@ def _cleared(magics: AgentMagics) -> str:
     return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
 
 
-def _agent(magics: AgentMagics, options: Options) -> Agent:
+def _agent(session: Session, options: Options) -> Agent:
     """Return the agent that a cell with these options would have, for its inputs."""
     from ...agent.agent import Agent
 
@@ -58,16 +58,16 @@ def _agent(magics: AgentMagics, options: Options) -> Agent:
         system=options.system,
         dialect=options.dialect,
         settings=options.settings,
-        namespace=magics.shell.user_ns,
+        namespace=session.shell.user_ns,
         late=True,
     )
 
 
-def _turns(magics: AgentMagics) -> Rows:
+def _turns(session: Session) -> Rows:
     from ...agent.run import Run
 
     rows = [("conversation", "turn", "run", "status", "prompt")]
-    for conversation in magics.session.conversations:
+    for conversation in session.conversations:
         for number, turn in enumerate(conversation.turns, 1):
             run = Run(turn.events)  # type: ignore[arg-type]  # turns of cells hold logs
             id_ = run.log[0].run if len(run.log) else "?"
@@ -77,22 +77,21 @@ def _turns(magics: AgentMagics) -> Rows:
     return rows if len(rows) > 1 else []
 
 
-def _lost(magics: AgentMagics) -> str:
-    count = len([f for f in _offered(magics) if f.status == "lost"])
+def _lost(session: Session) -> str:
+    count = len([f for f in _offered(session) if f.status == "lost"])
     return f"{count} run{' was' if count == 1 else 's were'} lost: %agent recover" if count else ""
 
 
-def _offered(magics: AgentMagics, *, unsaved: bool = False) -> list[Found]:
+def _offered(session: Session, *, unsaved: bool = False) -> list[Found]:
     """Return the lost runs, with `unsaved` also those that only this kernel knows."""
     from ..files.recovery import offered
 
-    session = magics.session
     return offered(
         session.library.file(), str(session.library.path() or ""), () if unsaved else session.made
     )
 
 
-def recover(magics: AgentMagics, arguments: list[str]) -> None:
+def recover(session: Session, arguments: list[str]) -> None:
     """[RUN|all]: the runs that never reached the notebook; with a run, bring it back"""
     from ...agent.run import Run
     from ...view.bundle import bundle
@@ -101,45 +100,44 @@ def recover(magics: AgentMagics, arguments: list[str]) -> None:
     from ..files.recovery import chosen, rows
     from ..files.recovery import recover as bring_back
 
-    found, unsaved = _offered(magics), _offered(magics, unsaved=True)
+    found, unsaved = _offered(session), _offered(session, unsaved=True)
     if not found and arguments in ([], ["all"]):
         show(
-            magics,
+            session,
             "Nothing was lost: every run of this user is in a notebook, or its journal is gone.",
         )
     elif not arguments:
         show(
-            magics,
+            session,
             rows(found),
             "Bring one back with %agent recover RUN, or all. What an open page still shows is kept when you save it.",
         )
     here = [f for f in unsaved if f.header.run not in {g.header.run for g in found}]
     if here and not arguments:
         show(
-            magics,
+            session,
             "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):",
             rows(here),
         )
     for one in (
         chosen(found if arguments[0] == "all" else unsaved, arguments[0]) if arguments else ()
     ):
-        log, record = bring_back(one, magics.session.library)
+        log, record = bring_back(one, session.library)
         run = Run(log)
-        cell = magics.session.cells.current(magics.shell, "recover", run.id)
-        magics.session.keep(cell, run, "_agent")
+        cell = session.cells.current(session.shell, "recover", run.id)
+        session.keep(cell, run, "_agent")
         data = {**bundle(log, badge=f"recovered, ended {one.status}"), MIME: record}
         publish(data, {KEY: summary(run)}, {}, False)
 
 
-def forget(magics: AgentMagics, arguments: list[str]) -> None:
+def forget(session: Session, arguments: list[str]) -> None:
     """[CELL|all]: remove the records of a cell (by its id; default: the latest run's) from the
     notebook, this kernel and the journals
     """
     from ..cell.publish import publish
     from ..files.recovery import drop
 
-    session = magics.session
-    keys = _keys(magics, arguments)
+    keys = _keys(session, arguments)
     runs = [
         run
         for key in (keys if keys is not None else list(session.runs))
@@ -156,9 +154,8 @@ def forget(magics: AgentMagics, arguments: list[str]) -> None:
     publish({"text/plain": text}, {KEY: {FORGET: ids}}, {}, False)
 
 
-def _keys(magics: AgentMagics, arguments: list[str]) -> list[str] | None:
+def _keys(session: Session, arguments: list[str]) -> list[str] | None:
     """Return the cells that are meant (None: all). Raises UsageError for one that has no runs."""
-    session = magics.session
     known = [*session.runs, *session.library.file().runs]
     if arguments[:1] == ["all"]:
         return None

@@ -10,10 +10,10 @@ from .shared import say, the_run
 
 if TYPE_CHECKING:
     from ...agent.run import Run
-    from ..magic import AgentMagics
+    from ..session import Session
 
 
-def show(magics: AgentMagics, arguments: list[str]) -> Run | None:
+def show(session: Session, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
     from ...agent import registry
     from ...agent.run import Run
@@ -22,12 +22,12 @@ def show(magics: AgentMagics, arguments: list[str]) -> Run | None:
         Run(log) for log in registry.going_on() if arguments and log.run.startswith(arguments[0])
     ]
     if not going_on:
-        return the_run(magics, arguments)
+        return the_run(session, arguments)
     going_on[-1].show()
     return None
 
 
-def attach(magics: AgentMagics, arguments: list[str]) -> Any:
+def attach(session: Session, arguments: list[str]) -> Any:
     """[URL] [-o VAR] [--token NAME] [--no-record]: follow a run of another process live (no URL: of
     your server on this machine)
     """
@@ -35,7 +35,7 @@ def attach(magics: AgentMagics, arguments: list[str]) -> Any:
 
     from ..follow.attach import follow
 
-    work = follow(magics, arguments)
+    work = follow(session, arguments)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -43,12 +43,12 @@ def attach(magics: AgentMagics, arguments: list[str]) -> Any:
     return work
 
 
-def events(magics: AgentMagics, arguments: list[str]) -> Any:
+def events(session: Session, arguments: list[str]) -> Any:
     """[RUN]: the events of a run as a DataFrame"""
-    return the_run(magics, arguments).to_frame()
+    return the_run(session, arguments).to_frame()
 
 
-def export(magics: AgentMagics, arguments: list[str]) -> None:
+def export(session: Session, arguments: list[str]) -> None:
     """FILE [RUN]: write a run to a .ndjson, .md, .html or .txt file"""
     if not arguments:
         raise UsageError(
@@ -57,14 +57,12 @@ def export(magics: AgentMagics, arguments: list[str]) -> None:
     from ...agent.run import Run
     from ..files.reading import export as exported
 
-    path, run = Path(arguments[0]), the_run(magics, arguments[1:])
+    path, run = Path(arguments[0]), the_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
         raise UsageError(
             f"{path.name} has no ending that says the form. Known: {', '.join(FORMS)}."
         )
-    placed = Run(
-        run.log, cell=run.cell, notebook=run.notebook or str(magics.session.library.path() or "")
-    )
+    placed = Run(run.log, cell=run.cell, notebook=run.notebook or str(session.library.path() or ""))
     try:
         path.write_text(
             exported([placed], path.suffix.lower().lstrip(".")), encoding="utf-8", newline="\n"
@@ -74,13 +72,13 @@ def export(magics: AgentMagics, arguments: list[str]) -> None:
     say(f"Run {run.id} is written to {path}.")
 
 
-def reset(magics: AgentMagics, arguments: list[str]) -> None:
+def reset(session: Session, arguments: list[str]) -> None:
     """[CONVERSATION]: forget the turns of one conversation, or of all"""
-    known = [c.name for c in magics.session.conversations]
+    known = [c.name for c in session.conversations]
     name = arguments[0] if arguments else None
     if name is not None and name not in known:
         raise UsageError(f"There is no conversation {name!r}. Known: {', '.join(known) or 'none'}.")
-    count = magics.session.conversations.reset(name)
+    count = session.conversations.reset(name)
     say(f"{count} turn{'' if count == 1 else 's'} forgotten. The runs stay in the notebook.")
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.limits import Limits
 from ...errors import AgentError, UsageError
+from ...host.paths import tilde
 from ...host.trust import allowed
-from ...record.packing import tilde
-from ..notices import printable
+from ..notices import printable, table
 from ..options import LIMITS
-from .shared import elsewhere, say, table
+from .shared import elsewhere, say
 
 if TYPE_CHECKING:
-    from ..magic import AgentMagics
+    from ..session import Session
 
 UNSET = {  # what is done where nobody has set an option
     "approve": "'ask'",
@@ -29,7 +29,7 @@ UNSET = {  # what is done where nobody has set an option
 }
 
 
-def models(magics: AgentMagics, arguments: list[str]) -> None:
+def models(session: Session, arguments: list[str]) -> None:
     """[PROVIDER]: the model a cell would use now, and the providers; with a provider, the models it
     offers
     """
@@ -45,14 +45,14 @@ def models(magics: AgentMagics, arguments: list[str]) -> None:
         )
         return
     try:
-        name, where = choose.choose("", magics.model)
+        name, where = choose.choose("", session.defaults()["model"])
         say(f"{name} ({where})")
     except UsageError as fault:
         say(str(fault))
     say(f"Providers: {', '.join(choose.providers())}")
 
 
-def tools(magics: AgentMagics, _: list[str]) -> None:
+def tools(session: Session, _: list[str]) -> None:
     """the tools that -t knows by name"""
     from ...host import plugins
     from ...tools.toolset import of_plugin
@@ -68,14 +68,14 @@ def tools(magics: AgentMagics, _: list[str]) -> None:
     say(f"{table(rows)}\nAlso any function of this notebook: -t my_function")
 
 
-def config(magics: AgentMagics, _: list[str]) -> None:
+def config(session: Session, _: list[str]) -> None:
     """the defaults of the options, the configuration file, and what folders may do"""
     from ...models import config as file
     from ..cell.trusting import listing
 
     rows = [
         (f"AgentMagics.{name}", _value(name, value))
-        for name, value in sorted(magics.defaults().items())
+        for name, value in sorted(session.defaults().items())
     ]
     exists = "" if file.path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
@@ -109,7 +109,7 @@ def _model() -> str:
         return "none: %agent models lists the ways to choose one"
 
 
-def key(magics: AgentMagics, arguments: list[str]) -> None:
+def key(session: Session, arguments: list[str]) -> None:
     """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it
     for this session
     """
@@ -145,38 +145,38 @@ def key(magics: AgentMagics, arguments: list[str]) -> None:
     say(f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}.")
 
 
-def trust_folder(magics: AgentMagics, arguments: list[str]) -> None:
+def trust_folder(session: Session, arguments: list[str]) -> None:
     """[FOLDER|FILE …] [--list|--revoke]: let this folder give keys (.env) and be obeyed in its
     policies, as they are now
     """
     from ..cell import trusting
 
-    magics.session.declined.clear()
+    session.declined.clear()
     say(trusting.trust_folder(arguments))
 
 
-def doctor(magics: AgentMagics, _: list[str]) -> None:
+def doctor(session: Session, _: list[str]) -> None:
     """what is installed, enabled and missing, what this kernel and its front end can do, and what
     to do about it
     """
     from ..cell.frontend import can_click, view_kind
     from ..doctor import Finding, examine, report
 
-    cell = magics.session.cells.current(magics.shell, "doctor", "")
+    cell = session.cells.current(session.shell, "doctor", "")
     rows = (
         ("this kernel", "yes" if cell.kernel else "no, a terminal"),
         ("cell ids", "sent" if cell.id else "not sent: reruns cannot be told from new cells"),
         ("view", view_kind("auto", cell)),
         (
             "clicks while a cell runs",
-            "yes" if can_click(magics.shell, cell) else "no: interrupt the kernel to stop",
+            "yes" if can_click(session.shell, cell) else "no: interrupt the kernel to stop",
         ),
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
     )
     say(
         report(
             examine(
-                model=magics.model,
+                model=session.defaults()["model"],
                 more={"here": lambda: iter([Finding(topic, "info", said) for topic, said in rows])},
             )
         )

@@ -6,17 +6,17 @@ Rule: whatever is written is plain printable text; a model or a tool may have ch
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ..notices import printable
+from ..notices import printable, table
 
 if TYPE_CHECKING:
     from ...agent.run import Run
-    from ..magic import AgentMagics
+    from ..session import Session
 
-Command = Callable[["AgentMagics", list[str]], Any]
+Command = Callable[["Session", list[str]], Any]
 Rows = Sequence[Sequence[str]]
 
 
@@ -25,12 +25,12 @@ def say(text: str) -> None:
     sys.stdout.write(printable(text) + "\n")
 
 
-def show(magics: AgentMagics, *parts: str | Rows) -> None:
+def show(session: Session, *parts: str | Rows) -> None:
     """Show texts and tables (their first row names the columns) below one another: as HTML in a
     notebook, as text in a terminal.
     """
     text = printable("\n\n".join(part if isinstance(part, str) else table(part) for part in parts))
-    if getattr(magics.shell, "kernel", None) is None:
+    if getattr(session.shell, "kernel", None) is None:
         say(text)
         return
     from ...view.draw.html import draw
@@ -50,27 +50,13 @@ def show(magics: AgentMagics, *parts: str | Rows) -> None:
     publish({"text/html": draw(page), "text/plain": text}, {}, {}, False)
 
 
-def table(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as lines with aligned columns."""
-    cells = [[str(value) for value in row] for row in rows]
-    widths = (
-        [max(len(row[i]) for row in cells) for i in range(max(map(len, cells), default=0))]
-        if cells
-        else []
-    )
-    return "\n".join(
-        "  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=False)).rstrip()
-        for row in cells
-    )
-
-
-def the_run(magics: AgentMagics, arguments: list[str]) -> Run:
+def the_run(session: Session, arguments: list[str]) -> Run:
     """Return the run whose id begins with the argument, or the latest. Raises UsageError."""
-    runs = [run for listed in magics.session.runs.values() for run in listed]
+    runs = [run for listed in session.runs.values() for run in listed]
     if not runs:
         raise UsageError("No run yet in this session.")
     if not arguments:
-        latest = magics.session.latest
+        latest = session.latest
         assert latest is not None
         return latest
     found = [run for run in runs if run.id.startswith(arguments[0])]

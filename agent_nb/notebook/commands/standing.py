@@ -12,7 +12,7 @@ from ...tools.standing import STANDING
 from .shared import say
 
 if TYPE_CHECKING:
-    from ..magic import AgentMagics
+    from ..session import Session
 
 
 def allowed() -> str:
@@ -25,7 +25,7 @@ def allowed() -> str:
     )
 
 
-def revoke(magics: AgentMagics, arguments: list[str]) -> None:
+def revoke(session: Session, arguments: list[str]) -> None:
     """TOOL …: ask again about tools that were allowed until the kernel restarts"""
     known = STANDING.names
     wrong = [name for name in arguments if name not in known]

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from ...record.agent_cells import agent_cell, source_of
 from ..notices import printable
-from ..transform import agent_cell, source_of
 
 LONGEST = 60  # characters of a text that names a cell
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")

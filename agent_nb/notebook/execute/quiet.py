@@ -18,9 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...record import notebook_file
+from ...record.agent_cells import agent_cell, content_hash, source_of
 from ...record.record import KEY
-from ..cell.identity import content_hash
-from ..transform import agent_cell, source_of
 
 LANGUAGE = "language_info"
 

@@ -35,6 +35,7 @@ from ...errors import MissingExtra
 from ...events import RunStart
 from ...host import launch
 from ...host.imports import find
+from ...record.agent_cells import agent_cell, source_of
 from ...record.clock import is_zone
 from ...record.given import lines
 from ...record.ipynb import load
@@ -46,7 +47,6 @@ from ...record.signers import Signer, known
 from ...record.signing import user_key
 from ...record.verify import check
 from ..cell.recording import begun_by
-from ..transform import agent_cell, source_of
 from . import project
 from .cell_failure import Failure, title
 from .kernels import Ahead, Wanted, wanted

@@ -25,6 +25,7 @@ import msgspec
 
 from ...agent.tape import Tape
 from ...host.plugins import builtin
+from ...record.agent_cells import agent_cell, content_hash, source_of
 from ...record.countersign import described, sign, signers_of
 from ...record.notebook_file import records
 from ...record.ranking import started
@@ -34,10 +35,8 @@ from ...record.signing import intact, mine, user_key
 from ...record.ssh_signature import PrivateKey
 from ...tools.toolset import ROOM, of_plugin
 from ..cell.approvals import CLIPPED, LONGEST, shown
-from ..cell.identity import content_hash
 from ..files.tool_names import tool_names
 from ..notices import printable
-from ..transform import agent_cell, source_of
 from .cell_failure import title
 
 Record = Mapping[str, Any]

@@ -23,9 +23,8 @@ from typing import Any
 
 import msgspec
 
+from ...record.agent_cells import agent_cell, content_hash, source_of
 from ...record.notebook_file import summaries
-from ..cell.identity import content_hash
-from ..transform import agent_cell, source_of
 
 ENDING, COPY = ".ipynb", ".run.ipynb"
 MOST = 300  # notebooks

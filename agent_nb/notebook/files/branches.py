@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...record import notebook_file
+from ...record.agent_cells import source_of
 from ...record.countersign import SIGNATURES, merged
 from ...record.ranking import newest, started
 from ...record.record import KEY, MIME, VERSION, published
-from ..transform import source_of
 
 TIMES = "execution"  # in the metadata of a cell
 ABOUT = ("language_info", "widgets")  # in the metadata of a notebook

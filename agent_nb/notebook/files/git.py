@@ -31,13 +31,13 @@ from typing import Any
 from ...errors import UsageError
 from ...events import Call, Event, Result
 from ...record import ipynb, notebook_file
+from ...record.agent_cells import source_of
 from ...record.diff import items
 from ...record.find import records
 from ...record.ranking import execution, newest, oldest, ordinal
 from ...record.record import KEY, events_of
 from ...record.split_merge import renumbered
 from ..notices import printable
-from ..transform import source_of
 from .branches import agree
 
 DRIVER = "agent-nb"

@@ -33,14 +33,14 @@ import msgspec
 from ...agent.run import Run
 from ...agent.tape import candidates
 from ...record import find as collect
+from ...record.agent_cells import content_hash, source_of
 from ...record.notebook_file import cleared
 from ...record.ranking import kept, newest, ranked
 from ...record.record import events_of
 from ...record.signing import intact, mine, user_key
 from ...record.split_merge import renumbered
-from ..cell.identity import Cell, content_hash
+from ..cell.identity import Cell
 from ..conversations import Turn
-from ..transform import source_of
 from .beside import Beside
 from .notebook_path import VARIABLE, served_path, session_path, told_path
 from .tool_names import tool_names

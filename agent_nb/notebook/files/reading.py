@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agent.run import Run
+from ...agent.runs import Runs
 from ...codecs.base import Losses
 from ...codecs.convert import decode, encode
 from ...errors import UsageError
@@ -24,7 +25,7 @@ from ...events.log import EventLog
 from ...host import plugins
 from ...models.keys import secrets
 from ...record.diff import Diff, diff
-from ...record.find import ENDING, Runs, records
+from ...record.find import ENDING, records
 from ...record.ipynb import load
 from ...record.ranking import ranked
 from ...record.record import log_of
@@ -86,7 +87,7 @@ def text_table(table: EventFrame) -> str:
     """Return a frame as text, a line per row: times in seconds, nothing where nothing is, no column
     that is empty.
     """
-    from ..commands.shared import table as aligned
+    from ..notices import table as aligned
 
     told = table.portable().dropna(axis="columns", how="all").astype(object)
     rows = told.where(told.notna(), None).itertuples(index=False, name=None)
@@ -160,7 +161,7 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
     paired = [(run, by_cell[run.cell]) for run in a if run.cell in by_cell] or list(
         zip(a, b, strict=False)
     )
-    return [diff(one, other) for one, other in paired]
+    return [_diff(one, other) for one, other in paired]
 
 
 def versions(runs: Sequence[Run]) -> list[Diff]:
@@ -176,7 +177,11 @@ def versions(runs: Sequence[Run]) -> list[Diff]:
     ]
     if not pairs:
         raise UsageError("No cell has two recorded runs to compare. Name a second notebook.")
-    return [diff(a, b) for a, b in pairs]
+    return [_diff(a, b) for a, b in pairs]
+
+
+def _diff(a: Run, b: Run) -> Diff:
+    return diff(a.log, b.log, cells=(a.cell, b.cell))
 
 
 def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:

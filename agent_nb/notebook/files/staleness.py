@@ -26,6 +26,7 @@ from ...agent.agent import Agent
 from ...agent.tape import Match, match
 from ...errors import AgentError
 from ...events import Event
+from ...record.agent_cells import agent_cell
 from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
@@ -34,7 +35,6 @@ from ..cell.identity import Cell
 from ..interpolate import interpolate
 from ..options import Options
 from ..session import Session
-from ..transform import agent_cell
 from .library import File
 
 LONGEST = 50  # characters of a prompt

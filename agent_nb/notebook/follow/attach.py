@@ -15,7 +15,7 @@ import argparse
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -36,9 +36,6 @@ from ..cell.rerun import mode
 from ..cell.screen import Screen
 from ..options import THOUGHTS, VIEWS, Options
 from ..session import Session
-
-if TYPE_CHECKING:
-    from ..magic import AgentMagics
 
 NEVER_ASKED = "Nothing to replay: there is no record of this run. Record it by running the cell."
 
@@ -195,13 +192,12 @@ class AttachRun:
         return runs
 
 
-async def follow(magics: AgentMagics, arguments: list[str]) -> Run | None:
+async def follow(session: Session, arguments: list[str]) -> Run | None:
     """Do `%agent attach …` with these words after `attach`; return the run. Raises AgentCellError
     with one line when it cannot.
     """
-    session = magics.session
-    cell = session.cells.current(magics.shell, " ".join(["attach", *arguments]), "")
+    cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:
-        return await AttachRun(session, cell, read(arguments, magics.shell.user_ns)).go()
+        return await AttachRun(session, cell, read(arguments, session.shell.user_ns)).go()
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None

@@ -15,16 +15,16 @@ Rules
 from __future__ import annotations
 
 from ... import events
+from ...codecs.sources import is_url, name_of
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events.log import EventLog
-from ...external.sources import is_url, name_of
 from ...external.watch import Watch, watch
 from ...models.keys import secrets
+from ...record.agent_cells import content_hash
 from ...record.record import NONE, log_of
 from ..cell.driver import Driver
 from ..cell.failure import AgentCellError
 from ..cell.frontend import can_click
-from ..cell.identity import content_hash
 from ..cell.kernel_interrupts import cell_interrupts
 from ..cell.rerun import mode
 from ..cell.run import CellRun

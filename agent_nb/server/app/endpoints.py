@@ -23,10 +23,11 @@ from ...codecs.detect import named
 from ...codecs.framing import MEDIA, Framing
 from ...errors import AgentError, UsageError
 from ...events.log import EventLog
+from ...events.position import START
 from ...models.keys import secrets
 from ...wire.redact import redact_text
 from ..access import COOKIE, Access
-from ..channel import START, Channel, Gap
+from ..channel import Channel, Gap
 from ..filters import Filter
 from ..frames import CANONICAL, Frames
 from ..hub import Hub

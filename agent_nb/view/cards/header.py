@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...agent.limits import AT
+from ...events.interruption import AT
 from ..format import clip, clock, count, duration, join, money, plural
 from ..nodes import Button, Node, Row, T, Tone
 from ..state.cards import CallCard, ThinkCard

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..format import chip, duration, plural
 from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
-from ..state.cards import NodeCard
-from ..state.fold import RunView
+from ..state.cards import CardList, NodeCard
 from .base import Context, shown
 
 ATTENTION = {"waiting": "wait"}
@@ -31,12 +30,12 @@ def card(state: NodeCard, context: Context) -> Node | None:
     return Fold((row,), inside, open=status == "error", title=f"{state.name}: {status}")
 
 
-def nested(views: list[RunView], context: Context) -> tuple[Node, ...]:
+def nested(views: list[CardList], context: Context) -> tuple[Node, ...]:
     """Return the runs inside a call, one after the other."""
     return tuple(part for view in views for part in steps(view, context))
 
 
-def steps(view: RunView, context: Context) -> tuple[Node, ...]:
+def steps(view: CardList, context: Context) -> tuple[Node, ...]:
     """Return the cards of a nested view as one panel."""
     rows = tuple(Step(card.key, node) for card, node in shown(view.cards, context))
     return (Panel(rows),) if rows else ()

@@ -6,16 +6,13 @@ seconds, durations seconds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from ...dialects.native import partial_args
 from ...events import Approval, Error, Interrupt
 from ...events.tool_events import Meaning
+from ...wire.json_text import partial_args
 from .text import Output, Text
-
-if TYPE_CHECKING:
-    from .fold import RunView
-
 
 #: Errors after which the run goes on by itself, or would have.
 SOFT = frozenset({"shortened", "malformed_execute", "forged_results", "unknown_tool", "incomplete"})
@@ -121,7 +118,7 @@ class CallCard(Card):
         self.asked: Approval | None = None
         self.error = ""
         self.batch: Batch | None = None
-        self.children: list[RunView] = []
+        self.children: list[CardList] = []
         self.incomplete = False
 
     @property
@@ -198,7 +195,7 @@ class NodeCard(Card):
 
     kind = "node"
 
-    def __init__(self, key: str, name: str, view: RunView) -> None:
+    def __init__(self, key: str, name: str, view: CardList) -> None:
         super().__init__(key)
         self.name = name
         self.result = ""
@@ -233,3 +230,34 @@ class Batch:
     def parallel(self) -> bool:
         """True for more than one call."""
         return len(self.calls) > 1
+
+
+class CardList:
+    """Cards in order, with their versions. `_parent` is told of every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.cards: list[Card] = []
+        self.events = 0  # stored ones that were folded in
+        self._parent: Callable[[], None] | None = None
+        self._by_key: dict[str, Card] = {}
+        self._number = 0
+
+    def _changed(self) -> None:
+        self.version += 1
+        if self._parent is not None:
+            self._parent()
+
+    def _touch(self, card: Card) -> None:
+        card.version += 1
+        self._changed()
+
+    def _new_key(self, kind: str) -> str:
+        self._number += 1
+        return f"{kind}{self._number}"
+
+    def _add(self, card: Card, alias: str = "") -> None:
+        self.cards.append(card)
+        if alias:
+            self._by_key[alias] = card
+        self._touch(card)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...agent.limits import limit_in
 from ...events import (
     Approval,
     Call,
@@ -43,6 +42,7 @@ from ...events import (
     User,
 )
 from ...events.chunks import decode_chunks
+from ...events.interruption import limit_in
 from .cards import (
     Card,
     ErrorCard,
@@ -82,7 +82,6 @@ class RunView(Plans):
         self.finish_reason = ""
         self.reason = ""  # of an interrupt
         self.turn = 0
-        self.events = 0
         self.started = 0.0
         self.ended = 0.0
         self.last = 0.0
@@ -147,16 +146,17 @@ class RunView(Plans):
         data = event.data or {}
         call = self._calls.get(str(data.get("call_id", "")))
         key = self._new_key("node")
-        card = NodeCard(key, event.name, RunView())
-        card.view._parent = lambda: self._touch(call or card)
-        card.view._outer, card.view._span_card = self, card
-        card.data, card.started, card.view.status = data, event.ts, "running"
+        inner = RunView()
+        card = NodeCard(key, event.name, inner)
+        inner._parent = lambda: self._touch(call or card)
+        inner._outer, inner._span_card = self, card
+        card.data, card.started, inner.status = data, event.ts, "running"
         if call is not None:
-            call.children.append(card.view)
-            card.view.agent = event.name
+            call.children.append(inner)
+            inner.agent = event.name
         else:
             self._add(card)
-        return card.view
+        return inner
 
     # --- one event of this view
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from ...events import Delta, End, Event, Respond
 from ...events.text import Step, Texts, reply_of
-from .card_list import CardList
-from .cards import RespondCard, ThinkCard
+from .cards import CardList, RespondCard, ThinkCard
 from .text import Text, between_paragraphs
 
 

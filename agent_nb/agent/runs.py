@@ -1,0 +1,85 @@
+"""Recorded runs of a notebook, a folder or a glob, as a sequence that becomes a DataFrame.
+
+    runs("notebooks/**/*.ipynb").to_frame(RUNS)
+
+Rules: order as in `record.find`; a run that stands in several places counts once (ids of imported
+runs are not ours, so equal ids alone do not make a run the same); a file that cannot be read raises
+nothing, it is in `problems`, as `path: reason`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from ..events.rows import Place
+from ..record.record import log_of
+from .run import Run
+
+if TYPE_CHECKING:
+    from ..events.frame import EventFrame
+from ..record.find import load, notebooks, records
+
+
+class Runs(Sequence[Run]):
+    """Recorded runs; each has `cell` and `notebook`. `problems` says what could not be read."""
+
+    def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
+        self._runs = list(found)
+        self.problems = list(problems)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Run | Runs:
+        return (
+            Runs(self._runs[index], self.problems)
+            if isinstance(index, slice)
+            else self._runs[index]
+        )
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        notebooks = len({run.notebook for run in self._runs})
+        broken = f", {len(self.problems)} problems" if self.problems else ""
+        return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
+
+    def to_frame(self, columns: Any = None) -> EventFrame:
+        """Return one frame of all runs, with their cells and notebooks; by default one row per
+        event. See `agent_nb.events.frame`.
+        """
+        from ..events.frame import to_frame
+
+        events = [event for run in self._runs for event in run.log]
+        places = {run.id: Place(run.cell, run.notebook) for run in self._runs}
+        return to_frame(events, columns, places=places)
+
+
+def runs(path: str | os.PathLike[str]) -> Runs:
+    """Return every recorded run of `path`: a notebook, a folder (with all below it) or a glob (`**`
+    for folders).
+    """
+    found: list[Run] = []
+    problems: list[str] = []
+    seen: set[tuple[str, str]] = set()
+    paths = notebooks(path)
+    if not paths:
+        problems.append(f"{path}: there is no notebook")
+    for file in paths:
+        try:
+            notebook = load(file)
+        except (OSError, ValueError, RecursionError) as fault:
+            problems.append(f"{file}: {fault}")
+            continue
+        for item in records(notebook):
+            run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
+            if not len(run.log):
+                problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
+            elif (key := (run.id, str(item.record.get("hash", "")))) not in seen:
+                seen.add(key)
+                found.append(run)
+    return Runs(found, problems)

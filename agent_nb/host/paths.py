@@ -1,0 +1,11 @@
+"""Paths as people read them: the home folder is `~`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def tilde(path: Path) -> str:
+    """Return a path as text, the home folder as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
