@@ -101,6 +101,15 @@ def test_the_root_has_at_most_15_entries_and_none_is_named_like_a_public_name():
     assert not set(entries) & set(agent_nb.__all__)
 
 
+LONG = 320  # lines
+STILL_LONG = 40  # files; this number may only go down
+
+
+def test_files_are_short_enough_to_read():
+    longer = [n for n, p in MODULES.items() if len(p.read_text().splitlines()) > LONG]
+    assert len(longer) <= STILL_LONG, longer
+
+
 def test_each_library_of_the_table_is_there():
     missing = {h for homes in HOMES.values() for h in homes if f"agent_nb.{h}" not in MODULES}
     assert not missing

@@ -2,9 +2,9 @@
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
+from helpers.paths import DATA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +13,7 @@ from agent_nb.wire.sse import Frame, SSEDecoder
 
 ROWS = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "wire.jsonl")
-    .read_text(encoding="utf-8")
-    .split("\n")
+    for line in (DATA / "wire.jsonl").read_text(encoding="utf-8").split("\n")
     if line
 ]
 VECTORS = [r for r in ROWS if r["system"] == "sse_frames"]

@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 import pydantic
 import pytest
+from helpers.paths import DATA
 from pydantic.alias_generators import to_camel
 
 import agent_nb
@@ -669,7 +670,7 @@ def test_deltas_of_a_file_are_left_out_of_its_log_but_not_lost():
     "name", ["loom.ndjson", "loom-export.ndjson", "looopy.sse", "cogency.ndjson", "agent-event.sse"]
 )
 def test_the_corpora_of_every_format_are_valid_runs(name):
-    found = follow(Path(__file__).parent / "data/corpora" / name)
+    found = follow(DATA / "corpora" / name)
     for log in found.logs:
         assert [e.type for e in log if not e.span].count("end") == 1
         assert log.ended

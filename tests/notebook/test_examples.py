@@ -11,7 +11,7 @@ import pytest
 from agent_nb.agent.runs import runs
 from agent_nb.notebook.execute.replay_test import Options, check_notebook
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[!.]*.ipynb"))
+EXAMPLES = sorted(Path(__file__).parents[2].joinpath("examples").glob("[!.]*.ipynb"))
 NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]
 READABLE = {"text/html", "text/plain", "text/markdown"}
 

@@ -8,19 +8,14 @@ result); they are compared merged.
 import json
 import random
 from itertools import groupby
-from pathlib import Path
 
 import anyio
 import pytest
+from helpers.paths import DATA
 
 from agent_nb import Agent, Scripted, parse, tool
 
-ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "data" / "wire.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
-]
+ROWS = [json.loads(line) for line in (DATA / "wire.jsonl").read_text(encoding="utf-8").splitlines()]
 LOOPS = [r for r in ROWS if r["system"] == "cogency_loop"]
 SINGLE = [r for r in ROWS if r["system"] in ("cogency_xml", "cogency_sect")]
 DIALECT = {"cogency_xml": "xml", "cogency_sect": "section"}

@@ -7,9 +7,9 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from helpers.paths import CHECKOUT
 
 from agent_nb.cli.main import main
 from agent_nb.codecs.convert import decode
@@ -147,7 +147,7 @@ def test_to_is_required(capsys):
     assert stop.value.code == 2
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
 
 
 def test_a_pipe_is_translated_while_it_is_open():

@@ -3,10 +3,10 @@ and nothing that a replay compares.
 """
 
 import json
-from pathlib import Path
 
 import anyio
 import pytest
+from helpers.paths import DATA
 
 from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as e
@@ -18,7 +18,7 @@ from agent_nb.record.normalize import normal
 from agent_nb.record.record import run_record
 
 NATIVE, XML, SECTION = (plugins.load("dialects", name) for name in ("native", "xml", "section"))
-RECORD = Path(__file__).parent / "data" / "record_with_bars.json"  # made before prints were taken
+RECORD = DATA / "record_with_bars.json"  # made before prints were taken
 KEY = "sk-proj-" + "a1B2" * 8
 
 
