@@ -210,7 +210,7 @@ def test_a_sub_agent_has_its_own_row_inside(begun):
     begun(e.Error(code="retry", message=f"{WHY}. Trying again in 3.0 s (attempt 2).", span="n1"))
     view = RunView().extend(begun.log)
     assert view.retrying is None
-    assert view.call("s1").children[0].retrying is not None
+    assert view._views["n1"].retrying is not None
     assert rows(view, begun.now) == [f"{TITLE}   trying again in 3 s · try 2"]
 
 
