@@ -11,9 +11,9 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.event_json import encode_event
 from agent_nb.view import nodes, theme
-from agent_nb.view.live import WidgetPainter
 from agent_nb.view.markdown.stream import render
 from agent_nb.view.markdown.stylesheet import compact, css
+from agent_nb.view.painters import WidgetPainter
 from agent_nb.view.state.fold import RunView
 from agent_nb.view.widgets import prose as prose_slot
 from agent_nb.view.widgets.board import style_sheet

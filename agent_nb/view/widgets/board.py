@@ -36,7 +36,7 @@ SHEET = Path(__file__).parent.parent / "live.css"
 
 @cache
 def style_sheet() -> str:
-    """Return the style sheet of the live view: `live.css` without comments, and that of markdown."""
+    """Return the style sheet of the live view: that of the file, and that of markdown."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
     return live + css()
 
