@@ -31,7 +31,8 @@ class ThinkCards:
         if str(card.text) != event.content:
             card.text = Text(event.content)
         card.attributes = dict(event.attributes or {})
-        card.started = first_piece(event.chunks, began) or previous
+        piece = first_piece(event.chunks)
+        card.started = previous if piece is None else round(began + piece, 3) or previous
         card.seconds = max(0.0, round(event.ts - card.started, 3))
         card.incomplete, card.done = event.incomplete, True
         self._cards.touch(card)
@@ -47,10 +48,10 @@ class ThinkCards:
         return new
 
 
-def first_piece(chunks: str, start: float) -> float:
-    """Return the epoch seconds of a block's first delta, or 0 if its pieces were not recorded."""
+def first_piece(chunks: str) -> float | None:
+    """Return the seconds from the start of the log to a block's first delta, None if unrecorded."""
     try:
         pair = next(decode_chunks(chunks), None)
     except ValueError:
-        return 0.0
-    return 0.0 if pair is None else round(start + pair[1] / 1000, 3)
+        return None
+    return None if pair is None else pair[1] / 1000
