@@ -10,6 +10,7 @@ import msgspec
 from ...events import Approval, Call, Delta, Error, Execute, Progress, Result, Started
 from ...events.event_json import decode_event
 from ...events.tool_events import Meaning, meaning
+from ..format import plural
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
 
@@ -184,5 +185,6 @@ def line_of(data: Any, *, fresh: bool) -> str:
     ended.
     """
     text = json.dumps(data, ensure_ascii=False, default=str)
-    said = text if len(text) <= LINE else f"{text[:LINE]}… {len(text) - LINE:,} more characters"
+    more = len(text) - LINE
+    said = text if more <= 0 else f"{text[:LINE]}… {plural(more, 'more character')}"
     return f"{'' if fresh else chr(10)}{said}\n"
