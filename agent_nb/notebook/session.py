@@ -16,7 +16,7 @@ from typing import Any
 from ..agent.run import Run
 from ..host.trust import Offer
 from ..record.signing import key_problem, sign, user_key
-from ..view.run_live import RunLiveButton
+from ..view.run_live_button import RunLiveButton
 from .cell.identity import Cell, Cells
 from .conversations import Conversation, Conversations
 from .files.library import Library

@@ -211,8 +211,8 @@ def _report(changes: Sequence[Change]) -> Iterator[str]:
         yield f"{_MARK[change.what]} {_plain(change.head)}"
         lines = list(_lines(change))
         yield from (f"    {_plain(line)}" for line in lines[:_LINES])
-        if len(lines) > _LINES:
-            yield f"    … {len(lines) - _LINES} more lines"
+        if more := len(lines[_LINES:]):
+            yield f"    … {more} more line{'' if more == 1 else 's'}"
 
 
 def _lines(change: Change) -> Iterator[str]:

@@ -40,11 +40,9 @@ def lines(recorded: str, now: str) -> list[Line]:
         for i, row in enumerate(out)
         if row[0] != LEFT_OUT or i == 0 or out[i - 1][0] != LEFT_OUT
     ]
-    return (
-        tidy
-        if len(tidy) <= LONGEST
-        else [*tidy[:LONGEST], (LEFT_OUT, f"({len(tidy) - LONGEST} more rows)", "")]
-    )
+    if not (more := len(tidy[LONGEST:])):
+        return tidy
+    return [*tidy[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
 
 
 def text(recorded: str, now: str, width: int = 50) -> str:

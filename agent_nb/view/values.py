@@ -89,7 +89,8 @@ def bounded(text: str, limit: int = LONGEST) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out here; the log has them …\n{text[-half:]}"
+    left_out = plural(len(text) - 2 * half, "character")
+    return f"{text[:half]}\n… {left_out} left out here; the log has them …\n{text[-half:]}"
 
 
 def table(value: Any) -> Table | None:
@@ -105,7 +106,7 @@ def table(value: Any) -> Table | None:
     if len(columns) > COLUMNS or any(isinstance(v, dict | list) for v in cells):
         return None
     rows = tuple(tuple(cell(row.get(c, "")) for c in columns) for row in value[:ROWS])
-    note = f"{len(value) - ROWS:,} more rows" if len(value) > ROWS else ""
+    note = plural(len(value) - ROWS, "more row") if len(value) > ROWS else ""
     return Table(tuple(columns), rows, note)
 
 

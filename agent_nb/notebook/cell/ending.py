@@ -26,7 +26,7 @@ from ...record.journal import Journal
 from ...record.record import ABANDONED, KEY, MIME, closed, run_record
 from ...view.bundle import bundle
 from ...view.live import LiveView
-from ...view.run_live import RunLiveButton
+from ...view.run_live_button import RunLiveButton
 from ...wire.redact import redact_value
 from ..conversations import Conversation, Turn
 from ..notices import warn

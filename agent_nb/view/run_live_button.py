@@ -1,7 +1,7 @@
-"""A button below a page that stands still, in a display of its own.
+"""The button "Run live" below a replayed page, in a display that holds nothing else.
 
-Why: what stays of a run needs no kernel to be read, the button does; so nothing else is a widget,
-and when the kernel is gone, nothing else is lost.
+Why: the page of a finished run needs no kernel to be read, the button does; so only the button is a
+widget, and when the kernel is gone, only the button is lost.
 
 Rules
 - It is pressed once; `unpress` lets it be pressed again. A press only calls `press`, which must
@@ -11,47 +11,20 @@ Rules
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from ..record.record import BUTTON, KEY
+from .display import Publish, new_display, widget
 from .nodes import Button, Buttons, Page, Section
 
 if TYPE_CHECKING:
     from .widgets import Board
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-class Publish(Protocol):
-    """Sends a mime bundle to the front end: a new display, or with `update` a new content of the
-    display `transient["display_id"]`.
-    """
-
-    def __call__(
-        self,
-        data: dict[str, Any],
-        metadata: dict[str, Any],
-        transient: dict[str, Any],
-        update: bool,
-    ) -> None:
-        """Publish."""
-
-
-def new_display() -> str:
-    """Return the id of a new display."""
-    return f"agent-nb-{uuid.uuid4().hex[:16]}"
-
-
-def widget(root: Any) -> dict[str, Any]:
-    """Return the mime bundle that shows a widget."""
-    return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": root.model_id}}
-
 
 class RunLiveButton:
-    """The button "Run live" of a replay. Raises ImportError where ipywidgets is missing."""
+    """The button of one replay. Raises ImportError if ipywidgets is missing."""
 
     def __init__(self, publish: Publish, press: Callable[[], None], run: str) -> None:
         from .widgets import Board
@@ -77,12 +50,12 @@ class RunLiveButton:
         self._board.draw(Page(hint, (Section("again", Buttons((button,))),)))
 
     def unpress(self) -> None:
-        """Let it be pressed again: the press led to nothing."""
+        """Enable the button again: the press started no run."""
         self._pressed = False
         self._draw()
 
     def close(self, *, gone: bool = False) -> None:
-        """Take it away; `gone`: its output is no longer there. Calling it again does nothing."""
+        """Remove the button; `gone`: its output no longer exists. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
