@@ -29,14 +29,13 @@ Rules
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean, unknown_name
 from . import types as e
 from .rows import CallRow, RunRow, TurnRow
 
@@ -402,7 +401,5 @@ def _named(name: str, table: str) -> Column:
     known = {c.name: c for c in _KNOWN[table]}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(str(name), known, 1)
-    raise UsageError(
-        f"There is no column {name!r}.{f' Did you mean {near[0]}?' if near else ''} Columns: {', '.join(known)}."
-    )
+    hint = did_you_mean(str(name), known)
+    raise UsageError(unknown_name("column", name, known, hint=hint, label="Columns"))

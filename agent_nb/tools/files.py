@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..errors import Cancelled, ToolError
+from ..errors import Cancelled, ToolError, did_you_mean
 from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool
@@ -138,13 +138,8 @@ def _missing(place: Place) -> str:
         return f"There is no {place.name!r}, and no such folder."
     last = place.parts[-1].casefold() if place.parts else ""
     folded = {name.casefold(): name for name in names}
-    near = [folded[n] for n in difflib.get_close_matches(last, folded, n=3, cutoff=0.5)]
-    hint = (
-        f" Did you mean {' or '.join(map(_shown, near))}?"
-        if near
-        else " Use list to see what is there."
-    )
-    return f"There is no file {place.name!r}.{hint}"
+    hint = did_you_mean(last, folded, 3, cutoff=0.5, written=lambda name: _shown(folded[name]))
+    return f"There is no file {place.name!r}.{hint or ' Use list to see what is there.'}"
 
 
 def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import difflib
 import math
 import threading
 import time
@@ -27,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 import anyio
 import msgspec
 
-from ..errors import Cancelled, ToolError
+from ..errors import Cancelled, ToolError, did_you_mean, unknown_name
 from ..wire.redact import Redaction
 from . import read_files, results
 from .approval import Approver
@@ -219,9 +218,10 @@ class ToolRunner:
         return work.result() if work.done() and not work.cancelled() else None
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.toolset.names, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        return f"There is no tool named {name!r}.{hint} Tools: {', '.join(self.toolset.names) or 'none'}."
+        names = self.toolset.names
+        return unknown_name(
+            "tool named", name, names, hint=did_you_mean(name, names), label="Tools"
+        )
 
 
 class _Call:

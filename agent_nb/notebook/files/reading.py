@@ -20,7 +20,7 @@ from ...agent.run import Run
 from ...agent.runs import Runs
 from ...codecs.base import Losses
 from ...codecs.convert import decode, encode
-from ...errors import UsageError
+from ...errors import UsageError, unknown_name
 from ...events.log import EventLog
 from ...host import plugins
 from ...models.keys import secrets
@@ -141,9 +141,7 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
     if name in PAGES:
         return "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
     if name.partition(":")[0] not in plugins.names("codecs"):
-        raise UsageError(
-            f"There is no form {form!r}. Known: {', '.join([*PAGES, *plugins.names('codecs')])}."
-        )
+        raise UsageError(unknown_name("form", form, [*PAGES, *plugins.names("codecs")]))
     return "".join(
         text if text.endswith("\n") else f"{text}\n"
         for run in runs
