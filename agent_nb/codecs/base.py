@@ -32,8 +32,8 @@ import msgspec
 from ..errors import UsageError, unknown_name
 from ..events import TYPES, Delta, Event, Extension, Node, Unknown
 from ..events.text import Texts
-from ..wire.json_text import plain
-from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
+from ..wire.json_text import dumps, loads, plain
+from .framing import MEDIA, Framing, Item, Unframer, frame
 from .losses import Losses
 from .provenance import foreign, is_derived, note_of
 

@@ -29,7 +29,6 @@ Rules
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
@@ -38,6 +37,7 @@ import msgspec
 from ..errors import UsageError, did_you_mean, unknown_name
 from . import types as e
 from .rows import CallRow, RunRow, TurnRow
+from .text import content_text
 
 Kind = Literal[
     "category", "text", "json", "count", "int", "float", "bool", "time", "duration", "object"
@@ -61,15 +61,6 @@ class Column(msgspec.Struct, frozen=True):
     table: Table = "events"
     derived: bool = False
     doc: str = ""
-
-
-def _result_text(event: e.Result) -> str:
-    content = event.content
-    return (
-        content
-        if isinstance(content, str)
-        else json.dumps(content, ensure_ascii=False, default=str)
-    )
 
 
 def _result_payload(event: e.Result) -> Any:
@@ -126,7 +117,7 @@ _EVENTS: tuple[Column, ...] = (
             e.Think: "content",
             e.Respond: "content",
             e.Call: "raw_args",
-            e.Result: _result_text,
+            e.Result: lambda x: content_text(x.content),
             e.Progress: lambda x: x.text or x.message or None,
             e.Error: "message",
             e.Interrupt: "detail",

@@ -22,6 +22,7 @@ import msgspec
 from .. import events as e
 from ..events import Event
 from ..events.chunks import decode_chunks
+from ..wire.text_limits import fit
 
 WIDTH = 48  # characters of a bar
 ROWS = 200
@@ -315,7 +316,7 @@ def _html_row(row: Row, total: float) -> str:
 
 def _label(row: Row) -> str:
     label = "  " * min(row.level, 4) + " ".join(row.label.split())
-    return label if len(label) <= LABEL else label[: LABEL - 1] + "…"
+    return fit(label, LABEL)
 
 
 def _seconds(row: Row) -> str:

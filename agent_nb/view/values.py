@@ -14,9 +14,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ..wire.text_limits import cut_middle
 from .format import clip, plural
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 
+LEFT_OUT_HERE = "… {:,} characters left out here; the log has them …"
 LONGEST = 20_000  # characters of one text
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 LARGEST_IMAGE = 6_000_000  # base64 characters
@@ -86,10 +88,7 @@ def _json_text(text: str) -> tuple[Node, ...]:
 
 def bounded(text: str, limit: int = LONGEST) -> str:
     """Return a text of at most about `limit` characters: head and tail, and how much is missing."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out here; the log has them …\n{text[-half:]}"
+    return cut_middle(text, limit, LEFT_OUT_HERE)
 
 
 def table(value: Any) -> Table | None:

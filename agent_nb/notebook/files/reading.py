@@ -35,6 +35,7 @@ from ...record.verify import check, secrets_in
 from ...view.bundle import bundle
 from ...view.draw.visible import output
 from ...wire.redact import redact_text
+from ...wire.text_limits import fit
 from ..execute import review
 from .page import page
 
@@ -100,8 +101,7 @@ def _short(value: Any) -> str:
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, float):
         return f"{seconds:.3f}"
-    words = "" if value is None else " ".join(output(str(value)).split())
-    return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
+    return fit("" if value is None else " ".join(output(str(value)).split()), WIDEST)
 
 
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from ...record.sides import CHANGED
+from ...wire.text_limits import cut_end
 from .. import nodes, theme
 from . import visible
 from .markup import LETTERS, LINES, stop, style, text
@@ -61,8 +62,7 @@ def _leaf(value: Any) -> str:
         if isinstance(value, int | float)
         else "keyword"
     )
-    said = codec.dumps(value, ensure_ascii=False, default=str)
-    said = said if len(said) <= 2000 else said[:2000] + "…"
+    said = cut_end(codec.dumps(value, ensure_ascii=False, default=str), 2000)
     return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
 
 

@@ -10,6 +10,7 @@ import json as codec
 from collections.abc import Callable
 from typing import Any
 
+from ...wire.text_limits import cut_end
 from .. import nodes
 from ..nodes import Node
 from . import visible
@@ -83,15 +84,8 @@ def page(node: nodes.Page) -> list[str]:
 
 
 def _text(text: str) -> list[str]:
-    return [_short(line) for line in visible.output(text).rstrip("\n").split("\n")]
-
-
-def _short(line: str) -> str:
-    return (
-        line
-        if len(line) <= LONGEST
-        else f"{line[:LONGEST]} … {len(line) - LONGEST:,} more characters"
-    )
+    lines = visible.output(text).rstrip("\n").split("\n")
+    return [cut_end(line, LONGEST, " … {:,} more characters") for line in lines]
 
 
 def bar(node: nodes.Bar) -> list[str]:

@@ -10,6 +10,7 @@ import msgspec
 from ...events import Approval, Call, Delta, Execute, Progress, Result, Started
 from ...events.event_json import decode_event
 from ...events.tool_events import Meaning, meaning
+from ...wire.text_limits import cut_end
 from .cards import Batch, CallCard, Mark
 from .text import Text
 from .text_cards import TextCards
@@ -167,5 +168,5 @@ def line_of(data: Any, *, fresh: bool) -> str:
     ended.
     """
     text = json.dumps(data, ensure_ascii=False, default=str)
-    said = text if len(text) <= LINE else f"{text[:LINE]}… {len(text) - LINE:,} more characters"
+    said = cut_end(text, LINE, "… {:,} more characters")
     return f"{'' if fresh else chr(10)}{said}\n"
