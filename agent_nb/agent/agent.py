@@ -269,7 +269,7 @@ class Agent:
     def _redaction(self) -> Redaction:
         from ..models import keys
 
-        return Redaction(keys.secrets() if self.secrets is None else self.secrets)
+        return Redaction(keys.secrets(self.secrets))
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
         """Run to the end and return the run; for scripts.

@@ -28,8 +28,8 @@ from . import config, keys
 from .base import Model
 from .http.client import Http
 from .http.remote import FIRST
+from .http.service import OPENAI_HOST
 
-OFFICIAL_HOST = "api.openai.com"
 MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"
@@ -106,7 +106,7 @@ def _elsewhere() -> tuple[str, str] | None:
     server = Http(url)
     return (
         None
-        if server.host == OFFICIAL_HOST
+        if server.host == OPENAI_HOST
         else (f"openai/{FIRST}", f"first model of {server.address}")
     )
 
