@@ -33,11 +33,11 @@ from ..events.log import EventLog
 from ..events.tool_events import is_tool_event, result_fields
 from ..record import sides
 from ..record.normalize import normal
-from ..record.packing import canonical
 from ..record.record import LOST, closed
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.reads import reads
 from ..tools.runner import ToolRunner
+from ..wire.json_text import canonical
 from ..wire.redact import Redaction
 from .history import printed_by
 from .strict import Checked, Strict

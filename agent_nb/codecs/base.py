@@ -29,11 +29,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import UsageError, unknown_name
 from ..events import TYPES, Delta, Event, Extension, Node, Unknown
 from ..events.text import Texts
-from ..wire.json_text import plain
-from .framing import MEDIA, Framing, Item, Unframer, dumps, frame, loads
+from ..wire.json_text import dumps, loads, plain
+from .framing import MEDIA, Framing, Item, Unframer, frame
 from .losses import Losses
 from .provenance import foreign, is_derived, note_of
 
@@ -190,7 +190,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}."
             )
         if framing is not None and framing not in MEDIA:
-            raise UsageError(f"There is no framing {framing!r}. Known: {', '.join(MEDIA)}.")
+            raise UsageError(unknown_name("framing", framing, MEDIA))
         options = Options(
             form or self.forms[0], framing or self.framing, conversation, earlier, asked
         )

@@ -18,9 +18,10 @@ import msgspec
 
 from ..events import TYPES, AnyEvent, Event, Unknown
 from ..events.event_json import decode_event, encode_event, event_from
+from ..wire.json_text import dumps, loads
 from ..wire.lines import LIMIT
 from .base import REASONS, Codec, Options, handed
-from .framing import Framing, Item, Unframer, dumps, loads, sse
+from .framing import Framing, Item, Unframer, sse
 from .losses import Losses
 
 _lines: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

@@ -27,10 +27,10 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.completion import Numberer, Settler
 from ..events.log import EventLog
-from ..wire.json_text import plain
+from ..wire.json_text import dumps, plain
 from .base import Codec, Decoder, Encoder
 from .detect import HEAD, LINES, SURE, detect, named, scores
-from .framing import Framing, dumps
+from .framing import Framing
 from .losses import Losses
 from .sources import is_live
 

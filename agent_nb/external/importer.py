@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from ..codecs.base import Codec, Decoder, dumps
+from ..codecs.base import Codec, Decoder
 from ..codecs.detect import HEAD, LINES, SURE, detect, named, scores
 from ..codecs.losses import Losses
 from ..errors import UsageError
@@ -32,7 +32,7 @@ from ..events import RESEND, Delta, End, Error, Event, Interrupt, RunStart, User
 from ..events.completion import Settler
 from ..events.event_json import event_from, to_builtins
 from ..events.log import EventLog, new_run_id
-from ..wire.json_text import plain
+from ..wire.json_text import dumps, plain
 from ..wire.redact import Redaction, Redactor
 from .coerce import Piece, Pieces, adapter_of
 

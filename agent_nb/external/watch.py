@@ -61,7 +61,7 @@ class Watch:
         self.live = is_live(source, follow)
         self._source, self._follow, self._show = source, follow, show
         self.on_run: Callable[[EventLog], None] = lambda _: None
-        self._secrets = keys.secrets() if secrets is None else secrets
+        self._secrets = keys.secrets(secrets)
         self._imported = Imported(
             codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=self._secrets
         )

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import UsageError
+from ..wire.text_limits import cut_middle
 
 LIMIT = 4000
 ROWS, COLUMNS, ITEMS = 5, 30, 20
@@ -113,10 +114,7 @@ def clip(text: str) -> str:
     """Return `text`, cut in its middle to LIMIT characters, with a mark that says how much is
     missing.
     """
-    if len(text) <= LIMIT:
-        return text
-    half = LIMIT // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    return cut_middle(text, LIMIT, "[… {} characters left out …]")
 
 
 def _frame(frame: Any) -> str:

@@ -27,7 +27,7 @@ def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
     """Return `text` without keys (`hidden`, None: those known now); what in it is not printable,
     line ends and tabs aside, is escaped.
     """
-    clean = redact_text(text, secrets() if hidden is None else hidden)
+    clean = redact_text(text, secrets(hidden))
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in clean)
 
 

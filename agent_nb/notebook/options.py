@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..agent.limits import Limits
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean
 from ..models.keys import secrets
 from ..tools.base import Compare
 from ..wire.redact import redact_text
@@ -324,6 +323,5 @@ def _unknown(word: str) -> str:
     if not word.startswith("-"):
         return f"{word!r} is not an option. The prompt goes below the first line; %%agent? lists the options."
     known = [name for flags, _ in OPTIONS for name in flags]
-    near = difflib.get_close_matches(word.partition("=")[0], known, 1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(word.partition("=")[0], known)
     return f"There is no option {word}.{hint} %%agent? lists the options."

@@ -24,6 +24,7 @@ import msgspec
 from .. import events as e
 from ..events import Event
 from ..events.text import content_text
+from ..wire.text_limits import fit
 from .normalize import normal
 
 What = Literal["changed", "added", "removed"]
@@ -231,7 +232,7 @@ def _lines(change: Change) -> Iterator[str]:
 def _plain(text: str) -> str:
     """Return a line as a terminal may show it."""
     line = "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
-    return line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…"
+    return fit(line, _COLUMNS)
 
 
 def _pretty(value: object) -> str:

@@ -25,16 +25,16 @@ Rules
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..wire.json_text import SAFE, canonical
+
 LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
 DEEPEST = 200
 BUDGET = 1 << 28  # bytes that the payloads of one record may add up to, counted at each use
-SAFE = 2**53 - 1
 # before a hash: every character of the text counts. Hashes without it are those of older records
 EXACT = "2:"
 SIGN = "⌂"
@@ -42,17 +42,6 @@ MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
 _DECIMAL = 10_000  # bits; longer integers are written in hexadecimal, which takes linear time
 _MARKED = re.compile(SIGN + r"([~=\\])")
-
-
-def canonical(value: Any) -> str:
-    """Return a JSON value as canonical text. Raises ValueError for what is no JSON."""
-    return json.dumps(
-        _numbers(value, DEEPEST * 2),
-        sort_keys=True,
-        ensure_ascii=False,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
 
 
 def sha256(text: str, like: str = EXACT) -> str:
@@ -77,34 +66,6 @@ def payload_key(packed: Any, like: str = EXACT) -> str:
 def digest(value: Any, length: int = 16) -> str:
     """Return the first `length` hexadecimal digits of the SHA-256 of a value's canonical text."""
     return sha256(canonical(value)).removeprefix(EXACT)[:length]
-
-
-_AS_IT_IS = frozenset({str, bool, type(None)})
-
-
-def _numbers(value: Any, depth: int) -> Any:
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= SAFE else value
-    if isinstance(value, int):
-        return value if abs(value) <= SAFE else _double(value)
-    if not depth:
-        raise ValueError("the value is nested too deeply")
-    if isinstance(value, dict):
-        return {
-            str(k): v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for k, v in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for v in value]
-    raise ValueError(f"{type(value).__name__} is not a JSON value")
-
-
-def _double(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError("the number is too large for JSON") from None
 
 
 class Home:

@@ -34,7 +34,8 @@ from ..events import Call, Event, Respond, Think
 from ..events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
 from ..events.event_json import event_from, to_builtins
 from ..events.log import EventLog, block_text
-from .packing import EXACT, Home, Packer, Unpacker, canonical, payload_key, references, sha256
+from ..wire.json_text import canonical
+from .packing import EXACT, Home, Packer, Unpacker, payload_key, references, sha256
 from .size_limit import CAP, Cut, shorten
 
 FORMAT = 1

@@ -11,6 +11,8 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
+from ..wire.text_limits import fit
+
 AROUND = 2
 LONGEST = 40
 MOST = 2000  # lines of a text that are compared
@@ -50,10 +52,6 @@ def text(recorded: str, now: str, width: int = 50) -> str:
     rows = [("", "recorded", "now"), *lines(recorded, now)]
     column = min(width, max(len(row[1]) for row in rows))
     return "\n".join(
-        f"{mark or ' '} {_cut(old, width):<{column}} | {_cut(new, width)}".rstrip()
+        f"{mark or ' '} {fit(old, width):<{column}} | {fit(new, width)}".rstrip()
         for mark, old, new in rows
     )
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else f"{line[: width - 1]}…"

@@ -16,6 +16,7 @@ from html import escape
 from typing import Any
 
 from ..events import Event
+from ..wire.text_limits import fit
 from .waterfall import Row, Segment, rows
 
 WIDTH = 48  # characters of a bar
@@ -120,7 +121,7 @@ def _html_row(row: Row, total: float) -> str:
 
 def _label(row: Row) -> str:
     label = "  " * min(row.level, 4) + " ".join(row.label.split())
-    return label if len(label) <= LABEL else label[: LABEL - 1] + "…"
+    return fit(label, LABEL)
 
 
 def _seconds(row: Row) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from .format import clip, plural
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 
+LEFT_OUT_HERE = "… {:,} characters left out here; the log has them …"
 LONGEST = 20_000  # characters of one text
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 LARGEST_IMAGE = 6_000_000  # base64 characters

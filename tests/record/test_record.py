@@ -17,7 +17,7 @@ from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
 from agent_nb.record.find import records
 from agent_nb.record.fingerprint import inputs_of
-from agent_nb.record.packing import LARGE, canonical
+from agent_nb.record.packing import LARGE
 from agent_nb.record.record import (
     attach,
     closed,
@@ -32,6 +32,7 @@ from agent_nb.record.schema import COUNT, FILL, PATH, build, load
 from agent_nb.record.signing import intact, sign, signed_by
 from agent_nb.record.verify import check, check_metadata, secrets_in
 from agent_nb.view.state.fold import RunView
+from agent_nb.wire.json_text import canonical
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = st.text(max_size=20)

@@ -33,10 +33,10 @@ from ...events import (
     User,
 )
 from ...events.text import Step, Texts
+from ...wire.json_text import dumps
 from .. import block_protocol
 from ..base import Item, Options, note_of
 from ..block_protocol import Form, Obj
-from ..framing import dumps
 from ..losses import Losses
 from ..passthrough import restore
 from ..writing import Live, as_text, pieces

@@ -22,8 +22,8 @@ from collections import OrderedDict
 from typing import Any
 
 from ...events import Event
+from ...wire.json_text import dumps
 from ..base import Codec, Item
-from ..framing import dumps
 from ..losses import Losses
 from ..run_builder import run_id
 from .lines import NAME, Obj

@@ -15,13 +15,14 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from ...agent.registry import Scope
+from ...events.text import content_text
 from ...tools.base import Asker, Decision, Host, Question
+from ...wire.text_limits import cut_end
 from ..notices import printable
 
 LONGEST = 2000  # characters of an argument or preview
@@ -168,9 +169,8 @@ def wording(question: Question) -> str:
 
 def shown(value: Any) -> str:
     """Return an argument as text that people read, bounded."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return _clip(printable(text)).replace("\n", "\n    ")
+    return _clip(printable(content_text(value))).replace("\n", "\n    ")
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} [… {len(text) - LONGEST} {CLIPPED}"
+    return cut_end(text, LONGEST, f" [… {{}} {CLIPPED}")

@@ -33,7 +33,8 @@ import msgspec
 from ...errors import Cancelled, ToolError
 from ...tools.base import Outcome, current_call, enter_call
 from ...tools.results import NOTHING, failure, success
-from ...tools.values import Collector, encoded
+from ...tools.values import Collector
+from ...wire.json_text import dumps
 from .capture import capturing
 from .interrupts import Interrupts
 
@@ -263,7 +264,7 @@ def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
     """Return the outcome with what was printed before it."""
     content = outcome.content
     if said:
-        text = content if isinstance(content, str) else encoded(content)
+        text = content if isinstance(content, str) else dumps(content)
         content = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{text}"
     return msgspec.structs.replace(outcome, content=content, duration=duration)
 

@@ -9,10 +9,9 @@ Rules
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
-from ...errors import AgentError, UsageError
+from ...errors import AgentError, UsageError, did_you_mean
 from ..cell.failure import AgentCellError
 from ..notices import table
 from ..options import words
@@ -29,8 +28,7 @@ def command(session: Session, line: str) -> Any:
         name, *arguments = words(line) or ["help"]
         found = COMMANDS.get(name)
         if found is None:
-            near = difflib.get_close_matches(name, COMMANDS, 1)
-            hint = f" Did you mean %agent {near[0]}?" if near else ""
+            hint = did_you_mean(name, COMMANDS, written="%agent {}".format)
             raise UsageError(f"There is no command %agent {name}.{hint} %agent help lists them.")
         return found(session, arguments)
     except AgentError as fault:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import UsageError
+from ...errors import UsageError, unknown_name
 from .shared import say, the_run
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def reset(session: Session, arguments: list[str]) -> None:
     known = [c.name for c in session.conversations]
     name = arguments[0] if arguments else None
     if name is not None and name not in known:
-        raise UsageError(f"There is no conversation {name!r}. Known: {', '.join(known) or 'none'}.")
+        raise UsageError(unknown_name("conversation", name, known))
     count = session.conversations.reset(name)
     say(f"{count} turn{'' if count == 1 else 's'} forgotten. The runs stay in the notebook.")
 

@@ -4,10 +4,9 @@ status`.
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
-from ...errors import UsageError
+from ...errors import UsageError, did_you_mean
 from ...tools.standing import STANDING
 from .shared import say
 
@@ -30,8 +29,7 @@ def revoke(session: Session, arguments: list[str]) -> None:
     known = STANDING.names
     wrong = [name for name in arguments if name not in known]
     if wrong:
-        near = difflib.get_close_matches(wrong[0], known, 1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(wrong[0], known)
         raise UsageError(
             f"The tool {wrong[0]!r} is not allowed until the kernel restarts.{hint} Allowed: {', '.join(known) or 'none'}."
         )

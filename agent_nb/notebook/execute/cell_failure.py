@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from ...record.agent_cells import agent_cell, source_of
+from ...wire.text_limits import cut_end
 from ..notices import printable
 
 LONGEST = 60  # characters of a text that names a cell
@@ -46,7 +47,7 @@ def title(number: int, cell: Mapping[str, Any]) -> str:
     """
     parts = agent_cell(source_of(cell))
     first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
-    said = f' "{first[:LONGEST]}{"…" if len(first) > LONGEST else ""}"' if first else ""
+    said = f' "{cut_end(first, LONGEST)}"' if first else ""
     place = f" ({cell['id']})" if cell.get("id") else ""
     return f"cell {number}{place}{said}"
 

@@ -20,7 +20,7 @@ from ...agent.run import Run
 from ...agent.runs import Runs
 from ...codecs.base import Losses
 from ...codecs.convert import decode, encode
-from ...errors import UsageError
+from ...errors import UsageError, unknown_name
 from ...events.log import EventLog
 from ...host import plugins
 from ...models.keys import secrets
@@ -35,6 +35,7 @@ from ...record.verify import check, secrets_in
 from ...view.bundle import bundle
 from ...view.draw.visible import output
 from ...wire.redact import redact_text
+from ...wire.text_limits import fit
 from ..execute import review
 from .page import page
 
@@ -100,8 +101,7 @@ def _short(value: Any) -> str:
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, float):
         return f"{seconds:.3f}"
-    words = "" if value is None else " ".join(output(str(value)).split())
-    return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
+    return fit("" if value is None else " ".join(output(str(value)).split()), WIDEST)
 
 
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
@@ -141,9 +141,7 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
     if name in PAGES:
         return "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
     if name.partition(":")[0] not in plugins.names("codecs"):
-        raise UsageError(
-            f"There is no form {form!r}. Known: {', '.join([*PAGES, *plugins.names('codecs')])}."
-        )
+        raise UsageError(unknown_name("form", form, [*PAGES, *plugins.names("codecs")]))
     return "".join(
         text if text.endswith("\n") else f"{text}\n"
         for run in runs

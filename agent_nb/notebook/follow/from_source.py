@@ -19,7 +19,6 @@ from ...codecs.sources import is_url, name_of
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events.log import EventLog
 from ...external.watch import Watch, watch
-from ...models.keys import secrets
 from ...record.agent_cells import content_hash
 from ...record.record import NONE, log_of
 from ..cell.driver import Driver
@@ -161,7 +160,6 @@ class ForeignRun(CellRun):
             prompt=prompt,
             follow=options.follow,
             show=False,
-            secrets=secrets(),
         )
         self._followed.on_run = self._screen.opened
         return Work(self._followed)

@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 from ...record.sides import CHANGED
+from ...wire.text_limits import cut_end
 from .. import nodes, theme
 from ..format import plural
 from . import visible
@@ -61,8 +62,7 @@ def _leaf(value: Any) -> str:
         if isinstance(value, int | float)
         else "keyword"
     )
-    said = json.dumps(value, ensure_ascii=False, default=str)
-    said = said if len(said) <= 2000 else said[:2000] + "…"
+    said = cut_end(json.dumps(value, ensure_ascii=False, default=str), 2000)
     return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
 
 
