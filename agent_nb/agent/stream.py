@@ -27,8 +27,8 @@ import msgspec
 
 from ..errors import AgentStopped, Cancelled
 from ..events import End, Error, Event, RunStart, User
+from ..events.completion import ABANDONED, closed, missing
 from ..events.log import EventLog
-from ..record.record import ABANDONED, closed
 from ..tools.capture import shown
 from . import display
 from .loop import Loop
@@ -173,7 +173,7 @@ class Stream:
         try:
             await self._driver.run()
         finally:  # its event loop may have been shut down
-            for event in closed(list(self.log))[len(self.log) :]:
+            for event in missing(self.log):
                 self.log.append(event)
 
     async def _wait(self) -> Run:
@@ -197,7 +197,7 @@ class Stream:
                 by,
                 self.run
                 if self.log.ended
-                else Run(EventLog.of_events(closed(list(self.log), ABANDONED))),
+                else Run(EventLog.of_events(closed(self.log, ABANDONED))),
             )
         return self.run.raise_for_status() if self._check else self.run
 
