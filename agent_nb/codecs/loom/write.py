@@ -42,7 +42,8 @@ from ..base import REASONS, Item, Options, note_of
 from ..losses import Losses
 from ..passthrough import restore
 from ..writing import Block, Live, noted_pieces, pieces
-from .lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
+from .export import to_export
+from .lines import NAME, SHIFTS, Obj, draw, draw_chunk
 
 #: The stop reason that tells of an end that was not ok.
 STOPS: dict[EndStatus, str] = {
