@@ -29,7 +29,7 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.completion import Numberer, Settler
 from ..events.log import EventLog
-from .base import Encoder
+from .contract import Encoder
 from .detect import named
 from .foreign_stream import ForeignStream
 from .framing import Framing

@@ -13,8 +13,9 @@ from typing import Any
 from ..errors import UsageError
 from ..events import Event
 from ..wire.json_text import plain
-from .base import Codec, Decoder
+from .base import Codec
 from .coerce import Piece, Pieces, adapter_of
+from .contract import Decoder
 from .detect import Detector, named
 from .framing import dumps
 from .losses import Losses

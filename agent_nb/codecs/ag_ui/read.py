@@ -30,9 +30,9 @@ from ...events import (
     User,
 )
 from .. import block_protocol
-from ..base import Item
 from ..block_protocol import Obj
 from ..call_matching import Correlator
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
 from ..run_builder import Source, run_id, text_of

@@ -33,11 +33,12 @@ from ...events import (
 )
 from ...events.text import Step, Texts
 from .. import block_protocol
-from ..base import Item, Options, note_of
 from ..block_protocol import Form, Obj
-from ..framing import dumps
+from ..contract import Options
+from ..framing import Item, dumps
 from ..losses import Losses
 from ..passthrough import restore
+from ..provenance import note_of
 from ..writing import Live, pieces
 from .lines import _TYPES, DRAW, NAME, OF, OUTCOMES, REASONING, TEXT, TOOL, _node
 

@@ -6,8 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 from ...events import Event
-from ..base import Item
-from ..framing import dumps
+from ..framing import Item, dumps
 from ..losses import Losses
 from ..run_builder import run_id
 from .lines import NAME, Obj

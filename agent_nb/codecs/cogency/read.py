@@ -22,8 +22,8 @@ from ...events import (
     Think,
     User,
 )
-from ..base import Item
 from ..call_matching import Correlator
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
 from ..run_builder import Source, arguments_of, run_id, text_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...events import Event
-from ..base import Item
+from ..framing import Item
 from ..losses import Losses
 from ..run_builder import text_of
 from .export import from_export, is_export

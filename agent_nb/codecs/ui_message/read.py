@@ -28,9 +28,9 @@ from ...events import (
     State,
 )
 from .. import block_protocol
-from ..base import Item
 from ..block_protocol import Obj
 from ..call_matching import Correlator
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
 from ..run_builder import OpenBlock, Source, arguments_of, run_id, text_of

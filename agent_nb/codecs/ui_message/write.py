@@ -30,11 +30,12 @@ from ...events import (
     Think,
 )
 from .. import block_protocol
-from ..base import Item, Options, note_of
 from ..block_protocol import Obj
-from ..framing import RAW
+from ..contract import Options
+from ..framing import RAW, Item
 from ..losses import Losses
 from ..passthrough import restore
+from ..provenance import note_of
 from ..writing import Live, pieces
 from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, _result, progress_output, read_output
 
