@@ -31,12 +31,12 @@ import msgspec
 from .. import events
 from ..events import Call, Delta, Event, Respond, Think
 from ..events.chunks import encode_chunks
+from ..events.completion import closed
 from ..events.event_json import decode_event, encode_event
 from ..events.log import EventLog
 from ..host.paths import tilde
 from . import file_lock
 from .packing import Home
-from .record import closed
 
 FORMAT = 1
 ENDING = ".ndjson"

@@ -24,7 +24,7 @@ Rules
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -32,6 +32,7 @@ import msgspec
 from .. import events
 from ..events import Call, Event, Respond, Think
 from ..events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
+from ..events.completion import closed
 from ..events.event_json import event_from, to_builtins
 from ..events.log import EventLog, block_text
 from ..wire.json_text import canonical
@@ -51,8 +52,6 @@ MIME = "application/vnd.agent-nb.run+json"
 WORTH = 64  # characters from which on arguments and chunks are packed
 OUTSIDE = ("hash", "signature", "payloads")
 SCHEME = "sha256:"
-ABANDONED = "abandoned: the run did not stop when it was asked to"
-LOST = "The recording stops here: the kernel or the page ended before the run did."
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -313,44 +312,6 @@ def _fitted(event: Think | Respond | Call) -> Event:
         left -= fitted[-1][0]
     fitted[-1] = (fitted[-1][0] + left, fitted[-1][1])
     return msgspec.structs.replace(event, chunks=encode_chunks(fitted))
-
-
-def closed(log: Sequence[Event], detail: str = LOST) -> list[Event]:
-    """Return the events of a run, with what is missing to a valid end: a result for every call,
-    `interrupt` and `end`.
-
-    `detail` is why it did not end itself; whatever else than LOST it says was somebody's wish.
-    """
-    found = list(log)
-    if not found or (isinstance(found[-1], events.End) and not found[-1].span):
-        return found
-    return [*found, *_ending(found, detail)]
-
-
-def _ending(found: list[Event], detail: str) -> Iterator[Event]:
-    place: dict[str, Any] = {"ts": found[-1].ts, "run": found[0].run}
-    seq = len(found)
-    answered = {e.call_id for e in found if isinstance(e, events.Result)}
-    for call in (e for e in found if isinstance(e, Call) and e.call_id not in answered):
-        seq += 1
-        yield events.Result(
-            seq=seq,
-            call_id=call.call_id,
-            name=call.name,
-            status="cancelled",
-            content="Not finished: the recording stops here.",
-            turn=call.turn,
-            span=call.span,
-            parent=call.parent,
-            **place,
-        )
-    yield events.Interrupt(seq=seq + 1, reason="user", detail=detail, turn=found[-1].turn, **place)
-    yield events.End(
-        seq=seq + 2,
-        status="interrupted",
-        finish_reason="lost" if detail == LOST else "user",
-        **place,
-    )
 
 
 def _reachable(packed: Any, payloads: Mapping[str, Any]) -> set[str]:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..codecs.base import Codec, Encoder
+from ..codecs.base import Codec
+from ..codecs.contract import Encoder
 from ..codecs.framing import RAW, Framing, Item, sse, sse_safe
 from ..events import Extension
 from ..events.event_json import encode_event

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agent_nb import decode, encode
 from agent_nb import events as e
+from agent_nb.events.completion import closed
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
 from agent_nb.record.find import records
@@ -20,7 +21,6 @@ from agent_nb.record.fingerprint import inputs_of
 from agent_nb.record.packing import LARGE
 from agent_nb.record.record import (
     attach,
-    closed,
     detach,
     events_of,
     log_of,

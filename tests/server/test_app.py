@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.codecs.loom.codec import codec as loom
+from agent_nb.codecs.loom import codec as loom
 from agent_nb.errors import UsageError
 from agent_nb.server.app import Server, Settings
 from agent_nb.wire.sse import SSEDecoder

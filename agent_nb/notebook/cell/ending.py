@@ -19,11 +19,12 @@ from ...agent.run import Run
 from ...agent.stream import Stream
 from ...agent.tape import Match
 from ...errors import AgentError, Cancelled, UsageError
+from ...events.completion import ABANDONED, closed
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...record.agent_cells import content_hash
 from ...record.journal import Journal
-from ...record.record import ABANDONED, KEY, MIME, closed, run_record
+from ...record.record import KEY, MIME, run_record
 from ...view.bundle import bundle
 from ...view.live import LiveView
 from ...view.run_live_button import RunLiveButton

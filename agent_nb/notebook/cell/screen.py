@@ -20,20 +20,11 @@ import msgspec
 
 from ...agent.run import Run
 from ...events import Event
+from ...events.completion import LOST, closed
 from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ...record.agent_cells import content_hash
-from ...record.record import (
-    KEY,
-    LOST,
-    MIME,
-    NONE,
-    closed,
-    events_of,
-    log_of,
-    record_hash,
-    run_record,
-)
+from ...record.record import KEY, MIME, NONE, events_of, log_of, record_hash, run_record
 from ...view.bundle import bundle
 from ...view.live import LiveView, open_view
 from ..execute.event_relay import send

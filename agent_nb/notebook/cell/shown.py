@@ -31,8 +31,9 @@ from ...agent.display import VIEWS
 from ...agent.run import Run
 from ...errors import Cancelled, UsageError
 from ...events import Event
+from ...events.completion import ABANDONED, closed
 from ...events.log import EventLog
-from ...record.record import ABANDONED, KEY, MIME, closed
+from ...record.record import KEY, MIME
 from ...view.bundle import bundle
 from ...view.live import LiveView, open_view
 from ..execute.event_relay import send

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.run import Run
 from ...agent.runs import Runs
-from ...codecs.base import Losses
 from ...codecs.convert import decode, encode
+from ...codecs.losses import Losses
 from ...errors import UsageError, unknown_name
 from ...events.log import EventLog
 from ...host import plugins

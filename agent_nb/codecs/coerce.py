@@ -1,15 +1,14 @@
-"""What an iterator of somebody else's gives, as what a decoder takes: bytes, a JSON object, or an
-event of ours.
+"""Coerce a caller's items to what a decoder takes: bytes, JSON objects or events.
 
-Why: other systems hand out parsed objects, models of pydantic or msgspec, SSE events of a client
-library, chunks of bytes, or lines whose ends are gone; a viewer that asked for one of them would
-need glue in every notebook.
+Why: other systems yield parsed objects, pydantic or msgspec models, SSE events of a client library,
+chunks of bytes, or lines without their ends. Accepting only one of these would need glue code in
+every notebook.
 
 Rules
-- A text item that is a whole JSON object is a line, whether or not its newline is there.
-- Stripped SSE lines are told from chunks by the first two texts, of which the first is held that
-  long; nothing else is held.
-- What cannot be read is a UsageError that says what can.
+- A text item that is one JSON object is a line, with or without its newline; printed over several
+  lines (an example from a document) it is joined to one.
+- The first two texts decide between stripped SSE lines and chunks; only the first is held for that.
+- An item that cannot be read raises UsageError, which names what can.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
 _DATA = re.compile(rb"data\s*:\s*(.*)", re.DOTALL)
 _AG_UI = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
 _MODEL = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
-#: By the package that an object comes from: what to watch instead.
+#: What to watch instead of an object, by the package that defines it.
 ADAPTERS = {
     "pydantic_ai": _AG_UI.format(
         how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'
@@ -49,20 +48,20 @@ KNOWN = (
 
 
 class Pieces:
-    """Items in, pieces out."""
+    """Coerce the items of one stream."""
 
     def __init__(self) -> None:
         self._held: bytes | None = None
-        self._lines: bool | None = None  # stripped SSE lines, chunks, or not yet known
-        self._fresh = True
+        self._lines: bool | None = None  # stripped SSE lines (True), chunks (False), undecided
+        self._fresh = True  # at the start of a line
 
     def feed(self, item: Any) -> list[Piece]:
-        """Return the pieces of one item. Raises UsageError when it is none of those known."""
+        """Return the pieces of one item. Raises UsageError if its type is unknown."""
         found = plain(item)
         return self._text(found) if isinstance(found, bytes) else [found]
 
     def close(self) -> list[Piece]:
-        """Return what was held."""
+        """Return the text that is still held."""
         held, self._held = self._held, None
         return [held] if held else []
 
@@ -81,7 +80,7 @@ class Pieces:
         return [self._chunk(data)] if data or self._lines else []
 
     def _second(self, data: bytes) -> list[Piece]:
-        """Tell lines from chunks by the text after the first."""
+        """Decide between lines and chunks by the text after the first."""
         first, self._held = self._held or b"", None
         self._lines = (
             _whole_line(first)
@@ -91,16 +90,23 @@ class Pieces:
         return [self._chunk(first), self._chunk(data)]
 
     def _chunk(self, data: bytes) -> bytes:
-        if (self._lines and data[-1:] != b"\n") or (
-            self._fresh and data[:1] == b"{" and data[-1:] == b"}" and is_json(data)
-        ):
+        if self._lines and data[-1:] != b"\n":
             data += b"\n"
+        elif self._fresh and _is_object(data):
+            data = b" ".join(data.strip().split(b"\n")) + b"\n"
         self._fresh = data[-1:] == b"\n" if data else self._fresh
         return data
 
 
+def _is_object(data: bytes) -> bool:
+    """Return whether a text is one JSON object that is not yet one line."""
+    body = data.strip()
+    stripped = data[-1:] == b"}" or b"\n" in body
+    return stripped and body[:1] == b"{" and body[-1:] == b"}" and is_json(body)
+
+
 def _whole_line(line: bytes) -> bool:
-    """Return whether a line can stand alone: of data, its JSON must be whole."""
+    """Return whether an SSE line stands alone: the JSON of a data line must be whole."""
     data = _DATA.fullmatch(line)
     return data is None or is_json(data[1]) or data[1].strip() == b"[DONE]"
 
@@ -115,9 +121,7 @@ def is_json(data: bytes) -> bool:
 
 
 def plain(item: Any) -> Piece:
-    """Return an item as bytes, a mapping or an event. Raises UsageError when it is
-    nothing known.
-    """
+    """Return an item as bytes, a mapping or an event. Raises UsageError if its type is unknown."""
     if isinstance(item, Event | Mapping):
         return item
     if isinstance(item, str):
@@ -136,13 +140,13 @@ def plain(item: Any) -> Piece:
 
 
 def adapter_of(kind: type | None) -> str:
-    """Return a sentence on what to watch instead of objects of a known package, "" for others."""
+    """Return a sentence on what to watch instead of objects of a known package, or ""."""
     package = getattr(kind, "__module__", "").partition(".")[0]
     return f"Objects of {package} {ADAPTERS[package]}." if package in ADAPTERS else ""
 
 
 def _sse(item: Any) -> bytes:
-    """Return the frame of an SSE event as client libraries give it: `event`, `data`, `id`."""
+    """Return the frame of an SSE event of a client library (`event`, `data`, `id`)."""
     event, number = getattr(item, "event", None), getattr(item, "id", None)
     head = (
         f"id: {number}\n"
@@ -161,7 +165,7 @@ def _sse(item: Any) -> bytes:
 def _object(item: Any) -> Any:
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
-        return _told(
+        return _with_defaults(
             dump(mode="json", by_alias=True), dump(mode="json", by_alias=True, exclude_unset=True)
         )
     for name in ("to_dict", "_asdict"):
@@ -174,16 +178,17 @@ def _object(item: Any) -> Any:
         return None
 
 
-def _told(whole: Any, given: Any) -> Any:
-    """Return an object as it was `given`, with those defaults of the `whole` that say something:
-    the type of an event is often one.
+def _with_defaults(whole: Any, given: Any) -> Any:
+    """Return the `given` fields of a model, with the defaults of the `whole` that are not None.
+
+    The type of an event is often such a default.
     """
     if isinstance(whole, dict) and isinstance(given, dict):
         return {
-            k: _told(v, given[k]) if k in given else v
+            k: _with_defaults(v, given[k]) if k in given else v
             for k, v in whole.items()
             if k in given or v is not None
         }
     if isinstance(whole, list) and isinstance(given, list) and len(whole) == len(given):
-        return [_told(v, g) for v, g in zip(whole, given, strict=True)]
+        return [_with_defaults(v, g) for v, g in zip(whole, given, strict=True)]
     return given
