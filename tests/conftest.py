@@ -4,6 +4,7 @@ own state and configuration folders.
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import socket
@@ -48,6 +49,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.other_kernel)
         if item.path.name == "test_server_hook.py":
             item.add_marker(pytest.mark.extra)
+
+
+def pytest_collection_finish() -> None:
+    """Take what collection made out of the garbage collector's sight.
+
+    Why: `gc.collect()` walks everything that thousands of tests and their imports made; IPython
+    collects at each reset of a shell.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
