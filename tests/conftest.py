@@ -24,6 +24,8 @@ settings.register_profile(
 settings.load_profile("agent_nb")
 # a shell in which another environment is active: IPython would warn of it
 os.environ.pop("VIRTUAL_ENV", None)
+pytest_plugins = ["helpers.shells", "helpers.kernels"]
+pytest.register_assert_rewrite("helpers")
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -39,11 +41,23 @@ def _loopback(address: Any) -> bool:
         return False
 
 
+def _uses_a_kernel(item: pytest.Item) -> bool:
+    """Return whether a test takes one of the kernels or terminals of `helpers`."""
+    found = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    return any(
+        name in found and found[name][-1].func.__module__.startswith("helpers.")
+        for name in ("kernel", "kernel_type", "terminal")
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the extra `lab` or a kernel of another version: CI runs these again with all
-    that installed.
+    """Mark what uses a kernel, and what needs the extra `lab` or a kernel of another version: CI
+    runs these again with all that installed.
     """
     for item in items:
+        if _uses_a_kernel(item):
+            item.add_marker(pytest.mark.kernel)
         kernel = getattr(item, "callspec", None) and item.callspec.params.get("kernel")  # type: ignore[attr-defined]
         if kernel and kernel != sys.executable:
             item.add_marker(pytest.mark.other_kernel)

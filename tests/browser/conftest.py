@@ -35,9 +35,9 @@ from typing import Any
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbformat.v4 import new_code_cell, new_notebook
 
-ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
     "--no-sandbox",
@@ -201,7 +201,7 @@ class Server:
         kept = {
             name: value for name, value in os.environ.items() if not name.upper().endswith(PRIVATE)
         }
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        path = python_path()
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return {
             **kept,

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from helpers.paths import DATA
 
 from agent_nb import events as ev
 from agent_nb.codecs.base import Codec
@@ -19,7 +19,7 @@ from agent_nb.events import Event
 from agent_nb.host import plugins
 from agent_nb.wire.sse import SSEDecoder
 
-CORPORA = Path(__file__).parents[1] / "data" / "corpora"
+CORPORA = DATA / "corpora"
 
 
 def objects(text: str) -> list[tuple[str, Any, str | None]]:

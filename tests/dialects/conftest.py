@@ -6,16 +6,16 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.paths import DATA
 
 from agent_nb.host import plugins
 from agent_nb.models import parts as p
 from agent_nb.models.messages import ToolSpec
 
-VECTORS = Path(__file__).parents[1] / "data" / "wire.jsonl"
+VECTORS = DATA / "wire.jsonl"
 READ_BY = {
     "cogency_xml": "xml",
     "cogency_sect": "section",

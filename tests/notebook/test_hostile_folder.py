@@ -16,17 +16,16 @@ import socketserver
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
 
-ROOT = Path(__file__).parents[2]
 # leaves its mark and then stands aside for the real module, as one does who does not want to be
 # noticed
 MODULE = """
@@ -382,7 +381,7 @@ def executed(tmp_path_factory):
                     patch.setenv(name, str(value))
                 patch.setenv(
                     "PYTHONPATH",
-                    os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+                    python_path(),
                 )
                 for name, value in {
                     "HTTPS_PROXY": server.url,

@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import re
-import runpy
 import shutil
 import sys
 from dataclasses import dataclass, field
@@ -23,11 +22,12 @@ from typing import Any
 
 import nbformat
 import pytest
+from helpers.kernels import Kernel
+from helpers.paths import python_path
+from helpers.shells import Terminal
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-DRIVERS = runpy.run_path(str(Path(__file__).parents[1] / "notebook" / "conftest.py"))
-ROOT = Path(__file__).parents[2]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PREPARE = """
 import json, time
@@ -378,9 +378,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
             "IPYTHONDIR",
         ):
             patch.setenv(name, str(folder / name.lower()))
-        patch.setenv(
-            "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        )
+        patch.setenv("PYTHONPATH", python_path())
         patch.setenv("AGENT_NB_TRUST_FOLDER", "1")
         yield folder
 
@@ -388,7 +386,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def kernel(folder: Path) -> Any:
     """A kernel of this Python."""
-    kernel = DRIVERS["Kernel"](sys.executable, folder)
+    kernel = Kernel(sys.executable, folder)
     assert kernel.run(PREPARE)[0] == "ok"
     yield kernel
     kernel.close()
@@ -397,7 +395,7 @@ def kernel(folder: Path) -> Any:
 @pytest.fixture(scope="module")
 def terminal(folder: Path) -> Any:
     """IPython on a pseudo-terminal."""
-    terminal = DRIVERS["Terminal"](folder)
+    terminal = Terminal(folder)
     terminal.expect(r"In \[1\]: ", 60)
     (folder / "prepare.py").write_text(PREPARE.replace("%load_ext agent_nb\n", ""))
     terminal.cell("%load_ext agent_nb")

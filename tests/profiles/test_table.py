@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.paths import CHECKOUT
 
 TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
 CELLS = TABLE["cells"]()
-ROOT = Path(__file__).parents[2]
 
 
 def test_every_profile_has_every_behaviour():
@@ -48,7 +48,7 @@ def test_every_test_that_a_cell_names_is_collected():
     # it may ask for another listing
     plain = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     said = subprocess.run(
-        command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False, timeout=300
+        command, cwd=CHECKOUT, env=plain, capture_output=True, text=True, check=False, timeout=300
     )
     assert named - set(said.stdout.splitlines()) == set(), said.stderr
 

@@ -4,10 +4,10 @@ import hashlib
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import msgspec
 import pytest
+from helpers.paths import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +33,6 @@ from agent_nb.record.signing import intact, sign, signed_by
 from agent_nb.record.verify import check, check_metadata, secrets_in
 from agent_nb.view.state.fold import RunView
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = st.text(max_size=20)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,

@@ -8,15 +8,14 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.paths import DATA
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 
-DATA = Path(__file__).parents[1] / "data"
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 2, in load\n    return frame["price"]\nKeyError: \'price\'\n'
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 ANSWER = """## What the prices say
