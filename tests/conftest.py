@@ -8,7 +8,6 @@ import gc
 import ipaddress
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ settings.register_profile(
 settings.load_profile("agent_nb")
 # a shell in which another environment is active: IPython would warn of it
 os.environ.pop("VIRTUAL_ENV", None)
-pytest_plugins = ["helpers.shells", "helpers.kernels"]
+pytest_plugins = ["helpers.marks", "helpers.shells", "helpers.kernels"]
 pytest.register_assert_rewrite("helpers")
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
@@ -39,30 +38,6 @@ def _loopback(address: Any) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _uses_a_kernel(item: pytest.Item) -> bool:
-    """Return whether a test takes one of the kernels or terminals of `helpers`."""
-    found = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
-    return any(
-        name in found and found[name][-1].func.__module__.startswith("helpers.")
-        for name in ("kernel", "kernel_type", "terminal")
-    )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses a kernel, and what needs the extra `lab` or a kernel of another version: CI
-    runs these again with all that installed.
-    """
-    for item in items:
-        if _uses_a_kernel(item):
-            item.add_marker(pytest.mark.kernel)
-        kernel = getattr(item, "callspec", None) and item.callspec.params.get("kernel")  # type: ignore[attr-defined]
-        if kernel and kernel != sys.executable:
-            item.add_marker(pytest.mark.other_kernel)
-        if item.path.name == "test_server_hook.py":
-            item.add_marker(pytest.mark.extra)
 
 
 def pytest_collection_finish() -> None:

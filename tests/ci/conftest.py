@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from helpers.marks import starts
 
 from agent_nb.cli.main import main
 from agent_nb.record import file_lock
@@ -111,6 +112,7 @@ def provider(_providers, _corpus, monkeypatch):
 
 
 @pytest.fixture
+@starts("kernel")
 def recorded(_providers, _corpus, provider):
     """Return a recorded notebook by the name of its recipe, where it was recorded."""
 

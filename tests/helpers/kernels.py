@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.marks import starts
 from helpers.paths import python_path
 from jupyter_client.manager import KernelManager
 
@@ -125,6 +126,7 @@ class Kernel:
     params=[sys.executable, *(OTHERS or ["missing"])],
     ids=lambda p: Path(p).parent.parent.name or p,
 )
+@starts("kernel")
 def kernel(request, tmp_path_factory):
     """A kernel of this Python, and of each that AGENT_NB_TEST_KERNELS names; its absence is a
     failure in CI.
@@ -137,6 +139,7 @@ def kernel(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+@starts("kernel")
 def kernel_type():
     """The class of kernels, for tests that start and lose their own."""
     return Kernel

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from helpers.marks import starts
 from helpers.paths import python_path
 
 
@@ -150,6 +151,7 @@ class Terminal:
 
 
 @pytest.fixture
+@starts("kernel")
 def terminal(tmp_path):
     terminal = Terminal(tmp_path)
     terminal.expect(r"In \[1\]: ", 60)

@@ -21,6 +21,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.marks import starts
 from helpers.paths import CHECKOUT
 
 EXAMPLES = CHECKOUT / "examples"
@@ -134,6 +135,7 @@ def closed(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+@starts("kernel")
 def in_the_closed(closed, tmp_path_factory):
     """Run `python -m …` with the network closed, every key gone, and strict replay; return the
     finished process, output as text.

@@ -569,6 +569,7 @@ def test_a_socks_proxy_without_its_support_says_what_to_install(monkeypatch, cau
         caught(provider("m", base_url="http://lab.example/v1"))
 
 
+@pytest.mark.slow
 def test_importing_the_models_does_not_import_httpx():
     code = (
         "import sys, agent_nb.models.openai, agent_nb.models.choose; print('httpx' in sys.modules)"

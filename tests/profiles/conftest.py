@@ -23,6 +23,7 @@ from typing import Any
 import nbformat
 import pytest
 from helpers.kernels import Kernel
+from helpers.marks import starts
 from helpers.paths import python_path
 from helpers.shells import Terminal
 from nbclient import NotebookClient
@@ -384,6 +385,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="module")
+@starts("kernel")
 def kernel(folder: Path) -> Any:
     """A kernel of this Python."""
     kernel = Kernel(sys.executable, folder)
@@ -393,6 +395,7 @@ def kernel(folder: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
+@starts("kernel")
 def terminal(folder: Path) -> Any:
     """IPython on a pseudo-terminal."""
     terminal = Terminal(folder)
@@ -405,12 +408,14 @@ def terminal(folder: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
+@starts("kernel")
 def nbclient(folder: Path) -> Runner:
     """A notebook that nbclient has executed."""
     return Runner(folder, convert=False)
 
 
 @pytest.fixture(scope="module")
+@starts("kernel")
 def nbconvert(folder: Path) -> Runner:
     """A notebook that nbconvert has executed."""
     if importlib.util.find_spec("nbconvert") is None:

@@ -30,6 +30,7 @@ def test_a_cell_without_a_test_says_why():
 
 
 @pytest.mark.timeout(320)
+@pytest.mark.slow
 def test_every_test_that_a_cell_names_is_collected():
     named = {cell.test for cell in CELLS.values() if cell.test}
     files = sorted({name.partition("::")[0] for name in named})

@@ -14,6 +14,7 @@ import threading
 
 import httpx
 import pytest
+from helpers.marks import starts
 from helpers.paths import CHECKOUT, python_path
 
 from agent_nb import Agent, Scripted
@@ -94,6 +95,7 @@ class Process:
 
 
 @pytest.fixture
+@starts("slow")
 def serve(tmp_path):
     """Start a server process in a folder with two scripts and a file of tools; it is ended with the
     test.
