@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import gc
 import os
 import re
 import select
@@ -33,6 +34,7 @@ def shell(ipython):
     ipython.reset(new_session=False)
     yield ipython
     ipython.reset(new_session=False)
+    gc.freeze()  # a reset collects garbage; what has survived it is not looked through again
 
 
 @pytest.fixture
