@@ -121,10 +121,13 @@ def _tidy(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def chunkings(text: str, seed: int = 1) -> Iterable[list[str]]:
-    """Yield a text whole, by the character, cut at every place, and cut at random."""
+    """Yield a text whole, by the character, cut at every place, and cut at random.
+
+    A text of more than 300 characters is cut at 300 places, one of more than 10,000 at 40.
+    """
     yield [text]
     yield list(text)
-    step = max(1, len(text) // 300)
+    step = max(1, len(text) // (300 if len(text) <= 10_000 else 40))
     yield from ([text[:n], text[n:]] for n in range(1, len(text), step))
     rng = random.Random(seed)
     for _ in range(20):
