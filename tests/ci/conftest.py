@@ -7,19 +7,15 @@ answer: a test that quietly went live would pass, so it counts and must count no
 
 import os
 import shutil
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from ci.recipes import RECIPES
 from helpers.marks import starts
 from helpers.providers import Provider
 
 from agent_nb.cli.main import main
 from agent_nb.record import file_lock
-
-sys.path.insert(0, str(Path(__file__).parent))
-from recipes import RECIPES
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from ci.recipes import RECIPES
 from helpers.paths import python_path
-from recipes import RECIPES
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
 OTHERS = [

@@ -4,23 +4,19 @@ collects, or says why there is none.
 
 import os
 import re
-import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from helpers.paths import CHECKOUT
+from profiles.table import BEHAVIOURS, PROFILES, cells, markdown
 
-TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
-CELLS = TABLE["cells"]()
+CELLS = cells()
 
 
 def test_every_profile_has_every_behaviour():
-    assert set(CELLS) == {
-        (profile, behaviour) for profile in TABLE["PROFILES"] for behaviour in TABLE["BEHAVIOURS"]
-    }
-    assert (len(TABLE["PROFILES"]), len(TABLE["BEHAVIOURS"])) == (8, 14)
+    assert set(CELLS) == {(profile, behaviour) for profile in PROFILES for behaviour in BEHAVIOURS}
+    assert (len(PROFILES), len(BEHAVIOURS)) == (8, 14)
 
 
 def test_a_cell_without_a_test_says_why():
@@ -55,6 +51,6 @@ def test_every_test_that_a_cell_names_is_collected():
 
 
 def test_it_is_written_as_markdown():
-    lines = TABLE["markdown"]().splitlines()
-    assert len(lines) == 2 + len(TABLE["BEHAVIOURS"])
-    assert {line.count("|") for line in lines} == {len(TABLE["PROFILES"]) + 2}
+    lines = markdown().splitlines()
+    assert len(lines) == 2 + len(BEHAVIOURS)
+    assert {line.count("|") for line in lines} == {len(PROFILES) + 2}
