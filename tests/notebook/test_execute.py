@@ -6,10 +6,10 @@ import base64
 import json
 import os
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -22,7 +22,6 @@ from agent_nb.record.record import MIME, log_of
 
 pytestmark = pytest.mark.kernel
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = [
     '<think>I list them.</think><execute>[{"name": "python", "args": {"code": "print(6 * 7)"}}]</execute>',
     "There is **42**.",
@@ -33,9 +32,7 @@ SECRET = "abcdefghijklmnopqrstuvwxyz0123"
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
     """Kernels find this checkout, whether it is installed or not."""
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    )
+    monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
 

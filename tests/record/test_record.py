@@ -4,10 +4,10 @@ import hashlib
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import msgspec
 import pytest
+from helpers.paths import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +34,6 @@ from agent_nb.record.verify import check, check_metadata, secrets_in
 from agent_nb.view.state.fold import RunView
 from agent_nb.wire.json_text import canonical
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = st.text(max_size=20)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,

@@ -299,6 +299,7 @@ def test_a_token_that_is_too_short_is_refused():
         agent_nb.serve(token="short")
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_install_line_is_named():
     code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb\ntry: agent_nb.serve()\nexcept Exception as fault: print(fault)"
     done = subprocess.run(

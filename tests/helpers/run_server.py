@@ -1,4 +1,4 @@
-"""A server on loopback with runs that the test drives by hand."""
+"""A server on loopback with runs that a test drives by hand."""
 
 from __future__ import annotations
 
