@@ -45,7 +45,7 @@ class Attached:
     `Run`.
 
     `log` holds what has come. `on_state` is called with `connecting`, `following`, `waiting`,
-    `ended` as things change, `on_run` with the log before its first event.
+    `ended` as things change.
     """
 
     live = False  # the events bring their times with them
@@ -66,7 +66,7 @@ class Attached:
         self.detached = False
         # after detaching: the remote run goes on and may be stopped from here
         self.stoppable = False
-        self.on_run: Callable[[EventLog], None] = lambda _: None
+        self._on_run: Callable[[EventLog], None] = lambda _: None
         self._show = show
         self._backoff = backoff or Backoff()
         self._on_state = on_state
@@ -74,6 +74,10 @@ class Attached:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._answers: set[asyncio.Task[None]] = set()
+
+    def each_run(self, hear: Callable[[EventLog], None]) -> None:
+        """Call `hear` with the log before its first event; the latest caller counts."""
+        self._on_run = hear
 
     @property
     def name(self) -> str:
@@ -247,7 +251,7 @@ class Attached:
                 async for event in events:
                     if not len(self.log) and not self._opened:
                         self._opened = True
-                        self.on_run(self.log)
+                        self._on_run(self.log)
                     yield self.log.append(event)
 
     async def _events_url(self, client: httpx.AsyncClient) -> str:

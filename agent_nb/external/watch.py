@@ -60,7 +60,7 @@ class Watch:
         self.fault: Exception | None = None
         self.live = is_live(source, follow)
         self._source, self._follow, self._show = source, follow, show
-        self.on_run: Callable[[EventLog], None] = lambda _: None
+        self._on_run: Callable[[EventLog], None] = lambda _: None
         self._secrets = keys.secrets() if secrets is None else secrets
         self._imported = Imported(
             codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=self._secrets
@@ -102,8 +102,12 @@ class Watch:
         """What of the source could not be read: what -> how often."""
         return self._imported.losses.counts()
 
+    def each_run(self, hear: Callable[[EventLog], None]) -> None:
+        """Call `hear` with the log of each run that begins; the latest caller counts."""
+        self._on_run = hear
+
     def _opened(self, log: EventLog) -> None:
-        self.on_run(log)
+        self._on_run(log)
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch. Raises UsageError when

@@ -23,6 +23,7 @@ from .cell import executions, kernel_interrupts, publish
 
 if TYPE_CHECKING:
     from .cell.run import CellRun
+    from .follow.from_source import ForeignRun
     from .session import Session
 
 
@@ -135,10 +136,8 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         return command(self.session, line)
 
 
-def _kind(line: str) -> type[CellRun]:
-    """Return what runs a cell with this option line: an agent of ours, or one that shows somebody
-    else's run.
-    """
+def _kind(line: str) -> type[CellRun | ForeignRun]:
+    """Return what runs a cell with this option line: an agent, or `--from` another system."""
     from .cell.run import CellRun
 
     if "--from" not in line:

@@ -18,9 +18,10 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from ...agent.registry import Scope
+from ...agent.registry import Questions, Scope
 from ...tools.base import Asker, Decision, Host, Question
 from ..notices import printable
 
@@ -121,6 +122,24 @@ class Clicks:
         ):
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
+
+
+def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Callable[..., Any]]:
+    """Return what the buttons of a run's cards call, from any thread."""
+
+    def answer(payload: Mapping[str, Any], *, allow: bool) -> None:
+        questions.answer(
+            str(payload.get("call_id", "")),
+            allow=allow,
+            args=payload.get("args"),
+            scope=scope_of(payload),
+            reason="" if allow else "the user said no",
+            by="click",
+        )
+
+    approve = partial(answer, allow=True)
+    deny = partial(answer, allow=False)
+    return {"stop": stop, "approve": approve, "approve_lasting": approve, "deny": deny}
 
 
 def scope_of(payload: Mapping[str, Any]) -> Scope:

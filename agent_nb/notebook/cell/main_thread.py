@@ -71,9 +71,13 @@ class MainThread:
     """
 
     def __init__(
-        self, shell: Any, interrupts: Interrupts, wake: Callable[[], None] = lambda: None
+        self,
+        shell: Any,
+        interrupts: Interrupts,
+        wake: Callable[[], None] = lambda: None,
+        clean: Callable[[Any], Any] = lambda shown: shown,
     ) -> None:
-        self.clean: Callable[[Any], Any] = lambda data: data
+        self._clean = clean
         self._shell = shell
         self._interrupts = interrupts
         self._wake = wake
@@ -129,7 +133,7 @@ class MainThread:
 
     async def _cell(self, code: str, on_text: Callable[[str], None]) -> Outcome:
         shell = self._shell
-        with capturing(shell, on_text, self._interrupts.checkpoint, self.clean) as capture:
+        with capturing(shell, on_text, self._interrupts.checkpoint, self._clean) as capture:
             transformed = shell.transform_cell(code)
             result = None
             try:

@@ -3,8 +3,9 @@
 Why: an agent knows no notebook; this is the other side of that door (`agent.display.Presenter`).
 """
 
-from .awaited import screen as followed
+from ..follow.awaited_source import screen as followed
+from .awaited_run import screen
 from .recording import begun
-from .shown import screen, show
+from .show_run import show
 
 __all__ = ["begun", "followed", "screen", "show"]

@@ -22,11 +22,13 @@ from contextlib import nullcontext
 from typing import Any
 
 from ...errors import AgentStopped
+from ...view.run_live import RunLiveButton
 from ..files.notebook_path import SESSION
 from ..notices import warn
 from .failure import AgentCellError
 from .frontend import hears_beside_cells
 from .kernel_interrupts import abort_queue
+from .publish import publish
 
 
 class RunLive:
@@ -41,12 +43,17 @@ class RunLive:
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._task: asyncio.Task[None] | None = None
-        self.refused: Callable[[], None] = lambda: None
+        self._button: RunLiveButton | None = None
 
     @property
     def going(self) -> bool:
         """Whether its run goes on."""
         return self._task is not None and not self._task.done()
+
+    def offer(self, run: str) -> RunLiveButton:
+        """Show the button below the page of `run`; return it."""
+        self._button = RunLiveButton(publish, self.press, run)
+        return self._button
 
     def press(self) -> None:
         """Start the run, once; from any thread."""
@@ -57,7 +64,8 @@ class RunLive:
             return
         if why := self._busy():
             warn(why)
-            self.refused()
+            if self._button is not None:
+                self._button.unpress()
             return
         self._task = self._loop.create_task(self._run(), context=self._context)
 
