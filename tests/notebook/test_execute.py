@@ -142,11 +142,11 @@ def test_a_run_that_ends_in_an_error_is_exit_code_1(notebook, capsys):
 
 STOPPER = """
 import threading, time
-from agent_nb import published
+from agent_nb.agent import registry
 def stop():
-    while not (runs := published.going_on()) or not len(runs[-1]):
+    while not (runs := registry.going_on()) or not len(runs[-1]):
         time.sleep(0.01)
-    published.reach(runs[-1]).cancel()
+    registry.reach(runs[-1]).cancel()
 threading.Thread(target=stop, daemon=True).start()
 """
 
