@@ -22,7 +22,9 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Coroutine
 from typing import Any
 
 from ..record.agent_cells import AGENT_CELL
@@ -66,6 +68,15 @@ def _awaited(line: str) -> str:
 # complete. Rewritten, the first line alone would look complete; left alone, IPython's rule applies
 # (a blank line ends a cell magic).
 rewrite.has_side_effects = True  # type: ignore[attr-defined]
+
+
+def awaitable(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return `work` where an event loop runs, for the caller to await; else run it to its end."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return work
 
 
 def install(shell: Any) -> None:

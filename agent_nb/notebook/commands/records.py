@@ -9,8 +9,8 @@ from ...events.interruption import AT, limit_in
 from ...record.notebook_file import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip
-from .shared import Rows, show
-from .standing import allowed
+from .output import Rows, show
+from .permissions import allowed
 
 if TYPE_CHECKING:
     from ...agent.agent import Agent

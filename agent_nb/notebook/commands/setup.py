@@ -6,6 +6,9 @@ Rule: no key is ever shown.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from ...agent.limits import Limits
@@ -14,7 +17,7 @@ from ...host.paths import tilde
 from ...host.trust import allowed
 from ..notices import printable, table
 from ..options import LIMITS
-from .shared import elsewhere, say
+from .output import say
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -39,7 +42,7 @@ def models(session: Session, arguments: list[str]) -> None:
         say(
             "\n".join(
                 f"{arguments[0]}/{name}"
-                for name in elsewhere(lambda: choose.list_models(arguments[0]))
+                for name in _on_thread(lambda: choose.list_models(arguments[0]))
             )
             or "(none)"
         )
@@ -181,3 +184,12 @@ def doctor(session: Session, _: list[str]) -> None:
             )
         )
     )
+
+
+def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:
+    """Run a coroutine function to its end on another thread's event loop and return its value.
+
+    A magic is synchronous, and the event loop of its own thread is running.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(work())).result()

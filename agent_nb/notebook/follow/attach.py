@@ -28,7 +28,8 @@ from ..cell.failure import AgentCellError
 from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
 from ..cell.rerun import mode
-from ..options import THOUGHTS, VIEWS, Options
+from ..option_table import THOUGHTS, VIEWS
+from ..options import Options
 from ..session import Session
 from .awaited_source import actions, leave
 from .base import FollowRun, replayable
