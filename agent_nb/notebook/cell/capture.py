@@ -128,7 +128,7 @@ def bars(shell: Any) -> Iterator[None]:
 
 
 def _follow(box: Any, shell: Any) -> None:
-    """Report the updates of the bar in `box` to the tool of this context; without one display it."""
+    """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
 
     def report(*_: Any) -> bool:
         return say(f"\r{box!r}")

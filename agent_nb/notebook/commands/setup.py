@@ -1,7 +1,6 @@
-"""What there is to work with: `%agent models`, `tools`, `config`, `key`, `trust-folder` and
-`doctor`.
+"""The environment: `%agent models`, `tools`, `config`, `key`, `trust-folder` and `doctor`.
 
-Rule: no key is ever shown.
+Rule: keys are never shown.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .output import say
 if TYPE_CHECKING:
     from ..session import Session
 
-UNSET = {  # what is done where nobody has set an option
+UNSET = {  # the effect of an option that is not set
     "approve": "'ask'",
     "rerun": "'auto'",
     "dialect": "as the model's provider suggests",
@@ -86,9 +85,7 @@ def config(session: Session, _: list[str]) -> None:
 
 
 def _value(name: str, value: Any) -> str:
-    """Return what counts where a cell says nothing of an option: what `%config` set it to, or what
-    is then done.
-    """
+    """Return the default of an option in words: its `%config` value, or the effect without one."""
     if value not in (None, "", []):
         return repr(value)
     if name in LIMITS:

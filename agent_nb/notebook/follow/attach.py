@@ -1,12 +1,11 @@
 """`%agent attach URL`: a run of another process in a cell, followed live, recorded like any other.
 
 Rules
-- `--rerun replay` (and so `jupyter agent-nb test`) shows the record and asks nobody; else the
-  server is asked, and when it does not answer the record is shown where there is one.
-- Stopping detaches: the remote run goes on, but the cell has not got what it waited for and ends
-  with AgentStopped, as any that is stopped.
-- No token belongs in a cell: that of a server of yours on this machine is found, for another
-  `--token NAME` names the variable, of the notebook or the environment, that holds it.
+- In the mode `replay` (so in `jupyter agent-nb test`) the record is shown and the server is not
+  asked. Otherwise the server is asked; if it does not answer, the record is shown if there is one.
+- Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
+- A token must not stand in a cell. The token of the user's own server on this machine is found; for
+  another, `--token NAME` names the notebook or environment variable that holds it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ NEVER_ASKED = "Nothing to replay: there is no record of this run. Record it by r
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What one `%agent attach` asks for."""
+    """The arguments of one `%agent attach`."""
 
     url: str
     token: str
@@ -66,7 +65,7 @@ def _parser() -> _Parser:
 
 
 def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
-    """Return what the words after `%agent attach` ask for. Raises UsageError."""
+    """Parse the words after `%agent attach`. Raises UsageError."""
     said = _parser().parse_args(arguments)
     if not said.output.isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {said.output!r}.")
@@ -81,9 +80,7 @@ def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
 
 
 def _url(said: str, namespace: Mapping[str, Any]) -> str:
-    """Return the address: as it was said, that of a variable (a text, or the handle of a server),
-    or of the one server of this user.
-    """
+    """Return the URL: as given, from a variable (text or server handle), or of the only server."""
     if said:
         held = namespace.get(said, said)
         return str(getattr(held, "url", held))
@@ -163,9 +160,7 @@ class AttachRun(FollowRun):
 
 
 async def follow(session: Session, arguments: list[str]) -> Run | None:
-    """Do `%agent attach …` with these words after `attach`; return the run. Raises AgentCellError
-    with one line when it cannot.
-    """
+    """Do `%agent attach` with these words; return the run. Raises AgentCellError with one line."""
     cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:
         return await AttachRun(session, cell, read(arguments, session.shell.user_ns)).follow()
