@@ -103,7 +103,7 @@ class Watch(Followed):
         return self._imported.losses.counts()
 
     def _opened(self, log: EventLog) -> None:
-        self.on_run(log)  # as it is set by now
+        self._on_run(log)
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch.

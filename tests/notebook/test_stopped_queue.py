@@ -264,11 +264,11 @@ def journals(kernel):
 
 def test_a_press_before_the_first_event_leaves_no_empty_log_and_no_journal(ready):
     ready.run("""from unittest.mock import patch
-from agent_nb.notebook.cell import run as cell_run
+from agent_nb.notebook.cell import display
 def opened(*args, **named):
     press()
     return plain(*args, **named)
-plain, patched, model = cell_run.open_view, patch.object(cell_run, "open_view", opened), Model(wait)
+plain, patched, model = display.open_view, patch.object(display, "open_view", opened), Model(wait)
 patched.start()""")
     before = journals(ready)
     ends, asked = queued(ready, "%%agent -m model --live\ngo")
@@ -283,7 +283,7 @@ def test_a_run_that_is_left_behind_before_its_first_event_leaves_no_empty_log_an
     ready,
 ):
     ready.run("""from unittest.mock import patch
-from agent_nb.notebook.cell.streams import Work
+from agent_nb.notebook.cell.driver import Work
 async def run(work):
     mark()
     released.wait(60)

@@ -1,10 +1,10 @@
 """`%agent COMMAND …`: a table of small functions.
 
 Rules
-- A command says what it has to say as plain text, or returns what the notebook shows (a DataFrame,
-  a Run). Its docstring is its help.
-- A wrong command or argument is one line that names the right ones; nothing is changed then.
-- No key is ever shown.
+- A command prints plain text, or returns what the notebook displays (a DataFrame, a Run). Its
+  docstring is its help.
+- A wrong command or argument fails with one line that names the valid ones, and changes nothing.
+- Keys are never shown.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ...errors import AgentError, UsageError, did_you_mean
 from ..cell.failure import AgentCellError
 from ..notices import table
 from ..options import words
-from . import records, runs, setup, standing
-from .shared import Command, say
+from . import permissions, records, runs, setup
+from .output import Command, say
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
 def command(session: Session, line: str) -> Any:
-    """Run one `%agent` command. Raises AgentCellError with one line when it is wrong."""
+    """Run one `%agent` command. Raises AgentCellError with one line when it fails."""
     try:
         name, *arguments = words(line) or ["help"]
         found = COMMANDS.get(name)
@@ -50,7 +50,7 @@ COMMANDS: dict[str, Command] = {
     "config": setup.config,
     "key": setup.key,
     "trust-folder": setup.trust_folder,
-    "revoke": standing.revoke,
+    "revoke": permissions.revoke,
     "reset": runs.reset,
     "show": runs.show,
     "attach": runs.attach,

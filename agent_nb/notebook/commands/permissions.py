@@ -1,6 +1,4 @@
-"""What the user has allowed until the kernel restarts: `%agent revoke`, and its part of `%agent
-status`.
-"""
+"""The tools allowed until the kernel restarts: `%agent revoke`, and a line of `%agent status`."""
 
 from __future__ import annotations
 
@@ -8,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError, did_you_mean
 from ...tools.standing import STANDING
-from .shared import say
+from .output import say
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
 def allowed() -> str:
-    """Return the tools that run unasked, in words; "" when there are none."""
+    """Return a line that names the allowed tools, "" if there are none."""
     names = ", ".join(STANDING.names)
     return (
         f"Allowed until the kernel restarts: {names} (%agent revoke TOOL takes it back)"
