@@ -19,7 +19,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..record.notebook_file import cleared, lift, settle
+from ..record.notebook_file import cleared, lift
+from ..record.outputs import settle
 from ..record.record import KEY
 
 

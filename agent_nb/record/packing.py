@@ -28,7 +28,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
@@ -135,6 +135,36 @@ class Home:
         return _MARKED.sub(lambda m: self._shown[m[1]], text) if SIGN in text else text
 
 
+class Payloads(dict[str, Any]):
+    """Packed values by their keys. Each value is hashed once, however many readers check it."""
+
+    def __init__(
+        self, values: Mapping[str, Any] = {}, checked: dict[str, bool] | None = None
+    ) -> None:
+        super().__init__(values)
+        self._checked = {} if checked is None else checked
+
+    @classmethod
+    def of(cls, *sources: Any) -> Payloads:
+        """Merge the sources, the last one wins; ignore a source that is not a mapping."""
+        found = [source for source in sources if isinstance(source, Mapping) and source]
+        if len(found) == 1 and isinstance(found[0], cls):
+            return found[0]
+        return (
+            cls(found[0]) if len(found) == 1 else cls({k: v for s in found for k, v in s.items()})
+        )
+
+    def only(self, keys: Iterable[str]) -> Payloads:
+        """Return the payloads of these keys; what is known of their hashes is shared."""
+        return Payloads({key: self[key] for key in keys}, self._checked)
+
+    def sound(self, key: str) -> bool:
+        """Return whether the value of `key` has the hash that the key names."""
+        if key not in self._checked:
+            self._checked[key] = payload_key(self[key], key) == key
+        return self._checked[key]
+
+
 class Packer:
     """Packs values; large ones gather in `payloads`, by the SHA-256 of their canonical text."""
 
@@ -191,10 +221,9 @@ class Unpacker:
     """Unpacks the values of one record with its `payloads` and the reader's home."""
 
     def __init__(self, payloads: Mapping[str, Any], home: Home) -> None:
-        self._payloads = payloads
+        self._payloads = Payloads.of(payloads)
         self._home = home
         self._left = BUDGET
-        self._checked: dict[str, bool] = {}
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` was given."""
@@ -225,17 +254,12 @@ class Unpacker:
         if not isinstance(key, str) or key not in self._payloads:
             return f"[a payload of this record is missing: {key}]"
         packed = self._payloads[key]
-        if not self._sound(key, packed):
+        if not self._payloads.sound(key):
             return f"[a payload of this record was changed: {key}]"
         self._left -= len(packed) if isinstance(packed, str) else LARGE
         if self._left < 0:
             return f"[a payload of this record is left out, they are too large together: {key}]"
         return self._unpack(packed, depth)
-
-    def _sound(self, key: str, packed: Any) -> bool:
-        if key not in self._checked:
-            self._checked[key] = payload_key(packed, key) == key
-        return self._checked[key]
 
     def integer(self, value: Any, _: int) -> Any:
         """Return an integer of many digits."""
@@ -270,4 +294,16 @@ def references(value: Any) -> set[str]:
             todo.extend(v for v in item.values() if isinstance(v, dict | list))
         elif isinstance(item, list):
             todo.extend(v for v in item if isinstance(v, dict | list))
+    return found
+
+
+def reachable(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
+    """Return the payload keys that a packed value needs, also those its payloads need."""
+    found: set[str] = set()
+    todo = references(packed)
+    while todo:
+        found |= todo
+        todo = {
+            key for have in todo if have in payloads for key in references(payloads[have])
+        } - found
     return found

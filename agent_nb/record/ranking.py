@@ -16,18 +16,17 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable
 
+from .record import Record
 from .signing import intact, mine
 
 KEPT = 3
 TOLERANCE = 300.0  # s
 END_OF_TIME = 253_402_300_799.0  # epoch s of the last second that a calendar of four digits has
-Record = TypeVar("Record", bound=Mapping[str, Any])
 
 
-def started(record: Mapping[str, Any]) -> float:
+def started(record: Record) -> float:
     """Return when the run of a record began, in epoch seconds; 0 when the record names no such
     time.
     """
@@ -71,20 +70,20 @@ def kept(records: Iterable[Record], key: bytes) -> list[Record]:
     return newest(record for listed in (*list(own.values())[:KEPT], *rest) for record in listed)
 
 
-def execution(record: Mapping[str, Any]) -> str:
+def execution(record: Record) -> str:
     """Return what the records of one execution of a cell have in common: its id, else that of the
     one run.
     """
     return str(record.get("execution") or f"run {record.get('id', '')}")
 
 
-def ordinal(record: Mapping[str, Any]) -> int:
+def ordinal(record: Record) -> int:
     """Return the number of a record's run among those of its execution, 0 when it names none."""
     number = record.get("ordinal")
     return number if isinstance(number, int) else 0
 
 
-def _claimed(record: Mapping[str, Any]) -> float:
+def _claimed(record: Record) -> float:
     """Return the time a record names, 0 for what is none."""
     value = record.get("started")
     sound = (

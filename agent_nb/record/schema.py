@@ -32,7 +32,7 @@ import msgspec
 
 from .. import events
 from .packing import MARKS
-from .record import VERSION, Record
+from .record import VERSION, RecordFields
 from .size_limit import Cut
 
 PATH = Path(__file__).with_name("schema.json")
@@ -85,7 +85,7 @@ def build() -> dict[str, Any]:
             },
         },
         "$defs": {
-            "record": {**_struct(Record), "required": ["format", "id", "events", "hash"]},
+            "record": {**_struct(RecordFields), "required": ["format", "id", "events", "hash"]},
             "event": {
                 **_envelope(),
                 "required": ["type"],
@@ -161,7 +161,7 @@ def _struct(cls: type[msgspec.Struct]) -> dict[str, Any]:
         field.name: {**_type(hints[field.name]), **_default(field)}
         for field in msgspec.structs.fields(cls)
     }
-    if cls is Record:
+    if cls is RecordFields:
         properties["events"] = {"type": "array", "items": {"$ref": "#/$defs/event"}}
     return {
         "description": " ".join((inspect.getdoc(cls) or "").split()),

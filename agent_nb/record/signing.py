@@ -7,7 +7,7 @@ replay only if this user made the record (or says so).
 Rules
 - HMAC-SHA256 over a prefix of our own and the content hash; comparing takes constant time.
 - An empty key signs nothing and verifies nothing.
-- Whose a record is, is asked in one place (`mine`), of whole records (see `record.attach`).
+- Whose a record is, is asked in one place (`mine`), of whole records (see `payloads.attach`).
 - Only `user_key` and `key_problem` touch the disk; they make the secret when there is none, as
   Jupyter does. Where that cannot be `user_key` returns b"".
 """
@@ -18,19 +18,19 @@ import hashlib
 import hmac
 import os
 from base64 import encodebytes
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..host.paths import tilde
-from .record import payload_faults, record_hash
+from .payloads import payload_faults
+from .record import Record, record_hash
 
 SCHEME = "hmac-sha256:"
 _PREFIX = b"agent_nb record 1\n"
 
 
-def sign(record: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+def sign(record: Record, key: bytes) -> dict[str, Any]:
     """Return the record with its hash and, if there is a key, its signature."""
     unsigned = {k: v for k, v in record.items() if k != "signature"}
     content = record_hash(unsigned)
@@ -38,39 +38,39 @@ def sign(record: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     return {**signed, "signature": _signature(content, key)} if key and content else signed
 
 
-def hash_fits(record: Mapping[str, Any]) -> bool:
+def hash_fits(record: Record) -> bool:
     """Return whether the content of a record is what its hash says, whatever its payloads are."""
     content = record_hash(record)
     return bool(content) and record.get("hash") == content
 
 
-def intact(record: Mapping[str, Any]) -> bool:
-    """Return whether a whole record (see `record.attach`) is what its hash says, its payloads
+def intact(record: Record) -> bool:
+    """Return whether a whole record (see `payloads.attach`) is what its hash says, its payloads
     included.
     """
     return hash_fits(record) and not payload_faults(record)
 
 
-def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
+def signed_by(record: Record, key: bytes) -> bool:
     """Return whether the holder of `key` signed exactly this content."""
     return _verifies(record, record_hash(record), key)
 
 
-def mine(record: Mapping[str, Any], key: bytes) -> bool:
+def mine(record: Record, key: bytes) -> bool:
     """Return whether this user stands for a record: the holder of `key` signed it, and nothing of
     it was changed since.
     """
     return names_signer(record, key) and intact(record)
 
 
-def names_signer(record: Mapping[str, Any], key: bytes) -> bool:
+def names_signer(record: Record, key: bytes) -> bool:
     """Return whether the holder of `key` signed the hash that a record names; where the record is
     `intact`, that makes it theirs.
     """
     return _verifies(record, str(record.get("hash", "")), key)
 
 
-def _verifies(record: Mapping[str, Any], content: str, key: bytes) -> bool:
+def _verifies(record: Record, content: str, key: bytes) -> bool:
     given = record.get("signature")
     if not (key and content and isinstance(given, str)):
         return False

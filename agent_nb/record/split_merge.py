@@ -20,24 +20,21 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
 
-from .agent_cells import agent_cell, content_hash, source_of
+from .agent_cells import agent_cell, source_hash
+from .ipynb import Cell, source_of
+from .record import Record
 
-Record = dict[str, Any]
 Runs = Mapping[str, Sequence[Record]]
-AnyRecord = TypeVar("AnyRecord", bound=Mapping[str, Any])
 HOMELESS = "~"  # no id of a cell has it
 
 
-def renumbered(
-    cells: Sequence[Mapping[str, Any]], runs: Mapping[str, Sequence[AnyRecord]]
-) -> dict[str, list[AnyRecord]]:
+def renumbered(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return the runs by the ids that their cells have. Those whose id another cell has, and no
     cell their text, get an id of none.
     """
     texts = {
-        str(c["id"]): content_hash(*(_agent(c) or ("", source_of(c))))
+        str(c["id"]): source_hash(source_of(c))
         for c in cells
         if c.get("id") and c.get("cell_type") == "code"
     }
@@ -69,11 +66,11 @@ def renumbered(
     }
 
 
-def _agent(cell: Mapping[str, Any]) -> tuple[str, str] | None:
+def _agent(cell: Cell) -> tuple[str, str] | None:
     return agent_cell(source_of(cell)) if cell.get("cell_type") == "code" else None
 
 
-def _made_of(listed: Sequence[Mapping[str, Any]], text: str | None) -> bool:
+def _made_of(listed: Sequence[Record], text: str | None) -> bool:
     """Return whether a cell of this text made one of the runs; those that it only followed do not
     count.
     """
@@ -83,20 +80,20 @@ def _made_of(listed: Sequence[Mapping[str, Any]], text: str | None) -> bool:
     )
 
 
-def _newest(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _newest(listed: Sequence[Record]) -> Sequence[Record]:
     return [max(listed, key=_started)]
 
 
-def _all(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _all(listed: Sequence[Record]) -> Sequence[Record]:
     return listed
 
 
-def _started(record: Mapping[str, Any]) -> float:
+def _started(record: Record) -> float:
     started = record.get("started")
     return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
 
 
-def _place(cell: str, listed: Sequence[Mapping[str, Any]]) -> tuple[bool, float]:
+def _place(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
     """Return what orders ids as their cells stood in the notebook: numbers by themselves, others by
     when their first run began.
     """
@@ -108,7 +105,7 @@ def _place(cell: str, listed: Sequence[Mapping[str, Any]]) -> tuple[bool, float]
     )
 
 
-def inherited(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, list[Record]]:
+def inherited(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return what agent cells without runs inherit, by cell id."""
     gone = [
         listed
@@ -124,7 +121,7 @@ def inherited(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, list[
     return found
 
 
-def leaving(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, set[str]]:
+def leaving(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
     """Return the ids of the runs that cells give up, by cell id."""
     return {
         c: {r["id"] for r in runs.get(cell, ())}
@@ -134,7 +131,7 @@ def leaving(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, set[str
     }
 
 
-def _agents(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
+def _agents(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
     """Yield id and text of each agent cell, with the ids of the other code cells down to the next
     one.
     """

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from ..events import Unknown
-from .record import FORMAT, VERSION, Record, events_of, payload_faults
+from .payloads import payload_faults
+from .record import FORMAT, VERSION, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer
 
 FindSecrets = Callable[[str], list[str]]  # text -> names of what was found
@@ -62,16 +63,16 @@ def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
     return found
 
 
-def _shape(record: Mapping[str, Any]) -> Iterator[str]:
+def _shape(record: Record) -> Iterator[str]:
     if record.get("format") != FORMAT:
         yield f"format {record.get('format')!r} is not {FORMAT}: it is read as far as it can be"
     try:
-        msgspec.convert(dict(record), Record)
+        msgspec.convert(dict(record), RecordFields)
     except (msgspec.ValidationError, TypeError, RecursionError) as fault:
         yield f"not a record: {fault}"
 
 
-def _events(record: Mapping[str, Any], payloads: Mapping[str, Any] | None) -> Iterator[str]:
+def _events(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]:
     stored = record.get("events")
     stored = stored if isinstance(stored, list) else []
     objects = [o for o in stored if isinstance(o, dict)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...events.interruption import AT, limit_in
-from ...record.notebook_file import FORGET
+from ...record.forgotten import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip
 from .shared import Rows, show

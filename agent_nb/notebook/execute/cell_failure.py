@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...record.agent_cells import agent_cell, source_of
+from ...record.agent_cells import agent_cell
+from ...record.ipynb import source_of
 from ..notices import printable
 
 LONGEST = 60  # characters of a text that names a cell

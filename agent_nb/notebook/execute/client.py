@@ -42,7 +42,8 @@ from nbclient.output_widget import OutputWidget
 from ...host import launch
 from ...record.ipynb import load, save
 from ...record.masks import Rule
-from ...record.notebook_file import drop_unbegun, lift, records, summaries
+from ...record.notebook_file import drop_unbegun, lift, records
+from ...record.outputs import summaries
 from ...record.record import MIME
 from ...record.signers import Signer
 from ..cell.identity import HEADLESS, OURS, PROOF, RERUN, UNSHOWN

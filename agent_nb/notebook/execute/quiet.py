@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...record import notebook_file
-from ...record.agent_cells import agent_cell, content_hash, source_of
+from ...record.agent_cells import agent_cell, content_hash
+from ...record.ipynb import source_of
 from ...record.record import KEY
 
 LANGUAGE = "language_info"

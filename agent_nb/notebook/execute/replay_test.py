@@ -35,10 +35,10 @@ from ...errors import MissingExtra
 from ...events import RunStart
 from ...host import launch
 from ...host.imports import find
-from ...record.agent_cells import agent_cell, source_of
+from ...record.agent_cells import agent_cell
 from ...record.clock import is_zone
 from ...record.given import lines
-from ...record.ipynb import load
+from ...record.ipynb import load, source_of
 from ...record.masks import PATTERN
 from ...record.notebook_file import records
 from ...record.ranking import ranked, started

@@ -25,8 +25,9 @@ import msgspec
 
 from ...agent.tape import Tape
 from ...host.plugins import builtin
-from ...record.agent_cells import agent_cell, content_hash, source_of
+from ...record.agent_cells import agent_cell, source_hash
 from ...record.countersign import described, sign, signers_of
+from ...record.ipynb import source_of
 from ...record.notebook_file import records
 from ...record.ranking import started
 from ...record.record import KEY
@@ -108,12 +109,6 @@ def sign_all(metadata: dict[str, Any], items: Sequence[Item], key: PrivateKey) -
     return len(good)
 
 
-def source_hash(cell: Mapping[str, Any]) -> str:
-    """Return the hash of a cell's source, as its records name it."""
-    source = source_of(cell)
-    return content_hash(*(agent_cell(source) or ("", source)))
-
-
 def countersigned(
     nb: Mapping[str, Any],
     cell: Mapping[str, Any],
@@ -125,7 +120,7 @@ def countersigned(
     """
     if not signers:
         return []
-    metadata, source = (nb.get("metadata") or {}).get(KEY), source_hash(cell)
+    metadata, source = (nb.get("metadata") or {}).get(KEY), source_hash(source_of(cell))
     return [
         named
         for record in listed
@@ -140,7 +135,7 @@ def remarks(
     MissingExtra.
     """
     metadata = (nb.get("metadata") or {}).get(KEY)
-    return described(metadata, str(record.get("hash", "")), source_hash(cell), signers)
+    return described(metadata, str(record.get("hash", "")), source_hash(source_of(cell)), signers)
 
 
 def harmless(sources: Iterator[str]) -> frozenset[str]:
@@ -176,7 +171,7 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
         name,
         run,
         named,
-        source_hash(cell),
+        source_hash(source_of(cell)),
         calls,
         sum(text.count(CLIPPED) for text in calls),
         len(ran) - len(calls),

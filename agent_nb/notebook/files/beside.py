@@ -23,8 +23,9 @@ from typing import Any
 
 import msgspec
 
-from ...record.agent_cells import agent_cell, content_hash, source_of
-from ...record.notebook_file import summaries
+from ...record.agent_cells import source_hash
+from ...record.ipynb import source_of
+from ...record.outputs import summaries
 
 ENDING, COPY = ".ipynb", ".run.ipynb"
 MOST = 300  # notebooks
@@ -91,9 +92,7 @@ def _read(path: Path) -> Held:
         cells = [
             c for c in notebook["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"
         ]
-        texts = frozenset(
-            content_hash(*(agent_cell(source_of(c)) or ("", source_of(c)))) for c in cells
-        )
+        texts = frozenset(source_hash(source_of(c)) for c in cells)
         return Held(texts, path.name.endswith(COPY) or _copied(notebook))
     except (
         OSError,

@@ -23,15 +23,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...record import notebook_file
-from ...record.agent_cells import source_of
 from ...record.countersign import SIGNATURES, merged
+from ...record.ipynb import source_of
+from ...record.metadata import FORGOTTEN, Runs
+from ...record.outputs import published
 from ...record.ranking import newest, started
-from ...record.record import KEY, MIME, VERSION, published
+from ...record.record import KEY, MIME, VERSION
 
 TIMES = "execution"  # in the metadata of a cell
 ABOUT = ("language_info", "widgets")  # in the metadata of a notebook
 Cell = dict[str, Any]
-Runs = dict[str, list[dict[str, Any]]]
 
 
 def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -71,7 +72,7 @@ def _newest(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
     values = [value if isinstance(value := m.get(KEY), dict) else {} for m in about[1:]]
-    listed = [value.get(notebook_file.FORGOTTEN) for value in values]
+    listed = [value.get(FORGOTTEN) for value in values]
     forgotten = list(
         dict.fromkeys(
             m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)
@@ -79,7 +80,7 @@ def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
     )
     # payloads are with the runs
     rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
-    optional = {SIGNATURES: merged(*values), notebook_file.FORGOTTEN: forgotten}
+    optional = {SIGNATURES: merged(*values), FORGOTTEN: forgotten}
     value = {
         **rest,
         "version": VERSION,

@@ -30,10 +30,10 @@ from typing import Any
 
 from ...errors import UsageError
 from ...events import Call, Event, Result
-from ...record import ipynb, notebook_file
-from ...record.agent_cells import source_of
+from ...record import ipynb, metadata, notebook_file
 from ...record.diff import items
 from ...record.find import records
+from ...record.ipynb import source_of
 from ...record.ranking import execution, newest, oldest, ordinal
 from ...record.record import KEY, events_of
 from ...record.split_merge import renumbered
@@ -224,7 +224,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         nb = ipynb.load(path)
     except UsageError:
         return None
-    return None if notebook_file.newer((nb.get("metadata") or {}).get(KEY)) else nb
+    return None if metadata.newer((nb.get("metadata") or {}).get(KEY)) else nb
 
 
 def _dump(nb: Mapping[str, Any]) -> str:

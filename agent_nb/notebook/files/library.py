@@ -33,7 +33,8 @@ import msgspec
 from ...agent.run import Run
 from ...agent.tape import candidates
 from ...record import find as collect
-from ...record.agent_cells import content_hash, source_of
+from ...record.agent_cells import content_hash
+from ...record.ipynb import source_of
 from ...record.notebook_file import cleared
 from ...record.ranking import kept, newest, ranked
 from ...record.record import events_of

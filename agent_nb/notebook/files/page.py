@@ -20,7 +20,7 @@ from typing import Any
 
 from ...agent.run import Run
 from ...errors import UsageError
-from ...record.find import ENDING
+from ...record.ipynb import ENDING
 from ...record.record import KEY, MIME
 from ...view import values
 from ...view.bundle import bundle

@@ -25,8 +25,8 @@ from ...events.log import EventLog
 from ...host import plugins
 from ...models.keys import secrets
 from ...record.diff import Diff, diff
-from ...record.find import ENDING, records
-from ...record.ipynb import load
+from ...record.find import records
+from ...record.ipynb import ENDING, load
 from ...record.ranking import ranked
 from ...record.record import log_of
 from ...record.signers import known
