@@ -32,7 +32,7 @@ from .shared import (
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from ..notebook.execute.kernels import Ahead, Wanted, wanted
-    from ..notebook.files.reading import inject, parameters
+    from ..notebook.execute.parameters import inject, parameters
     from ..record.ipynb import load
 
     values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun

@@ -212,7 +212,7 @@ def _publish(arguments: Arguments, hub: Any) -> None:
     """
     if not arguments.notebook:
         return
-    from ..notebook.files.reading import read_runs
+    from ..notebook.files.recorded_runs import read_runs
 
     known: set[str] = {info.run for info in hub.runs()}
     for run in read_runs(notebooks(arguments.notebook), every=True):

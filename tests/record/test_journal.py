@@ -13,7 +13,8 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.record import journal
-from agent_nb.record.journal import Journal, fold, forget, recover, recoverable, tidy
+from agent_nb.record.journal import Journal, forget, tidy
+from agent_nb.record.journal_recovery import fold, recover, recoverable
 
 KILLS = 50
 

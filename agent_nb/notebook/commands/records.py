@@ -14,7 +14,7 @@ from .standing import allowed
 
 if TYPE_CHECKING:
     from ...agent.agent import Agent
-    from ...record.journal import Found
+    from ...record.journal_recovery import Found
     from ..options import Options
     from ..session import Session
 

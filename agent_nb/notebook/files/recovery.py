@@ -21,8 +21,8 @@ from typing import Any
 
 from ...errors import UsageError
 from ...events.log import EventLog
-from ...record import journal
-from ...record.journal import Found
+from ...record import journal, journal_recovery
+from ...record.journal_recovery import Found
 from ...record.packing import Home
 from ...record.ranking import KEPT, started
 from ...record.record import run_record
@@ -43,7 +43,7 @@ def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]
     made_in = cache(
         lambda hidden: read(Path(home.show(hidden))) if hidden and hidden != here else file
     )
-    found = [f for f in journal.recoverable(known) if f.status != "running"]
+    found = [f for f in journal_recovery.recoverable(known) if f.status != "running"]
     lost = [
         f
         for f in found
@@ -91,7 +91,7 @@ def recover(found: Found, library: Library) -> tuple[EventLog, dict[str, Any]]:
     UsageError when it cannot be read.
     """
     try:
-        log = journal.recover(found.path)
+        log = journal_recovery.recover(found.path)
     except OSError as fault:
         raise UsageError(
             f"The journal of {found.header.run} cannot be read: {fault.strerror or fault}."
