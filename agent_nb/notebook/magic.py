@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
 from . import options, transform
+from .awaiting import awaitable_or_result
 from .cell import executions, kernel_interrupts, publish
 
 if TYPE_CHECKING:
@@ -113,12 +113,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         """Run an agent: the cell is the prompt, in which {{ expression }} is replaced by a value of
         this notebook.
         """
-        work = self._run(line, cell)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(work)
-        return work
+        return awaitable_or_result(self._run(line, cell))
 
     def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
         session = self.session

@@ -1,19 +1,19 @@
-"""Whether a result is the same as in its record, strictly: what differs without a reason is a
-difference.
+"""Whether a result is the same as recorded, strictly: for tests.
 
-Why beside `normal`: there a drift costs a run of the model, and doubt should not; a test must not
-overlook a change, nor see one where only the clock, the machine or the order of a set was another.
+Why beside `normalize`: there a drift costs a run of the model, so doubtful differences do not
+count. A test must not overlook a change, nor report one where only the clock, the machine or the
+order of a set differs.
 
 Rules
-- Each side is read with what is known of its own run (`Side`): its time, its working folder and the
-  one for temporary files. What is known of one side says nothing of the other.
-- Masked: what tells the time of the run (`clock`), these folders, addresses in reprs, threads and
-  tasks in reprs, numbers of cells, the forms of `%time`, `%timeit` and tqdm, and what the
-  notebook's project says (`Rule`). Other durations and rates are equal within a factor of ten.
+- Each side is read with the facts of its own run (`Side`): its time, its working folder and its
+  folder for temporary files.
+- Masked: clock values of the run, these folders, addresses, threads and tasks in reprs, cell
+  numbers, the output of `%time`, `%timeit` and tqdm, and the patterns of the notebook's project
+  (`Rule`). Other durations and rates are equal within a factor of ten.
 - Sets compare sorted; a traceback counts by its last line and the cell's own frames, without the
   marks below a line.
 - Numbers and texts in JSON values are compared one by one; 1 and 1.0 are the same.
-- `Verdict.masked` names what was different and did not count, in pairs.
+- `Verdict.masked` lists the pairs that differed and did not count.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ..wire.console import settled
 from .clock import Span
 from .packing import SIGN, Home, canonical, digest
 
-PATTERN = "pattern "  # begins the name of what the project masks
+PATTERN = "pattern "  # prefix of the names of the project's rules
 FACTOR = 10.0
-LEAST = 1e-6  # below it a duration is as good as none
+LEAST = 1e-6  # shorter durations (s) count as this
 LONGEST_SET = 20_000  # characters
 _DURATION = "‹duration›"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "min": 60.0, "h": 3600.0}
@@ -59,7 +59,7 @@ _FRAME = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
 _OWN = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
 _MARKS = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
 _ARROW, _LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$"), r"  \1"
-# lines that %time and %timeit print only when something was slow
+# lines that %time and %timeit print only for slow code
 _SLOW = (
     r"(?:The slowest run took \d+\.\d\d times longer than the fastest\.[^\n]*|Compiler time: \d+\.\d\d s"
     r"|(?:Compiler|Parser  ) : [\d.]+ ?(?:ns|µs|μs|us|ms|s|min|h)(?: \d+(?:min|s))*)(?=\n|\Z)"
@@ -92,15 +92,16 @@ _TEMPORARY = re.compile(r"‹temporary›([\\/])tmp[\w]{6,}")
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the notebook's project says is not compared: a pattern and what stands in its place."""
+    """A pattern that the notebook's project excludes from comparison, and its replacement."""
 
     pattern: str
     replace: str = "…"
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two runs: when it went on, its working folder and the folder for temporary files
-    (`unnamed`; None: unknown).
+    """One of two runs: its time, its working folder and its folder for temporary files.
+
+    Folders are `unnamed`; None is unknown.
     """
 
     span: Span
@@ -109,9 +110,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unnamed(folder: str) -> list[int | str]:
-    """Return what a folder's path is found by in a text: its length and its digest, without the
-    user's home.
-    """
+    """Return length and digest of a folder's path, home hidden: enough to find it in a text."""
     hidden = _home().hide(folder)
     return [len(hidden), digest(hidden)]
 
@@ -121,7 +120,7 @@ def _home() -> Home:
 
 
 def _found(folder: Any, text: str) -> str:
-    """Return the path that a text without the user's home has of a folder, "" if it has none."""
+    """Return the path in a text (home hidden) that matches an unnamed folder, else ""."""
     if not (
         isinstance(folder, list)
         and len(folder) == 2
@@ -141,14 +140,14 @@ def _found(folder: Any, text: str) -> str:
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether two values are the same, and what was masked as (rule, recorded, now)."""
+    """Whether two values are the same, and the masked differences as (rule, recorded, now)."""
 
     same: bool
     masked: tuple[tuple[str, str, str], ...] = ()
 
 
 class _Read(msgspec.Struct):
-    """A value as it is compared: its form, the quantities in it, and what was taken out."""
+    """A value as it is compared: its masked form, its quantities, and what was masked."""
 
     form: Any = None
     quantities: list[float] = []
@@ -158,7 +157,7 @@ class _Read(msgspec.Struct):
 def compare(
     recorded: Any, fresh: Any, before: Side, now: Side, rules: Sequence[Rule] = ()
 ) -> Verdict:
-    """Compare two contents of results, texts or JSON values."""
+    """Compare the contents of two results, texts or JSON values."""
     patterns = tuple((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
     old, new = _read(recorded, before, patterns), _read(fresh, now, patterns)
     near = len(old.quantities) == len(new.quantities) and all(
@@ -184,7 +183,7 @@ def _near(one: float, other: float) -> bool:
 def _pairs(
     old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield what differs of what was masked."""
+    """Yield the masked values that differ."""
     for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
         sides = ([text for rule, text in side if rule == name] for side in (old, new))
         yield from (
@@ -248,7 +247,7 @@ def _folders(text: str, side: Side, found: _Read) -> str:
 
 
 def _sorted(match: re.Match[str]) -> str:
-    """Return a set in the order of its items' text, anything else as it is."""
+    """Return the text of a set with its items sorted, other text unchanged."""
     try:
         value = ast.literal_eval(match[0])
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -257,9 +256,7 @@ def _sorted(match: re.Match[str]) -> str:
 
 
 def _frames(match: re.Match[str]) -> str:
-    """Return a traceback without the frames of other code, and without the marks and numbers of its
-    lines.
-    """
+    """Return a traceback with the cell's frames only, without marks and line numbers."""
     own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN.match(frame))
     return f"Traceback\n{_ARROW.sub(_LINE, _MARKS.sub('', own))}"
 

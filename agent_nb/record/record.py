@@ -1,23 +1,16 @@
-"""One run as it stands in a notebook: events to a JSON object and back.
+"""A run as a JSON object: events to a record and back.
 
-    nb.metadata["agent_nb"] = {"version": 1, "runs": {cell id: [record, …]}, "payloads": {sha256:
-    value}}
-
-In a cell's output a record carries its own `payloads`; `lift` moves them beside the runs (`detach`,
-`attach`).
+A record stands in a cell's output with its own payloads, or in the notebook's metadata with the
+payloads beside it (`metadata`, `payloads`).
 
 Rules
-- What the position of an event says is not stored (`seq`, `run`); arguments that are exactly what
-  `raw_args` says are `{"$raw": true}`; long `chunks` are packed; all values are packed as
-  `portable` says. `events_of` undoes all of it.
-- `hash` covers everything but `hash`, `signature` and the bodies of payloads, which their keys name
-  by SHA-256. A hash is compared as it was made (`portable.sha256`), so that older records keep
-  theirs.
-- A record is never changed after it was made; a record of another version is read as far as it can
-  be, and nothing in it raises.
-- A record in an output counts only where our publisher put it (`published`).
-- A run without `end` is closed as interrupted when it is read: every call has one result, `end` is
-  the last event.
+- `hash` covers everything but `hash`, `signature` and the payload bodies, which their keys name by
+  SHA-256. A hash is compared in the scheme it was made with (`packing.sha256`), so that older
+  records keep theirs.
+- A record never changes after it was made. Records of other versions are read as far as possible;
+  reading raises nothing.
+- A run without `end` is closed as interrupted when it is read: every call has one result, and `end`
+  is the last event.
 - Pure: the home folder and the time come in, or default to the user's.
 """
 
@@ -38,24 +31,21 @@ from .packing import EXACT, Home, Packer, Payloads, Unpacker, canonical, reachab
 from .size_limit import CAP, Cut, shorten
 
 FORMAT = 1
-VERSION = 1  # of nb.metadata["agent_nb"]
+VERSION = 1  # of nb.metadata[KEY]
 KEY = "agent_nb"
-# the conversation of a run that belongs to none: Python code began it, or a cell followed it
-NONE = ""
-LIVE = "live"  # under KEY in the metadata of an output: the id of the run that goes on in it
-# under KEY in the metadata of an output: the id of the run that its button is for; it is never
-# saved
-BUTTON = "button"
+NONE = ""  # the conversation of a run that Python code began or that a cell only followed
+# keys under KEY in the metadata of an output
+LIVE = "live"  # the id of the run in progress that the output shows
+BUTTON = "button"  # the id of the run that the button is for; such outputs are never saved
 MIME = "application/vnd.agent-nb.run+json"
-OUTSIDE = ("hash", "signature", "payloads")
+OUTSIDE = ("hash", "signature", "payloads")  # fields that the hash does not cover
 SCHEME = "sha256:"
 ABANDONED = "abandoned: the run did not stop when it was asked to"
 LOST = "The recording stops here: the kernel or the page ended before the run did."
 
 
-Record = Mapping[
-    str, Any
-]  # a record as JSON; it may come from a stranger, so nothing in it is certain
+# A record as JSON. It may come from a stranger, so that no field is certain.
+Record = Mapping[str, Any]
 
 
 class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -102,11 +92,10 @@ def run_record(
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
-    """Return the record of a run as a JSON object, with its hash and without a signature
-    (`signing.sign` adds it).
+    """Return the unsigned record of a run; `signing.sign` adds the signature.
 
-    `home` is the folder to hide (default: the user's), `cap` the largest size in bytes of its JSON,
-    payloads included.
+    home: the folder to hide (default: the user's).
+    cap: the largest size of its JSON in bytes, payloads included.
     """
     packer = Packer(Home(_home(home)))
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
@@ -133,9 +122,7 @@ def run_record(
 
 
 def record_hash(record: Record) -> str:
-    """Return the content hash of a record ("" when it is no JSON), made as the one that it names,
-    if it names one.
-    """
+    """Return the content hash of a record, in the scheme of the hash it names; "" if not JSON."""
     named = record.get("hash")
     like = named.removeprefix(SCHEME) if isinstance(named, str) and named else EXACT
     try:
@@ -147,7 +134,7 @@ def record_hash(record: Record) -> str:
 
 
 def status_of(log: Sequence[Event]) -> str:
-    """Return the status of a run's `end`, or `interrupted` when it has none."""
+    """Return the status of a run's `end`, or `interrupted` if it has none."""
     last = log[-1] if len(log) else None
     return last.status if isinstance(last, events.End) and not last.span else "interrupted"
 
@@ -155,10 +142,9 @@ def status_of(log: Sequence[Event]) -> str:
 def events_of(
     record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None
 ) -> list[Event]:
-    """Return the events of a record, closed, with `seq` and `run`; what is no event in it is left
-    out. Raises nothing.
+    """Return the events of a record, closed, with `seq` and `run`; raise nothing.
 
-    `payloads` are those beside the runs; the record's own count too.
+    Entries that are not objects are skipped. `payloads` are those beside the record; its own win.
     """
     if not isinstance(record, Mapping):
         return []
@@ -181,10 +167,9 @@ def _home(path: str | None) -> str:
 
 
 def closed(log: Sequence[Event], detail: str = LOST) -> list[Event]:
-    """Return the events of a run, with what is missing to a valid end: a result for every call,
-    `interrupt` and `end`.
+    """Return the events of a run, completed: a result for every call, `interrupt` and `end`.
 
-    `detail` is why it did not end itself; whatever else than LOST it says was somebody's wish.
+    `detail` says why the run did not end itself; anything but LOST counts as the user's wish.
     """
     found = list(log)
     if not found or (isinstance(found[-1], events.End) and not found[-1].span):

@@ -1,15 +1,16 @@
-"""Who made a record: signed with the user's own Jupyter notebook secret.
+"""Who made a record: signed with the user's Jupyter notebook secret.
 
-Why this secret: it is the one with which Jupyter itself decides whether a notebook's outputs may be
-trusted, it exists once per user, and it never leaves the machine. Code in a record runs again on
-replay only if this user made the record (or says so).
+Why this secret: Jupyter uses it to decide whether a notebook's outputs are trusted. It exists once
+per user and never leaves the machine. Code in a record runs again on replay only if this user made
+the record, or says so.
 
 Rules
-- HMAC-SHA256 over a prefix of our own and the content hash; comparing takes constant time.
+- HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
-- Whose a record is, is asked in one place (`mine`), of whole records (see `payloads.attach`).
-- Only `user_key` and `key_problem` touch the disk; they make the secret when there is none, as
-  Jupyter does. Where that cannot be `user_key` returns b"".
+- `mine` is the one place that decides whose a record is; it takes whole records
+  (`payloads.attach`).
+- Only `user_key` and `key_problem` touch the disk; they make the secret if it is missing, as
+  Jupyter does. Where that fails `user_key` returns b"".
 """
 
 from __future__ import annotations
@@ -39,15 +40,13 @@ def sign(record: Record, key: bytes) -> dict[str, Any]:
 
 
 def hash_fits(record: Record) -> bool:
-    """Return whether the content of a record is what its hash says, whatever its payloads are."""
+    """Return whether a record has the hash it names; its payloads are not checked."""
     content = record_hash(record)
     return bool(content) and record.get("hash") == content
 
 
 def intact(record: Record) -> bool:
-    """Return whether a whole record (see `payloads.attach`) is what its hash says, its payloads
-    included.
-    """
+    """Return whether a whole record (`payloads.attach`) has its hash, its payloads included."""
     return hash_fits(record) and not payload_faults(record)
 
 
@@ -57,15 +56,14 @@ def signed_by(record: Record, key: bytes) -> bool:
 
 
 def mine(record: Record, key: bytes) -> bool:
-    """Return whether this user stands for a record: the holder of `key` signed it, and nothing of
-    it was changed since.
-    """
+    """Return whether the holder of `key` signed a record and nothing was changed since."""
     return names_signer(record, key) and intact(record)
 
 
 def names_signer(record: Record, key: bytes) -> bool:
-    """Return whether the holder of `key` signed the hash that a record names; where the record is
-    `intact`, that makes it theirs.
+    """Return whether the holder of `key` signed the hash that a record names.
+
+    If the record is `intact`, that makes it theirs.
     """
     return _verifies(record, str(record.get("hash", "")), key)
 
@@ -82,16 +80,14 @@ def _signature(content: str, key: bytes) -> str:
 
 
 def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
-    """Return the secret that Jupyter signs notebooks with (`notebook_secret` in its data folder, or
-    in `folder`).
-    """
+    """Return Jupyter's notebook secret, from its data folder or from `folder`; b"" without one."""
     with suppress(OSError):
         return _secret(_place(folder))
     return b""
 
 
 def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
-    """Return why `user_key` finds nothing to sign with and what to do, "" when it does."""
+    """Return why `user_key` has no secret and what to do, "" if it has one."""
     path = _place(folder)
     try:
         return (

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
+from ..awaiting import awaitable_or_result
 from .shared import say, the_run
 
 if TYPE_CHECKING:
@@ -31,16 +32,9 @@ def attach(session: Session, arguments: list[str]) -> Any:
     """[URL] [-o VAR] [--token NAME] [--no-record]: follow a run of another process live (no URL: of
     your server on this machine)
     """
-    import asyncio
-
     from ..follow.attach import follow
 
-    work = follow(session, arguments)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return work
+    return awaitable_or_result(follow(session, arguments))
 
 
 def events(session: Session, arguments: list[str]) -> Any:

@@ -27,7 +27,7 @@ from ...record.packing import Home
 from ...record.ranking import KEPT, started
 from ...record.record import run_record
 from ...record.signing import sign, user_key
-from .library import File, Library, read
+from .library import File, Library, file_of
 
 LONGEST = 50  # characters of a prompt
 
@@ -41,7 +41,7 @@ def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]
     home = Home(os.path.expanduser("~"))
     here = home.hide(notebook)
     made_in = cache(
-        lambda hidden: read(Path(home.show(hidden))) if hidden and hidden != here else file
+        lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
     )
     found = [f for f in journal_recovery.recoverable(known) if f.status != "running"]
     lost = [
