@@ -1,6 +1,4 @@
-"""The commands of those who stand for a recording: `sign`, and `trust`, which says whose signatures
-count.
-"""
+"""The commands of signers: `sign` signs records, `trust` lists whose signatures count."""
 
 from __future__ import annotations
 
