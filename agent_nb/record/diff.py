@@ -203,7 +203,8 @@ def _report(changes: Sequence[Change]) -> Iterator[str]:
         lines = list(_lines(change))
         yield from (f"    {_plain(line)}" for line in lines[:_LINES])
         if len(lines) > _LINES:
-            yield f"    … {len(lines) - _LINES} more lines"
+            rest = len(lines) - _LINES
+            yield f"    … {rest} more line{'' if rest == 1 else 's'}"
 
 
 def _lines(change: Change) -> Iterator[str]:

@@ -163,7 +163,7 @@ def lines(before: str, after: str) -> list[str]:
             before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1
         )
     )
-    return [
-        *found[:LONGEST],
-        *([f"… {len(found) - LONGEST} more lines"] if len(found) > LONGEST else []),
-    ]
+    rest = len(found) - LONGEST
+    if rest <= 0:
+        return found
+    return [*found[:LONGEST], f"… {rest} more line{'' if rest == 1 else 's'}"]

@@ -146,10 +146,9 @@ class Verdict(msgspec.Struct, frozen=True):
     masked: tuple[tuple[str, str, str], ...] = ()
 
 
-class _Read(msgspec.Struct):
-    """A value as it is compared: its masked form, its quantities, and what was masked."""
+class _Found(msgspec.Struct):
+    """What was taken out of a value: its quantities, and what was masked as (rule, text)."""
 
-    form: Any = None
     quantities: list[float] = []
     masked: list[tuple[str, str]] = []
 
@@ -159,12 +158,13 @@ def compare(
 ) -> Verdict:
     """Compare the contents of two results, texts or JSON values."""
     patterns = tuple((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
-    old, new = _read(recorded, before, patterns), _read(fresh, now, patterns)
+    old_form, old = _read(recorded, before, patterns)
+    new_form, new = _read(fresh, now, patterns)
     near = len(old.quantities) == len(new.quantities) and all(
         map(_near, old.quantities, new.quantities)
     )
     return Verdict(
-        near and _text(old.form) == _text(new.form), tuple(_pairs(old.masked, new.masked))
+        near and _text(old_form) == _text(new_form), tuple(_pairs(old.masked, new.masked))
     )
 
 
@@ -191,10 +191,12 @@ def _pairs(
         )
 
 
-def _read(value: Any, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]]) -> _Read:
-    found = _Read(quantities=[], masked=[])
-    found.form = _walk(value, lambda text: _masked(text, side, patterns, found))
-    return found
+def _read(
+    value: Any, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]]
+) -> tuple[Any, _Found]:
+    """Return the masked form of a value, and what was taken out of it."""
+    found = _Found()
+    return _walk(value, lambda text: _masked(text, side, patterns, found)), found
 
 
 def _walk(value: Any, read: Callable[[str], str]) -> Any:
@@ -211,7 +213,7 @@ def _walk(value: Any, read: Callable[[str], str]) -> Any:
 
 
 def _masked(
-    text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Read
+    text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Found
 ) -> str:
     text = settled(text) if "\r" in text else text
     text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
@@ -229,7 +231,7 @@ def _masked(
     return text.strip()
 
 
-def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found: _Read) -> str:
+def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found: _Found) -> str:
     def put(match: re.Match[str]) -> str:
         found.masked.append((name, match[0]))
         return match.expand(plain)
@@ -237,7 +239,7 @@ def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found:
     return pattern.sub(put, text)
 
 
-def _folders(text: str, side: Side, found: _Read) -> str:
+def _folders(text: str, side: Side, found: _Found) -> str:
     text = _home().hide(text)
     for name, sought in (("working folder", side.work), ("temporary folder", side.temporary)):
         if folder := _found(sought, text):
@@ -261,7 +263,7 @@ def _frames(match: re.Match[str]) -> str:
     return f"Traceback\n{_ARROW.sub(_LINE, _MARKS.sub('', own))}"
 
 
-def _quantity(match: re.Match[str], found: _Read) -> str:
+def _quantity(match: re.Match[str], found: _Found) -> str:
     parts = match.groupdict()
     number = float(parts["number"])
     if rate := parts.get("rate"):

@@ -38,11 +38,10 @@ def lines(recorded: str, now: str) -> list[Line]:
         for i, row in enumerate(out)
         if row[0] != LEFT_OUT or i == 0 or out[i - 1][0] != LEFT_OUT
     ]
-    return (
-        tidy
-        if len(tidy) <= LONGEST
-        else [*tidy[:LONGEST], (LEFT_OUT, f"({len(tidy) - LONGEST} more rows)", "")]
-    )
+    left = len(tidy) - LONGEST
+    if left <= 0:
+        return tidy
+    return [*tidy[:LONGEST], (LEFT_OUT, f"({left} more row{'' if left == 1 else 's'})", "")]
 
 
 def text(recorded: str, now: str, width: int = 50) -> str:

@@ -49,7 +49,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
 def _signer(record: Mapping[str, Any], key: bytes) -> str:
     if signed_by(record, key):
         return "signed by you"
-    return "signed by somebody else, or changed" if record.get("signature") else "not signed"
+    return "signed by someone else, or changed" if record.get("signature") else "not signed"
 
 
 def _secrets(text: str, hidden: Mapping[str, str]) -> list[str]:
