@@ -29,7 +29,8 @@ import msgspec
 from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
 from ..record.fingerprint import INPUTS, changed, recorded_inputs
-from ..record.record import attach, events_of
+from ..record.payloads import attach
+from ..record.record import events_of
 from ..record.signing import intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import Asker, Decision, Question, Report, Tool, ToolContext

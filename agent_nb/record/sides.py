@@ -1,9 +1,9 @@
-"""Two texts beside each other, line by line: what was recorded and what came now.
+"""Two texts side by side, line by line: the recorded one and the new one.
 
-Why here: the card of a drift, the line on stderr and whoever else compares must show the same rows.
+Why here: the card of a drift and the line on stderr must show the same rows.
 
-Rules: pure; at most `AROUND` equal lines stand before and after a difference, and at most `LONGEST`
-rows in all; what is left out is marked. This file imports nothing of ours.
+Rules: pure; at most `AROUND` equal lines around a difference and `LONGEST` rows in all; a mark
+stands for omitted rows. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from ..wire.text_limits import fit
 
 AROUND = 2
 LONGEST = 40
-MOST = 2000  # lines of a text that are compared
+MOST = 2000  # compared lines of a text
 CHANGED, SAME, LEFT_OUT = "≠", "", "⋮"
 Line = tuple[str, str, str]  # mark, recorded, now
 
 
 def lines(recorded: str, now: str) -> list[Line]:
-    """Return the rows of both texts: a mark (CHANGED, SAME, LEFT_OUT), the line as recorded, the
-    line as it is now.
-    """
+    """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT."""
     before, after = recorded.splitlines()[:MOST], now.splitlines()[:MOST]
     out: list[Line] = []
     for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND):

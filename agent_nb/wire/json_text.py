@@ -132,3 +132,13 @@ def partial_args(raw: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """Return `value` if it is a dict, else an empty one: for JSON whose shape is not certain."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return `value` if it is a list, else an empty one: for JSON whose shape is not certain."""
+    return value if isinstance(value, list) else []

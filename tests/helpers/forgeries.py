@@ -21,7 +21,8 @@ import msgspec
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.record.agent_cells import content_hash
-from agent_nb.record.record import KEY, MIME, detach, run_record
+from agent_nb.record.payloads import detach
+from agent_nb.record.record import KEY, MIME, run_record
 from agent_nb.record.signing import sign
 from agent_nb.tools.python import python
 

@@ -15,8 +15,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from agent_nb.cli.main import main
 from agent_nb.host import launch
-from agent_nb.notebook.execute import client, kernels
-from agent_nb.notebook.execute.client import Client
+from agent_nb.notebook.execute import cell_client, kernels
+from agent_nb.notebook.execute.cell_client import Client
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import MIME, log_of
 
@@ -364,7 +364,7 @@ def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(
                 "raise SystemExit('the port is taken')",
             ]
 
-    for module in (client, kernels):
+    for module in (cell_client, kernels):
         monkeypatch.setattr(module, "launched_by_us", launched)
     assert main(["run", "--live", str(notebook(AGENT))]) == failed
     assert len(started) == 3

@@ -14,7 +14,7 @@ from agent_nb import Scripted
 from agent_nb.agent.tape import NOBODY, TRUST
 from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record import journal
+from agent_nb.record import journal, journal_recovery
 from agent_nb.record.notebook_file import lift
 from agent_nb.record.record import KEY, MIME, events_of, record_hash
 from agent_nb.record.signing import sign, signed_by, user_key
@@ -269,7 +269,7 @@ def test_live_runs_are_signed_and_in_the_journal(nb):
     run = nb.cell("hi", model=Once(["one"]))
     assert signed_by(nb.record, user_key())
     (path,) = journal.journals()
-    assert list(journal.recover(path)) == list(run.log)
+    assert list(journal_recovery.recover(path)) == list(run.log)
 
 
 def test_a_replay_writes_no_journal(nb):

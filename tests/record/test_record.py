@@ -19,15 +19,8 @@ from agent_nb.events.log import EventLog
 from agent_nb.record.find import records
 from agent_nb.record.fingerprint import inputs_of
 from agent_nb.record.packing import LARGE
-from agent_nb.record.record import (
-    attach,
-    detach,
-    events_of,
-    log_of,
-    payload_keys,
-    record_hash,
-    run_record,
-)
+from agent_nb.record.payloads import attach, detach
+from agent_nb.record.record import events_of, log_of, record_hash, run_record
 from agent_nb.record.schema import COUNT, FILL, PATH, build, load
 from agent_nb.record.signing import intact, sign, signed_by
 from agent_nb.record.verify import check, check_metadata, secrets_in
@@ -154,7 +147,7 @@ def test_attach_undoes_detach_and_takes_only_what_is_needed(new_log):
 def test_a_payload_inside_a_payload_is_kept():
     value = [["x" * (LARGE + 1)], *range(40_000)]
     record = run_record([e.State(seq=1, payload=value), e.End(seq=2)])
-    assert len(payload_keys(record)) == 2
+    assert len(record["payloads"]) == 2
     assert events_of(record)[0].payload == value
 
 

@@ -25,9 +25,9 @@ from ...host.trust import Offer
 from ...models import config, keys
 from ...tools import policy
 from ..notices import printable
-from .approvals import ATTEMPTS, LONGEST
+from ..yes_no import NO, confirmed
+from .approvals import LONGEST
 
-YES, NO = ("y", "yes"), ("n", "no", "")
 NOT_KEPT = "It could not be written down and holds until this process ends."
 
 
@@ -48,27 +48,12 @@ def permit(offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin
         if not open_ or not stdin:
             break
         for offer in open_:
-            if _said_yes(offer):
+            if confirmed(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
                 trust.allow([offer])
             else:
                 declined.add(offer)
     if fault is not None:
         raise fault
-
-
-def _said_yes(offer: Offer) -> bool:
-    from IPython.core.error import StdinNotImplementedError
-
-    text = f"{question(offer)}\nAllow it? [y]es, [n]o: "
-    for _ in range(ATTEMPTS):
-        try:
-            said = input(text).strip().lower()
-        except (EOFError, StdinNotImplementedError):
-            return False
-        if said in (*YES, *NO):
-            return said in YES
-        text = "Please answer y or n: "
-    return False
 
 
 def question(offer: Offer) -> str:

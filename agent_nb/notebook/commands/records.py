@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...events.interruption import AT, limit_in
-from ...record.notebook_file import FORGET
+from ...record.forgotten import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip
 from .output import Rows, show
@@ -14,7 +14,7 @@ from .permissions import allowed
 
 if TYPE_CHECKING:
     from ...agent.agent import Agent
-    from ...record.journal import Found
+    from ...record.journal_recovery import Found
     from ..options import Options
     from ..session import Session
 

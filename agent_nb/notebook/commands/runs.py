@@ -51,7 +51,7 @@ def export(session: Session, arguments: list[str]) -> None:
             "Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt)."
         )
     from ...agent.run import Run
-    from ..files.reading import export as exported
+    from ..files.export import export as exported
 
     path, run = Path(arguments[0]), _the_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:

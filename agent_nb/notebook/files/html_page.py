@@ -1,13 +1,13 @@
-"""Recorded runs as one HTML page that needs nothing else: no kernel, no front end, no network.
+"""Recorded runs as one self-contained HTML page: no kernel, no front end, no network.
 
-Why: a run is mailed, printed, put on a server; what a notebook shows beside the cards (the plots
-that the run's code displayed) and what its front end does (typeset formulas) has to be in the page.
+Why: runs are mailed, printed, put on a server. The page includes what a notebook shows beside the
+cards (plots that the code displayed) and what its front end does (typeset formulas).
 
 Rules
-- Nothing on the page is fetched or runs, and its content security policy says so to the browser.
+- Nothing on the page is fetched or runs; its content security policy enforces that.
 - What a cell displays belongs to the run whose card stands above it; it is bounded and sanitised as
   in a card.
-- A file that cannot be read is as if there were no plots.
+- A notebook that cannot be read counts as one without plots.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from typing import Any
 
 from ...agent.run import Run
 from ...errors import UsageError
-from ...record.find import ENDING
+from ...record.ipynb import ENDING, Output, cells, load, metadata_of, outputs
+from ...record.outputs import numbers_of
 from ...record.record import KEY, MIME
 from ...view import values
 from ...view.bundle import bundle
 from ...view.draw import html
 from ...view.format import plural
 from ...view.nodes import Image, Node, Page, Row, Section, Stack, T
+from ...wire.json_text import as_dict
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -37,15 +39,15 @@ PAGE = """<!doctype html>
 {body}</body>
 </html>
 """
-# what is more than a line of text
+# displayed types that count, beyond plain text
 SHOWN = ("image/svg+xml", *values.IMAGES, "text/html", "text/markdown", "text/latex")
 SVG = "image/svg+xml"
 DISPLAYED = "Displayed in the cell"
-LARGEST = 30_000_000  # characters of all that is displayed beside the cards
+LARGEST = 30_000_000  # characters of everything displayed beside the cards
 
 
 def page(runs: Sequence[Run]) -> str:
-    """Return the page of some runs."""
+    """Return the page of these runs."""
     room = LARGEST
     parts = []
     with html.typeset():
@@ -63,22 +65,17 @@ def _title(runs: Sequence[Run]) -> str:
 
 
 def displayed(run: Run) -> list[Mapping[str, Any]]:
-    """Return the mime bundles that stand below a run's card in the notebook's file: what its code
-    displayed.
-    """
+    """Return the mime bundles below a run's card in the notebook: what its code displayed."""
     return list(_below(run)) if run.cell and run.notebook.endswith(ENDING) else []
 
 
 def _below(run: Run) -> Iterator[Mapping[str, Any]]:
     card = ""
     for output in _outputs(run.notebook, run.cell):
-        data, metadata = output.get("data"), output.get("metadata")
-        data, metadata = (
-            data if isinstance(data, dict) else {},
-            metadata if isinstance(metadata, dict) else {},
-        )
-        if MIME in data or KEY in metadata:
-            card = _run_of(data.get(MIME), metadata.get(KEY)) or card
+        data = as_dict(output.get("data"))
+        if MIME in data or KEY in metadata_of(output):
+            record = as_dict(data.get(MIME))
+            card = str(numbers_of(output).get("run") or record.get("id") or card)
         elif card == run.id and any(mime in data for mime in SHOWN):
             yield {
                 mime: "".join(value) if isinstance(value, list) else value
@@ -86,29 +83,16 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
             }
 
 
-def _run_of(record: Any, numbers: Any) -> str:
-    """Return the id of the run that an output of ours shows."""
-    found = (numbers.get("run") if isinstance(numbers, dict) else "") or (
-        record.get("id") if isinstance(record, dict) else ""
-    )
-    return str(found or "")
-
-
-def _outputs(path: str, cell: str) -> list[dict[str, Any]]:
-    from ...record.ipynb import load
-
+def _outputs(path: str, cell: str) -> list[Output]:
     try:
-        cells = load(path)["cells"]
+        found = cells(load(path))
     except UsageError:
         return []
-    listed = next(
-        (c.get("outputs") for c in cells if isinstance(c, dict) and c.get("id") == cell), None
-    )
-    return [o for o in listed if isinstance(o, dict)] if isinstance(listed, list) else []
+    return next((outputs(c) for c in found if c.get("id") == cell), [])
 
 
 def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
-    """Return what was displayed as nodes, as far as there is room, and the room that is left."""
+    """Return displayed bundles as a node, as far as there is room, and the room that is left."""
     nodes: list[Node] = []
     left_out = 0
     for data in bundles:
@@ -134,7 +118,7 @@ def _nodes(data: dict[str, Any]) -> tuple[Node, ...]:
         and len(svg) <= values.LARGEST_IMAGE
         and not any(mime in data for mime in values.IMAGES)
     ):
-        # an image runs no script
+        # scripts do not run in an <img>
         return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
     return values.nodes(
         None, {mime: value for mime, value in data.items() if mime in SHOWN or mime == "text/plain"}
