@@ -34,11 +34,12 @@ from ..wire.redact import Redaction
 from . import outgoing
 from .compaction import STRATEGIES
 from .dependencies import behind, place
+from .drift import Resume
 from .limits import Limits, limits_from
 from .loop import Loop
 from .model_choice import ModelChoice
 from .registry import Questions
-from .replay import Player, Resume
+from .replay import Player
 from .run import Run
 from .run_spec import Plan
 from .stream import Asked, Replay, Stream
@@ -94,12 +95,13 @@ class Agent:
         memory: str = "window",
         thought_tags: Sequence[str] = (),
         mentioned: Callable[[], Collection[str]] = tuple,
+        model_source: str = "",
     ) -> None:
         verify()
         from ..tools.toolset import resolve
 
         self.folder = os.fspath(folder)
-        self.choice = ModelChoice(model, namespace or {}, self.folder)
+        self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
         if self._dialect or not (late or offline.barred()):
@@ -206,7 +208,7 @@ class Agent:
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
     ) -> dict[str, str]:
-        """Return the digests of what decides a run, by which its record is found (`tape.match`)."""
+        """Return the digests of the run's inputs, by which `record.match` finds its record."""
         return self.given(prompt, attachments=attachments, history=history).inputs
 
     def replay(self, tape: Tape, *, check: bool = True, wish: Wish | None = None) -> Replay:
@@ -298,11 +300,21 @@ class Agent:
         return as_tool(self, name, description)
 
     def within(
-        self, *, trace_id: str, host: Host | None, ask: Asker | None, limits: Limits
+        self,
+        *,
+        host: Host | None,
+        ask: Asker | None,
+        trace_id: str | None = None,
+        limits: Limits | None = None,
     ) -> Agent:
-        """Return a copy that runs within another agent's run."""
+        """Return a copy with another host and asker, for a cell or another agent's run.
+
+        `trace_id`, `limits`: those of the other run (None: unchanged).
+        """
         child = copy.copy(self)
-        child.trace_id, child.host, child.ask, child.limits = trace_id, host, ask, limits
+        child.host, child.ask = host, ask
+        child.trace_id = self.trace_id if trace_id is None else trace_id
+        child.limits = limits or self.limits
         return child
 
     async def aclose(self) -> None:

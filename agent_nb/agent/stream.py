@@ -31,9 +31,10 @@ from ..events.log import EventLog
 from ..record.record import ABANDONED, closed
 from ..tools.capture import shown
 from . import display
+from .drift import Played
 from .loop import Loop
 from .registry import Announced, Questions, announce
-from .replay import Played, Player
+from .replay import Player
 from .run import Run
 
 if TYPE_CHECKING:

@@ -99,7 +99,6 @@ class Turn:
         self.rejected: list[tuple[events.Call, str]] = []  # calls that must not run, and why
         self.feedback: list[events.Error] = []  # errors that go back to the model
         self.faults: list[events.Error] = []  # errors that are no feedback
-        self.heard = False  # a part has come: the request may not be repeated
         self.executed = False
         self.ended = False
         self.continued = 0  # requests of this turn beyond the first
@@ -140,6 +139,11 @@ class Turn:
             self._release(out)
             self._close(out, incomplete=incomplete)
         return out
+
+    @property
+    def all_calls(self) -> list[events.Call]:
+        """The calls of the batch, then those that were rejected."""
+        return [*self.calls, *(c for c, _ in self.rejected if c not in self.calls)]
 
     @property
     def broken(self) -> bool:

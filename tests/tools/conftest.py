@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -14,6 +14,7 @@ from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Decision, Outcome, Question, Update
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.running_call import Job
 from agent_nb.tools.threads import catch
 from agent_nb.tools.toolset import Toolset, resolve
 
@@ -92,7 +93,11 @@ class MainThread:
 
 
 def run_calls(
-    tools: Any, *calls: Any, report: Record | None = None, **options: Any
+    tools: Any,
+    *calls: Any,
+    report: Record | None = None,
+    remaining: Callable[[], Mapping[str, float]] = dict,
+    **options: Any,
 ) -> tuple[list[Outcome], Record]:
     """Run `calls` ((name, args) or (name, args, fault), ids c1, c2 …) and return outcomes and
     report.
@@ -106,7 +111,9 @@ def run_calls(
         runner = ToolRunner(toolset, **options)
         kept.append(
             await runner.run(
-                [(f"c{i}", c[0], c[1], *(c[2:] or ("",))) for i, c in enumerate(calls, 1)], record
+                [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)],
+                record,
+                remaining=remaining,
             )
         )
         kept.append(record)

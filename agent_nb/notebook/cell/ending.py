@@ -13,16 +13,16 @@ from typing import Any
 import msgspec
 
 from ... import events
+from ...agent.drift import Resume
 from ...agent.registry import Announced
-from ...agent.replay import Resume
 from ...agent.run import Run
 from ...agent.stream import Stream
-from ...agent.tape import Match
 from ...errors import AgentError, Cancelled, UsageError
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...record.agent_cells import content_hash
 from ...record.journal import Journal
+from ...record.match import Match
 from ...record.record import ABANDONED, KEY, MIME, closed, run_record
 from ...view.bundle import bundle
 from ...view.live import LiveView

@@ -31,8 +31,8 @@ import msgspec
 
 from ... import events
 from ...agent.agent import Agent
+from ...agent.drift import Resume
 from ...agent.registry import announce
-from ...agent.replay import Resume
 from ...agent.run import Run
 from ...agent.stream import Replay, Stream
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
@@ -169,8 +169,8 @@ class CellRun(CellEnd):
                 *vouched(foreign, trust=trusted(self.cell), can_ask=can_ask),
             ]
             permit(partial(agent.offers, live=True))
-            agent.host, agent.ask = driver.host, self._asker(driver)
-            stream = agent(
+            live = agent.within(host=driver.host, ask=self._asker(driver))
+            stream = live(
                 prompt,
                 attachments=attached,
                 history=history,
@@ -181,7 +181,7 @@ class CellRun(CellEnd):
             )
             self._keep_journal(stream.log)
             return self._open(
-                driver, stream, agent, taken=len(resume.events) if resume is not None else 0
+                driver, stream, live, taken=len(resume.events) if resume is not None else 0
             )
 
         self._start = start
@@ -314,7 +314,7 @@ class CellRun(CellEnd):
     def _agent(self, driver: Driver, options: Options) -> Agent:
         hidden = secrets()
         driver.host.clean = partial(redact_value, secrets=hidden)
-        agent = Agent(
+        return Agent(
             options.model,
             options.tools,
             system=options.system,
@@ -331,6 +331,5 @@ class CellRun(CellEnd):
             namespace=self.session.shell.user_ns,
             mentioned=lambda: self.session.library.file(self.cell.sent).tools,
             late=True,
+            model_source=options.model_source,
         )
-        agent.choice.source = options.model_source or agent.choice.source
-        return agent

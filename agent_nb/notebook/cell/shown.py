@@ -93,7 +93,7 @@ class Awaited(Waiting):
         self._session = ours.session if ours is not None else None
         self._cell = executions.of(shell).current().cell
         self._kind = _kind(view, self._cell)
-        stream.questions.near = self._asker()
+        stream.questions.fall_back_to(self._asker())
         send(self._cell, stream.log)
         self._view: LiveView = open_view(
             stream.log,
@@ -214,8 +214,7 @@ def _open(run: Run, cell: Cell, kind: str) -> LiveView:
     found = registry.reach(run.log)
     if found is None:
         return open_view(run.log, kind=kind, publish=publish)
-    if found.questions.near is None:
-        found.questions.near = Clicks().ask
+    found.questions.fall_back_to(Clicks().ask, keep=True)
 
     def stop() -> None:
         with suppress(UsageError):  # it is over

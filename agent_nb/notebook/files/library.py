@@ -31,9 +31,9 @@ from typing import Any
 import msgspec
 
 from ...agent.run import Run
-from ...agent.tape import candidates
 from ...record import find as collect
 from ...record.agent_cells import content_hash, source_of
+from ...record.match import candidates
 from ...record.notebook_file import cleared
 from ...record.ranking import kept, newest, ranked
 from ...record.record import events_of

@@ -258,7 +258,7 @@ class Endpoints:
         """Yield the bytes of a stream as fast as the client takes them."""
         self.streams += 1
         loop, awake = asyncio.get_running_loop(), asyncio.Event()
-        subscription.waker = lambda: loop.call_soon_threadsafe(awake.set)
+        subscription.wake_with(lambda: loop.call_soon_threadsafe(awake.set))
         try:
             if first:
                 yield frames.encode(first)
