@@ -24,10 +24,10 @@ from .. import events
 from ..events.log import EventLog
 from ..events.tool_events import meaning
 from ..tools.base import Outcome, Update
-from ..tools.values import Collector
+from ..tools.values import Collector, clean
 from ..wire.console import Console, report
 from ..wire.redact import Redaction, Redactor
-from .turn import clean, clean_value
+from .clean_json import clean_value
 
 RATE = 20
 LARGEST = 1 << 20  # characters of one progress event; more text is split

@@ -33,14 +33,16 @@ from ..events.interruption import AT
 from ..events.log import EventLog
 from ..models.messages import Request
 from ..models.offline import check_model
+from ..tools.values import clean
 from . import history as context
+from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
 from .readiness import loading_shown, name_of
 from .refusals import Again, again
 from .request import Prompt, digest
 from .run_spec import Plan
-from .turn import CallIds, Turn, clean
+from .turn import Turn
 from .turn_calls import TurnCalls
 from .turn_reader import Pipeline
 

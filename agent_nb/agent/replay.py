@@ -39,11 +39,11 @@ from ..tools.reads import reads
 from ..tools.runner import ToolRunner
 from ..tools.running_call import Job
 from ..wire.redact import Redaction
+from .clean_json import clean_value
 from .drift import Drift, Played, Resume
 from .history import printed_by
 from .strict import Checked, Strict
 from .tape import Tape, lives
-from .turn import clean_value
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 _SHOWN = 300  # characters of a result in a report

@@ -33,7 +33,7 @@ from ..tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import reads
 from ..tools.toolset import Toolset
-from .turn import clean_value
+from .clean_json import clean_value
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
 FOREIGN = "This code comes from a record that you have not signed"
