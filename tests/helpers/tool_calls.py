@@ -13,6 +13,7 @@ from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Outcome, Update
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.running_call import Job
 from agent_nb.tools.threads import catch
 from agent_nb.tools.toolset import Toolset, resolve
 
