@@ -15,6 +15,7 @@ from ...record.given import Given
 from ...record.record import NONE, events_of
 from ...tools.base import Asker, Host
 from ..conversations import Conversation, Turn, remarks
+from ..interpolate import interpolate
 from ..options import Options
 from ..session import Session
 from .identity import Cell
@@ -36,6 +37,11 @@ class Inputs(msgspec.Struct, frozen=True):
     def given(self, agent: Agent) -> Given:
         """Return them with what the agent adds, as records are matched with them."""
         return agent.given(self.prompt, attachments=self.attachments, history=self.history)
+
+
+def prompt_of(session: Session, cell: Cell) -> str:
+    """Return the text of a cell with the values of its `{{ }}`. Raises UsageError."""
+    return interpolate(cell.body.replace("\r\n", "\n").strip(), session.shell.user_ns)
 
 
 def inputs(

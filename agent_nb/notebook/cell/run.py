@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -40,7 +39,6 @@ from ...tools.capture import shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation
 from ..execute.event_relay import send
-from ..interpolate import interpolate
 from ..notices import warn
 from ..options import Options
 from ..session import Session
@@ -55,7 +53,7 @@ from .frontend import unshown
 from .identity import RERUN, Cell
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .prepare import Inputs, inputs, make_agent, stand_in
+from .prepare import Inputs, inputs, make_agent, prompt_of, stand_in
 from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
 from .run_live_button import RunLive
 
@@ -137,7 +135,7 @@ class CellRun:
         """Prepare the run, and decide whether it is a replay. Raises UsageError."""
         cell, session = self.cell, self.session
         self._options = options = as_sent(self._parse(), cell)
-        prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), session.shell.user_ns)
+        prompt = prompt_of(session, cell)
         self._conversation = conversation = self._held.enter_context(
             session.conversations.claim(options.conversation, cell.key)
         )
@@ -313,10 +311,9 @@ class CellRun:
         )
 
     def _new_driver(self, interrupts: Interrupts) -> Driver:
-        return Driver(self.session.shell, interrupts, self._clean)
-
-    def _clean(self, shown: Any) -> Any:
-        return redact_value(shown, secrets=self._secrets)
+        return Driver(
+            self.session.shell, interrupts, lambda it: redact_value(it, secrets=self._secrets)
+        )
 
     def _caught_up(self) -> bool:
         return self._display.caught_up

@@ -26,8 +26,8 @@ from ..cell.ending import Ending
 from ..cell.failure import AgentCellError
 from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
+from ..cell.prepare import prompt_of
 from ..cell.rerun import mode
-from ..interpolate import interpolate
 from ..notices import warn
 from ..options import Options, words
 from ..session import Session
@@ -102,9 +102,7 @@ class ForeignRun(FollowRun):
         """Open the source, or find the record that stands for it. Raises UsageError."""
         _refuse_others(self.cell.line)
         self._options = options = self._parse()
-        prompt = interpolate(
-            self.cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns
-        )
+        prompt = prompt_of(self.session, self.cell)
         asked = mode("live" if options.live else options.rerun, self.cell)
         source = content_hash(self.cell.line, self.cell.body)
         known = [r for r in self._records() if r.get("source") == source]
