@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 
 def screen(stream: Stream, view: str | None) -> Waiting | None:
-    """Return what the running cell does for a run that it awaits, None where no cell runs.
+    """Return the `agent.display.Screen` of the cell that awaits a run, None where no cell does.
 
-    It has no cards where nobody would see them. Raises UsageError on an unknown view.
+    It has no cards in a terminal, unless a view is given. Raises UsageError on an unknown view.
     """
     from IPython.core.getipython import get_ipython
 

@@ -73,9 +73,7 @@ class Request:
 
 
 class KernelInterrupts:
-    """The hooks of a shell's kernel, `before` and `after` each request. `request` is the current
-    one.
-    """
+    """The hooks of a shell's kernel, called before and after each request."""
 
     def __init__(self, shell: Any) -> None:
         self.request = Request()

@@ -13,8 +13,8 @@ Rules
   counts, also after the run.
 - A replay that drifts in the mode `auto` goes on live in the same view. The button of a replay runs
   live in its place.
-- Turns from records of others are named before a model reads them; where nobody sees that, they
-  need trust.
+- Turns from records of others are named before a model reads them; if the user
+  cannot be asked, they need trust.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ class CellRun:
         return run
 
     async def _drive(self, interrupts: Interrupts) -> EventLog:
-        """Run to the end, over a drift too; return the ended log. Raises Cancelled when no event
-        came, and AgentError when the run could not start.
+        """Run to the end, also past a drift; return the ended log.
+
+        Raises Cancelled if no event came, and AgentError if the run could not start.
         """
         driver = self._new_driver(interrupts)
         await driver.drive(lambda: self._make(driver))
@@ -242,7 +243,7 @@ class CellRun:
         return Work(run, lambda: stream.cancel("user", driver.interrupts.by))
 
     def _button(self) -> RunLive | None:
-        """Return what runs this replayed cell live at a press, None where no press arrives."""
+        """Return the button that runs this replayed cell live, None where no press arrives."""
         if barred() or not (self.cell.kernel and self._display.kind == "widgets"):
             return None
         return RunLive(self.session.shell, self._go_live, self._busy)
@@ -273,8 +274,9 @@ class CellRun:
         )
 
     def _unused_log(self) -> EventLog | None:
-        """Return the log of a stream without events that nothing else writes to, None if there is
-        none. Discard the journal: nothing is to be recovered.
+        """Return the empty log of a stream that no thread writes to, None if there is none.
+
+        Discard the journal: there is nothing to recover.
         """
         if self._journal is not None:
             self._journal.close(discard=True)
@@ -297,7 +299,7 @@ class CellRun:
         self._held.callback(self._journal.close)
 
     def _permit(self, agent: Agent, *, live: bool) -> None:
-        """Ask about what the folder offers. Raises NotAllowed."""
+        """Ask about the offers of the folder. Raises NotAllowed."""
         offers = partial(agent.offers, live=live)
         trusting.permit(offers, declined=self.session.declined, stdin=self.cell.stdin)
 

@@ -130,9 +130,7 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
-    """Return the unsigned record of an imported run. It starts at its import, whatever its own
-    times.
-    """
+    """Return the unsigned record of an imported run; it starts now, whatever its events say."""
     record = run_record(
         log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE
     )

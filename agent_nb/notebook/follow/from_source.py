@@ -71,8 +71,9 @@ class ForeignRun(FollowRun):
         self._played: EventLog | None = None  # the log of the record that stands for the source
 
     async def go(self) -> None:
-        """Show what there is. Raises AgentCellError when the source cannot be read, and
-        AgentStopped when the user stopped it.
+        """Follow, show and record the runs.
+
+        Raises AgentCellError if the source cannot be read, and AgentStopped if the user stopped it.
         """
         await self.follow()
 
