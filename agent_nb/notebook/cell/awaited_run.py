@@ -121,7 +121,9 @@ class AwaitedRun(Waiting):
         self._display.close(log, record, numbers)
         self._keep(run)
         for _, fault in log.faults:
-            warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
+            warn(
+                f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
+            )
 
     def _keep(self, run: Run) -> None:
         shell, count = self._shell, self._shell.execution_count

@@ -79,7 +79,9 @@ class Ending:
         self._show(run, record, recorded=self._options.record)
         self._commit(run, conversation)
         for _, fault in run.log.faults:
-            warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
+            warn(
+                f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
+            )
 
     def refuse(self, fault: AgentError, log: EventLog | None = None) -> str:
         """Show a run that could not start, in `log` (None: a new one); return the message."""

@@ -169,5 +169,5 @@ def _refuse_others(line: str) -> None:
         if name.startswith("-") and name not in ALLOWED:
             known = ", ".join(sorted(ALLOWED))
             raise UsageError(
-                f"{name} has no meaning with {OPTION}: the run was somebody else's. Options here: {known}."
+                f"{name} has no meaning with {OPTION}: the run belongs to another system. Options here: {known}."
             )
