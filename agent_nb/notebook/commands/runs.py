@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError, unknown_name
+from ...view.format import plural
 from ..transform import awaitable
 from .output import say
 
@@ -71,7 +72,7 @@ def reset(session: Session, arguments: list[str]) -> None:
     if name is not None and name not in known:
         raise UsageError(unknown_name("conversation", name, known))
     count = session.conversations.reset(name)
-    say(f"{count} turn{'' if count == 1 else 's'} forgotten. The runs stay in the notebook.")
+    say(f"{plural(count, 'turn')} forgotten. The runs stay in the notebook.")
 
 
 def _the_run(session: Session, arguments: list[str]) -> Run:

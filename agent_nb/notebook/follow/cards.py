@@ -102,7 +102,8 @@ class Cards:
             self._leave(run, display)
             runs.append(run)
         if self._more:
-            warn(f"{self._more} more runs are not shown; agent_nb.watch(…).runs has them all")
+            more = "1 more run is" if self._more == 1 else f"{self._more} more runs are"
+            warn(f"{more} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
