@@ -28,7 +28,7 @@ from ..tools.values import Collector
 from ..wire.console import Console, report
 from ..wire.redact import Redaction, Redactor
 from ..wire.surrogates import encodable
-from .turn import clean_value
+from .clean_json import clean_value
 
 RATE = 20
 LARGEST = 1 << 20  # characters of one progress event; more text is split

@@ -59,6 +59,14 @@ class Meter:
         self.failures = 0
         self.total = Counts()
 
+    def took(self, turns: int) -> None:
+        """Count model turns."""
+        self.turns += turns
+
+    def called(self, calls: int) -> None:
+        """Count tool calls that run."""
+        self.tool_calls += calls
+
     def add(self, step: Counts) -> None:
         """Add the usage of one model request."""
         t = self.total

@@ -39,7 +39,14 @@ _LONGEST_TRACE = 8_000
 _FRAMES = 8
 _OURS = {
     str(Path(__file__).with_name(name))
-    for name in ("execution.py", "threads.py", "decorator.py", "runner.py", "python.py")
+    for name in (
+        "execution.py",
+        "threads.py",
+        "decorator.py",
+        "runner.py",
+        "running_call.py",
+        "python.py",
+    )
 }
 
 

@@ -49,6 +49,17 @@ _TEXTUAL = (
 _TIMES = (datetime.date, datetime.time)
 
 
+def byte_size(count: int) -> str:
+    """Return a number of bytes in decimal units, such as `1.5 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    size, units = float(count), iter(("kB", "MB", "GB", "TB"))
+    unit = ""
+    while size >= 1000 and (after := next(units, "")):
+        size, unit = size / 1000, after
+    return f"{size:.1f} {unit}"
+
+
 def clip(text: str, limit: int = LIMIT) -> str:
     """Return `text`, or its beginning and end with a mark between them, in at most about `limit`
     characters.

@@ -103,11 +103,7 @@ def run_calls(
         toolset = tools if isinstance(tools, Toolset) else resolve(tools)
         options.setdefault("approver", Approver(Policy("allow", name="test")))
         runner = ToolRunner(toolset, **options)
-        kept.append(
-            await runner.run(
-                [(f"c{i}", c[0], c[1], *(c[2:] or ("",))) for i, c in enumerate(calls, 1)], record
-            )
-        )
+        kept.append(await runner.run([Job(f"c{i}", *c) for i, c in enumerate(calls, 1)], record))
         kept.append(record)
 
     anyio.run(main)

@@ -87,7 +87,7 @@ class AwaitedRun(Waiting):
             actions=run_actions(stream.questions, self.stop),
             can_click=self._can_click,
         )
-        stream.questions.near = self._asker()
+        stream.questions.fall_back_to(self._asker())
         send(self._cell, stream.log)
         self._display.open(stream.log)
         self._held = ExitStack()

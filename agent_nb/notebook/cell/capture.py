@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...tools.capture import captured, say
+from ...tools.capture import captured, replace_attribute, say
 from ...tools.display import bundle, without_hidden
 from .publish import ours
 
@@ -94,14 +94,17 @@ def capturing(
     # IPython sets its own display hook on the first entry only: ours goes above it.
     with captured(write), shell.display_trap:
         undo = [
-            _swap(sys, "displayhook", _displayhook(sys.displayhook)),
-            # Both; the first saves IPython a tenth of a second of formatting what is not shown.
-            _swap(shell, "showtraceback", _silent(shell.showtraceback)),
-            _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
+            replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
+            # Both: the first, so that IPython does not take a tenth of a second to format what is
+            # not shown.
+            replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
+            replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
             undo.append(
-                _swap(shell.display_pub, "publish", _reporting(shell.display_pub.publish, clean))
+                replace_attribute(
+                    shell.display_pub, "publish", _reporting(shell.display_pub.publish, clean)
+                )
             )
         try:
             yield capture
@@ -138,21 +141,6 @@ def _follow(box: Any, shell: Any) -> None:
         box.children[-1].observe(report, "value")
     else:
         shell.display_pub.publish(data=box._repr_mimebundle_())
-
-
-def _swap(owner: Any, name: str, new: Any) -> Callable[[], None]:
-    own = vars(owner).get(name)
-    setattr(owner, name, new)
-
-    def put_back() -> None:
-        if vars(owner).get(name) is not new:
-            return
-        if own is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, own)
-
-    return put_back
 
 
 def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:

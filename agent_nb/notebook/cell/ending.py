@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from ... import events
-from ...agent.replay import Played
+from ...agent.drift import Played
 from ...agent.run import Run
-from ...agent.tape import Match
 from ...errors import AgentError, Cancelled, UsageError
 from ...events.completion import ABANDONED, closed
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...record.agent_cells import content_hash
+from ...record.match import Match
 from ...record.record import run_record
 from ...wire.redact import redact_value
 from ..conversations import Conversation, Turn

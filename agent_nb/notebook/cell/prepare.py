@@ -69,7 +69,7 @@ def make_agent(
     secrets: Mapping[str, str],
 ) -> Agent:
     """Return the agent that a cell's options ask for. Raises UsageError."""
-    agent = Agent(
+    return Agent(
         options.model,
         options.tools,
         system=options.system,
@@ -86,9 +86,8 @@ def make_agent(
         namespace=session.shell.user_ns,
         mentioned=lambda: session.library.file(cell.sent).tools,
         late=True,
+        model_source=options.model_source,
     )
-    agent.choice.source = options.model_source or agent.choice.source
-    return agent
 
 
 def stand_in(

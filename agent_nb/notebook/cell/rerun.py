@@ -25,13 +25,14 @@ import msgspec
 
 from ...agent.agent import Agent
 from ...agent.strict import Wish
-from ...agent.tape import NOBODY, TRUST, Match, Tape, match
+from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import launch
 from ...models.offline import ELSEWHERE, barred
 from ...record.given import Given
 from ...record.masks import Rule
+from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import NONE, events_of
 from ...record.signing import user_key

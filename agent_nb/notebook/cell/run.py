@@ -26,8 +26,8 @@ from functools import partial
 import msgspec
 
 from ...agent.agent import Agent
+from ...agent.drift import Resume
 from ...agent.registry import Announced, announce
-from ...agent.replay import Resume
 from ...agent.run import Run
 from ...agent.stream import Replay, Stream
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
@@ -191,7 +191,7 @@ class CellRun:
         assert given is not None
         vouch = vouched(given.foreign, trust=trusted(self.cell), can_ask=self._controls.can_ask)
         self._permit(agent, live=True)
-        agent.host, agent.ask = driver.host, self._controls.asker(driver, self._caught_up)
+        agent = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
         stream = agent(
             given.prompt,
             attachments=given.attachments,

@@ -58,8 +58,7 @@ def _actions(log: EventLog) -> Actions | None:
     found = registry.reach(log)
     if found is None:
         return None
-    if found.questions.near is None:
-        found.questions.near = Clicks().ask
+    found.questions.fall_back_to(Clicks().ask, keep=True)
 
     def stop() -> None:
         with suppress(UsageError):  # it is over

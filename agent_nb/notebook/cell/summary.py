@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ... import events as ev
-from ...agent.replay import Played
+from ...agent.drift import Played
 from ...agent.run import Run
 from ...events.interruption import AT, limit_in
 from ...models.keys import secrets

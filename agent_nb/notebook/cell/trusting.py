@@ -23,7 +23,7 @@ from ...host import trust
 from ...host.paths import tilde
 from ...host.trust import Offer
 from ...models import config, keys
-from ...tools import policy
+from ...tools import policy_file
 from ..notices import printable
 from ..yes_no import NO, confirmed
 from .approvals import LONGEST
@@ -101,7 +101,7 @@ def offered(place: Path) -> list[Offer]:
     Raises UsageError if it does not exist, or if the file is not a policy.
     """
     if place.is_file() and place.name != ".env":
-        found = policy.read(place)
+        found = policy_file.read(place)
         return [found] if found is not None else []
     if not place.exists():
         raise UsageError(f"File or folder not found: {place}.")
@@ -116,7 +116,7 @@ def offered(place: Path) -> list[Offer]:
 def _policies(folder: Path) -> Iterator[Offer | None]:
     for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in (".yaml", ".yml")):
         with suppress(UsageError):  # another YAML file
-            yield policy.read(path)
+            yield policy_file.read(path)
 
 
 def _configuration(folder: Path) -> Offer | None:

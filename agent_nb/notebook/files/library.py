@@ -28,10 +28,10 @@ from typing import Any
 import msgspec
 
 from ...agent.run import Run
-from ...agent.tape import candidates
 from ...record.agent_cells import content_hash
 from ...record.find import records
 from ...record.ipynb import cells, read, source_of
+from ...record.match import candidates
 from ...record.notebook_file import cleared
 from ...record.payloads import attach
 from ...record.ranking import kept, newest, ranked

@@ -20,10 +20,10 @@ from typing import Any
 import msgspec
 
 from ...agent.agent import Agent
-from ...agent.tape import Match, match
 from ...errors import AgentError
 from ...events import Event
 from ...record.agent_cells import agent_cell
+from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
