@@ -127,8 +127,9 @@ class CellRun:
         await driver.drive(lambda: self._make(driver))
         resume = self._stream.played.resume if isinstance(self._stream, Replay) else None
         if resume is not None and not interrupts.stopped:
+            self._choice = Choice(self._choice.found)  # live from the drift on
             driver = self._new_driver(interrupts)
-            await driver.drive(lambda: self._go_on(driver, resume))
+            await driver.drive(lambda: self._start(driver, resume))
         assert self._stream is not None
         return ended_log(self._stream.log, driver)
 
@@ -204,11 +205,6 @@ class CellRun:
         self._keep_journal(stream.log)
         taken = len(resume.events) if resume is not None else 0
         return self._open(driver, stream, agent, taken=taken)
-
-    def _go_on(self, driver: Driver, resume: Resume) -> Work:
-        """Go on live where the replay drifted."""
-        self._choice = Choice(self._choice.found)
-        return self._start(driver, resume)
 
     def _open(
         self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", taken: int = 0
