@@ -102,7 +102,8 @@ class Cards:
             self._leave(run, display)
             runs.append(run)
         if self._more:
-            warn(f"{self._more} more runs are not shown; agent_nb.watch(…).runs has them all")
+            more = "1 more run is" if self._more == 1 else f"{self._more} more runs are"
+            warn(f"{more} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
@@ -130,9 +131,7 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
-    """Return the unsigned record of an imported run. It starts at its import, whatever its own
-    times.
-    """
+    """Return the unsigned record of an imported run; it starts now, whatever its events say."""
     record = run_record(
         log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE
     )
