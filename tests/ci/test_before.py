@@ -1,8 +1,8 @@
 """Notebooks that an earlier version recorded, kept as data: `test` replays each of them.
 
 Records of that version name neither an execution nor an ordinal. Another user signed them on
-another machine, so all are foreign here. What runs code of the kernel again (`TRUSTED`) replays
-only for who trusts the records, as with `test --trust-record`; all else replays for everybody.
+another machine, so all are foreign here. Those that run kernel code again (`TRUSTED`) need
+`test --trust-record`; all others replay for everyone.
 """
 
 import shutil

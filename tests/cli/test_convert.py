@@ -1,6 +1,4 @@
-"""`jupyter agent-nb convert`: files and pipes, detection, the report of what is lost, exit codes,
-constant memory.
-"""
+"""`jupyter agent-nb convert`: files, pipes, detection, the report of losses, exit codes, memory."""
 
 import io
 import json
@@ -31,7 +29,7 @@ def lines(objects):
 
 @pytest.fixture
 def loom(tmp_path):
-    """A file of Loom frames."""
+    """Return a file of Loom frames."""
     path = tmp_path / "run.ndjson"
     path.write_text(lines(LOOM))
     return path
@@ -39,7 +37,7 @@ def loom(tmp_path):
 
 @pytest.fixture
 def canonical(tmp_path):
-    """A file of canonical events with something that no other format carries."""
+    """Return a file of canonical events that no other format can carry completely."""
     log = EventLog("r1")
     events = (
         RunStart(),

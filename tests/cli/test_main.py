@@ -1,4 +1,4 @@
-"""The command line: what it does with files, what it says, and its exit codes."""
+"""The command line: files, output and exit codes."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def record(answer="Hello."):
 
 @pytest.fixture
 def notebook(tmp_path):
-    """A notebook file with one agent cell whose record is still in its output."""
+    """Return a notebook file with one agent cell whose record is still in its output."""
     shown = {
         "data": {"text/plain": "Hello.", MIME: record()},
         "metadata": {"agent_nb": {"run": "run1"}},
@@ -146,7 +146,7 @@ def test_events_as_a_table(notebook, capsys):
     assert main(["events", str(notebook)]) == 0
     out = capsys.readouterr().out
     assert "run run1" in out
-    # what is empty in every row is left out
+    # columns that are empty in every row are left out
     assert out.splitlines()[1].split()[:4] == ["turn", "type", "text", "seconds"]
     assert "respond" in out
 

@@ -35,9 +35,7 @@ def make_log(
     result: Any = "42",
     end: bool = True,
 ) -> EventLog:
-    """Return a plausible run of `turns` model turns: all but the last call a tool, the last one
-    answers.
-    """
+    """Return a plausible run: every turn calls a tool, and the last one answers."""
     chance = random.Random(seed)
     now = [start]
 

@@ -1,4 +1,4 @@
-"""Whether two pictures show the same."""
+"""Whether two pictures look the same."""
 
 import base64
 import io

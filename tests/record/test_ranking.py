@@ -1,6 +1,4 @@
-"""Which record counts: the user's own before any other, whatever times others name; and which of
-them stay.
-"""
+"""The user's own records come before others, whatever times those name; which records are kept."""
 
 import math
 import time

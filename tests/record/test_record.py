@@ -1,4 +1,4 @@
-"""A run goes into its record and comes back."""
+"""Runs become records and come back."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ FIELDS = st.dictionaries(
 
 
 def saved(record):
-    """What a front end makes of a record: JSON, keys sorted, integral floats as integers."""
+    """Return a record as a front end saves it: keys sorted, integral floats as integers."""
     text = json.dumps(record, sort_keys=True, indent=1, ensure_ascii=False)
     return json.loads(
         text, parse_float=lambda s: int(float(s)) if float(s).is_integer() else float(s)
@@ -282,7 +282,7 @@ WRITTEN = {"query": "x", "limit": 3, "by": [{"name": "b", "desc": True}], "after
 
 
 def calling(**fields):
-    """A run with one call whose arguments are not in the order of the alphabet."""
+    """Return a run with one call whose arguments are not in alphabetical order."""
     log = EventLog("run000000001")
     log.append(e.RunStart())
     log.append(
@@ -352,7 +352,7 @@ def test_arguments_that_are_not_those_of_their_text_stay_as_they_are():
 
 
 def stored(tmp_path, *runs):
-    """Return a notebook with the records of `runs`, as nbformat saves it: keys in order."""
+    """Return a notebook with the records of `runs`, as nbformat saves it: keys sorted."""
     path = tmp_path / "a.ipynb"
     path.write_text(
         json.dumps(
@@ -381,9 +381,7 @@ def whole(event):
 
 
 def filled(record, schema):
-    """Return the stored events with what is left out of them, as the schema says and
-    `FILL` does.
-    """
+    """Return the stored events with the defaults that the schema and `FILL` add."""
 
     def defaults(definition):
         return {
@@ -430,9 +428,7 @@ def test_decoding_one_stored_event_needs_no_record(log):
 
 
 def older(record):
-    """Return a record as releases before the exact hash made it: names without a mark, half
-    characters hashed as question marks.
-    """
+    """Return a record as older releases made it: hashes without a mark, lone surrogates as "?"."""
 
     def name(packed):
         return hashlib.sha256(canonical(packed).encode("utf-8", "replace")).hexdigest()

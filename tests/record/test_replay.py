@@ -1,4 +1,4 @@
-"""Rerun: a recorded run is found by its inputs and played without a model."""
+"""Replay: a recorded run is found by its inputs and played without a model."""
 
 import json
 import socket
@@ -73,7 +73,7 @@ def wait(stream):
 
 
 def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
-    """Run live and return the signed record, as a file gives it back."""
+    """Run live and return the signed record, as read from a file."""
     run = wait(lambda: agent(turns, **options)(prompt, history=history, check=False))
     SPACE.pop("ran", None)
     return json.loads(json.dumps(sign(run_record(run.log), key)))
@@ -338,9 +338,7 @@ class TestPlaying:
 
 
 class TestFunctionsOfTheNotebook:
-    """Plain functions of `__main__`: those that use its variables run again, whoever made the
-    record.
-    """
+    """Plain functions of `__main__` that use its variables run again in every record."""
 
     CELL = """
 said = []
@@ -581,7 +579,7 @@ class TestTrust:
         assert asked == ["python"]
 
     def test_a_denied_call_does_not_go_on_live(self):
-        """What a stranger's record says is no beginning of a run of this user."""
+        """A stranger's record must not become the beginning of a run of this user."""
 
         async def ask(_):
             return Decision(False, by="click")

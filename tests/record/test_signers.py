@@ -55,7 +55,7 @@ def test_a_line_that_does_not_count_says_why(tmp_path, line, why):
     (found,) = listed(tmp_path, f"{line}\nbob {LINE}")[:-1]
     assert why in found.problem
     with pytest.raises(UsageError, match=why):
-        listed(tmp_path, line)  # nobody is left
+        listed(tmp_path, line)  # the list is empty now
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_who_is_added_counts_until_removed(tmp_path):
     assert add("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer(
         "bob", OTHER
     )
-    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")  # once more changes nothing
+    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")  # adding it again changes nothing
     assert known() == [Signer("ann", KEY), Signer("bob", OTHER)]
     assert path().stat().st_mode & 0o077 == 0
     assert remove("ann") == [Signer("ann", KEY)]
@@ -139,7 +139,7 @@ def test_what_cannot_be_added_is_refused_in_words(tmp_path, monkeypatch, name, g
 
 
 def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monkeypatch):
-    # older versions take XDG_CONFIG_HOME as it is
+    # older versions of platformdirs use XDG_CONFIG_HOME unchanged
     monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: "config/agent_nb")
     with pytest.raises(UsageError, match="relative path"):
         known()

@@ -1,6 +1,4 @@
-"""Signatures in the form of `ssh-keygen -Y`: what is written is read again, nothing else is, and
-OpenSSH agrees.
-"""
+"""Signatures in the format of `ssh-keygen -Y`: they round-trip, and OpenSSH accepts them."""
 
 import base64
 import shutil

@@ -145,7 +145,7 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
     """
     found = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
     if found.returncode:
-        raise UsageError(f"{folder} is in no git repository.")
+        raise UsageError(f"{folder} is not in a git repository.")
     root = Path(found.stdout.strip())
     # -P: git runs it in the repository; nothing is imported from there
     command = f'"{sys.executable}" -P -m agent_nb'
