@@ -392,9 +392,7 @@ def shout(text: str) -> str:
 
     @pytest.mark.parametrize("approve", ["ask", "auto"])
     def test_those_of_somebody_else_run_only_with_trust(self, cell, approve):
-        """The code is the notebook's, the arguments are the record's: `note` may do anything with
-        them.
-        """
+        """The code is the notebook's, the arguments are the record's: `note` may do anything."""
         stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
         assert "--trust-record" in self.play(cell, stored, approve=approve).fresh
         assert cell["said"] == []
