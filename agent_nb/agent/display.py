@@ -1,31 +1,21 @@
-"""Where a run is shown that a notebook cell awaits, or that somebody asks to see, and how a cell
-waits for it.
+"""The door between a run and the notebook that shows it; a script has none.
 
-Why apart: an agent knows no view and no notebook, and in a script there is none; this is the door
-between them.
+Why apart: an agent imports no view and no notebook.
 
 Rules
 - Nothing of a notebook is imported unless IPython is loaded.
-- A run below another one is not shown by itself: it is part of that one's cards.
-- Whoever stops the cell means the run that it waits for. A cancellation that is not a person's (a
-  timeout) stays what it is.
+- A run inside another run is not shown by itself: it is part of that run's cards.
 """
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from ..errors import UsageError
 from ..events.log import EventLog
 from ..host import plugins
 
-# seconds; in a cell that waits without end an interrupt would be seen only when something else
-# happens
-TICK = 0.05
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
@@ -120,49 +110,6 @@ def followed(source: Any, show: bool | None) -> Screen | None:
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
     return _presenter().followed(source, insist=bool(show))
-
-
-async def wait(
-    task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
-) -> None:
-    """Wait for a run's `task`. When somebody stops the cell, `stop` is called with how, once; a
-    second stop gives the run up.
-
-    `ends` says whether a cancellation of who waits stops the run too (`stop` gets ""); it is raised
-    when the run has ended. One that an interrupt of the cell brought about is not raised.
-    """
-    if screen is not None:
-        screen.begin()
-    cut, asked = None, False
-    while not task.done() and not (screen is not None and screen.abandoned):
-        by = screen.stopped if screen is not None else ""
-        if (by or cut is not None) and not asked:
-            asked = True
-            stop(by)
-        try:
-            await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
-        except asyncio.CancelledError as cancelled:
-            if cut is not None or not (ends or (screen is not None and screen.stopped)):
-                raise
-            cut = cancelled
-    if cut is not None:
-        if screen is None or not screen.stopped:
-            raise cut
-        if (waiting := asyncio.current_task()) is not None:
-            waiting.uncancel()
-
-
-def same_loop(task: asyncio.Task[Any] | None, instead: str) -> None:
-    """Raise UsageError when a run's `task` goes on in another event loop than this one; `instead`:
-    what to do here.
-    """
-    if task is None or task.done() or task.get_loop() is asyncio.get_running_loop():
-        return
-    closed = ", which is closed," if task.get_loop().is_closed() else ""
-    raise UsageError(
-        f"This run was started in another event loop{closed} and can be awaited only there. Await it where it was started, or {instead}"
-        " here; its `run` holds what has come so far."
-    )
 
 
 def show(run: Shown, view: str) -> None:

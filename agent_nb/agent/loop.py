@@ -34,6 +34,7 @@ from ..events.log import EventLog
 from ..models.messages import Request
 from ..models.offline import check_model
 from ..tools.base import Outcome
+from ..wire.surrogates import encodable
 from . import history as context
 from .batch import RATE, Batch
 from .limits import Clock, Meter
@@ -42,7 +43,7 @@ from .refusals import Again, again
 from .replay import Resume
 from .request import Prompt, digest
 from .run_spec import Plan
-from .turn import CallIds, Turn, clean
+from .turn import CallIds, Turn
 from .turn_reader import Pipeline
 
 TAIL = 2.0
@@ -118,7 +119,7 @@ class Loop:
             if self._resume is not None:
                 self._take_up(self._resume)
             else:
-                named = {"model": self._plan.redaction.value(clean(name))} if name else {}
+                named = {"model": self._plan.redaction.value(encodable(name))} if name else {}
                 self._log.append(events.RunStart(**{**self._plan.start, **named}))
                 self._log.append(self._user)
             for note in self._plan.notes:

@@ -28,16 +28,16 @@ import msgspec
 
 from ..errors import Cancelled
 from ..events import Approval, Call, Delta, Event, Execute, Progress, Result, User
+from ..events.completion import LOST, missing
 from ..events.event_json import encode_event
 from ..events.log import EventLog
 from ..events.tool_events import is_tool_event, result_fields
 from ..record import sides
 from ..record.normalize import normal
-from ..record.packing import canonical
-from ..record.record import LOST, closed
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.reads import reads
 from ..tools.runner import ToolRunner
+from ..wire.json_text import canonical
 from ..wire.redact import Redaction
 from .history import printed_by
 from .strict import Checked, Strict
@@ -179,7 +179,7 @@ class Player:
         """
         with self._scope:
             await self._play()
-        for event in closed(list(self._log), self._why or LOST)[len(self._log) :]:
+        for event in missing(self._log, self._why or LOST):
             self._log.append(event)
 
     async def _play(self) -> None:

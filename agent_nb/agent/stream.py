@@ -18,19 +18,20 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
 
 from ..errors import AgentStopped, Cancelled
 from ..events import End, Error, Event, RunStart, User
+from ..events.completion import ABANDONED, closed, missing
 from ..events.log import EventLog
-from ..record.record import ABANDONED, closed
 from ..tools.capture import shown
 from . import display
+from .in_progress import InProgress, wait
 from .loop import Loop
 from .registry import Announced, Questions, announce
 from .replay import Played, Player
@@ -76,7 +77,7 @@ class Refused:
         """It is over at once."""
 
 
-class Stream:
+class Stream(InProgress):
     """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what
     drives it, in its cancel scope.
 
@@ -96,6 +97,7 @@ class Stream:
         check: bool = True,
         asked: Asked | None = None,
     ) -> None:
+        super().__init__("call the agent again")
         self.log = log
         self.asked = asked
         self.kept: display.Kept | None = None
@@ -105,7 +107,6 @@ class Stream:
         self._announced: Announced | None = None
         self._view = view
         self._make = make
-        self._task: asyncio.Task[None] | None = None
         self._driver: Loop | Player | Refused | None = None
         self._stop: Cancelled | None = None
         self._stopped = ""  # how a person who is not in the cell stopped it
@@ -114,19 +115,14 @@ class Stream:
         """Begin the run on the running event loop, once; return the stream. Raises UsageError when
         it goes on in another loop.
         """
-        self._here()
+        self._same_loop()
         if self._task is None:
             self.kept = self.kept or display.begun(self)
             self._announced = announce(
                 self.log, questions=self.questions, cancel=self._stop_from_elsewhere
             )
-            self._task = asyncio.get_running_loop().create_task(
-                self._drive(), name=f"agent run {self.log.run}"
-            )
+            self._begin(f"agent run {self.log.run}")
         return self
-
-    def _here(self) -> None:
-        display.same_loop(self._task, "call the agent again")
 
     def _stop_from_elsewhere(self) -> None:
         self._stopped = "from elsewhere"
@@ -134,9 +130,7 @@ class Stream:
 
     def stop(self, detail: str = "stopped from elsewhere") -> None:
         """Stop the run as `cancel` does, from any thread."""
-        if self._task is not None:
-            with suppress(RuntimeError):  # its loop is closed: the run is over
-                self._task.get_loop().call_soon_threadsafe(self.cancel, "user", detail)
+        self._call_soon(self.cancel, "user", detail)
 
     def cancel(self, reason: str = "user", detail: str = "") -> None:
         """Stop the run; call it on the event loop's thread. What there is is kept and the log ends
@@ -173,12 +167,12 @@ class Stream:
         try:
             await self._driver.run()
         finally:  # its event loop may have been shut down
-            for event in closed(list(self.log))[len(self.log) :]:
+            for event in missing(self.log):
                 self.log.append(event)
 
     async def _wait(self) -> Run:
         __tracebackhide__ = True
-        self._here()
+        self._same_loop()
         screen = display.screen(self, self._view)
         try:
             with nullcontext() if screen is None else shown():
@@ -186,7 +180,7 @@ class Stream:
             if self.kept is not None and screen is not None and screen.shown:
                 self.kept.shown = True
             assert self._task is not None
-            await display.wait(
+            await wait(
                 self._task, screen, self._cancelled, ends=screen is not None and screen.shown
             )
         finally:
@@ -197,15 +191,12 @@ class Stream:
                 by,
                 self.run
                 if self.log.ended
-                else Run(EventLog.of_events(closed(list(self.log), ABANDONED))),
+                else Run(EventLog.of_events(closed(self.log, ABANDONED))),
             )
         return self.run.raise_for_status() if self._check else self.run
 
     def _cancelled(self, by: str) -> None:
         self.cancel("user", by or "cancelled by the code that awaited it")
-
-    def __await__(self) -> Generator[Any, None, Run]:
-        return self._wait().__await__()
 
     @property
     def played(self) -> Played:

@@ -29,7 +29,6 @@ import msgspec
 from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
 from ..record.fingerprint import INPUTS, changed, recorded_inputs
-from ..record.packing import canonical
 from ..record.payloads import attach
 from ..record.record import events_of
 from ..record.signing import intact, names_signer
@@ -38,6 +37,7 @@ from ..tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import reads
 from ..tools.toolset import Toolset
+from ..wire.json_text import canonical
 from .turn import clean_value
 
 Status = Literal["recorded", "stale", "tampered", "unrecorded"]

@@ -18,7 +18,6 @@ Rules
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from typing import Any
@@ -26,13 +25,7 @@ from typing import Any
 from .. import events
 from ..events import RESEND, Event
 from ..models import parts
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """Return `text` with lone surrogates replaced by U+FFFD."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+from ..wire.surrogates import encodable
 
 
 def clean_value(value: Any) -> Any:
@@ -44,11 +37,11 @@ def clean_value(value: Any) -> Any:
 
 def _cleaned(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return clean(value)
+        return encodable(value)
     if isinstance(value, dict | list | tuple) and not depth:
         return "(nested too deeply to keep)"
     if isinstance(value, dict):
-        return {clean(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
+        return {encodable(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_cleaned(v, depth - 1) for v in value]
     return value
@@ -186,7 +179,7 @@ class Turn:
                 block.held, self._blank = self._blank, ""
         if kind == "think":
             _complete(block, part)
-        text = clean(part.text)
+        text = encodable(part.text)
         if not block.text.tell():
             text = block.held + text
             if not text or text.isspace():
@@ -241,7 +234,7 @@ class Turn:
             block = self._new_call_block(part.index)
         out.append(
             events.Delta(
-                block=block, of="call", name=part.name, text=clean(part.text), **self._where
+                block=block, of="call", name=part.name, text=encodable(part.text), **self._where
             )
         )
 
@@ -266,9 +259,9 @@ class Turn:
         event = events.Call(
             call_id=call_id,
             synthetic=synthetic,
-            name=clean(part.name),
+            name=encodable(part.name),
             args=clean_value(part.args),
-            raw_args=clean(part.raw_args),
+            raw_args=encodable(part.raw_args),
             block=block,
             batch=self._batch,
             index=len(self.calls),
@@ -298,7 +291,7 @@ class Turn:
         event = events.Error(
             code=part.code,
             message=part.message,
-            raw=clean(part.raw),
+            raw=encodable(part.raw),
             position=part.position,
             retryable=part.retryable,
             **self._where,

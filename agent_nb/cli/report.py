@@ -60,7 +60,7 @@ def events_options(sub: argparse.ArgumentParser) -> None:
 
 def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
-    from ..codecs.base import Losses
+    from ..codecs.losses import Losses
     from ..notebook.files.export import export as exported
     from ..notebook.files.recorded_runs import read_runs
 

@@ -23,6 +23,7 @@ import msgspec
 from .. import events as e
 from ..events import Event
 from ..events.text import content_text
+from ..wire.text_limits import fit
 from .normalize import normal
 
 What = Literal["changed", "added", "removed"]
@@ -202,9 +203,8 @@ def _report(changes: Sequence[Change]) -> Iterator[str]:
         yield f"{_MARK[change.what]} {_plain(change.head)}"
         lines = list(_lines(change))
         yield from (f"    {_plain(line)}" for line in lines[:_LINES])
-        if len(lines) > _LINES:
-            rest = len(lines) - _LINES
-            yield f"    … {rest} more line{'' if rest == 1 else 's'}"
+        if more := len(lines[_LINES:]):
+            yield f"    … {more} more line{'' if more == 1 else 's'}"
 
 
 def _lines(change: Change) -> Iterator[str]:
@@ -223,7 +223,7 @@ def _lines(change: Change) -> Iterator[str]:
 def _plain(text: str) -> str:
     """Return a line that is safe for a terminal, bounded."""
     line = "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
-    return line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…"
+    return fit(line, _COLUMNS)
 
 
 def _pretty(value: object) -> str:

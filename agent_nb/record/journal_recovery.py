@@ -15,10 +15,10 @@ import msgspec
 from .. import events
 from ..events import Call, Delta, Event, Respond, Think
 from ..events.chunks import encode_chunks
+from ..events.completion import closed
 from ..events.event_json import decode_event
 from ..events.log import EventLog
 from .journal import Header, alive, journals
-from .record import closed
 
 _HEAD = 256 * 1024  # bytes of a file that a listing reads
 _TAIL = 64 * 1024

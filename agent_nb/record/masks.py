@@ -28,8 +28,9 @@ from typing import Any
 import msgspec
 
 from ..wire.console import settled
+from ..wire.json_text import canonical
 from .clock import Span
-from .packing import SIGN, Home, canonical, digest
+from .packing import SIGN, Home, digest
 
 PATTERN = "pattern "  # prefix of the names of the project's rules
 FACTOR = 10.0

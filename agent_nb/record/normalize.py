@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from ..wire.console import settled
-from .packing import canonical
+from ..wire.json_text import canonical
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),

@@ -22,33 +22,22 @@ Rules
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..wire.json_text import SAFE, canonical
+
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 DEEPEST = 200
 BUDGET = 1 << 28  # bytes of payloads that one record may unfold, counted at each use
-SAFE = 2**53 - 1
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 SIGN = "⌂"
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
 _MARKED = re.compile(SIGN + r"([~=\\])")
-
-
-def canonical(value: Any) -> str:
-    """Return a JSON value as canonical text. Raises ValueError for other values."""
-    return json.dumps(
-        _numbers(value, DEEPEST * 2),
-        sort_keys=True,
-        ensure_ascii=False,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
 
 
 def sha256(text: str, like: str = EXACT) -> str:
@@ -71,34 +60,6 @@ def payload_key(packed: Any, like: str = EXACT) -> str:
 def digest(value: Any, length: int = 16) -> str:
     """Return the first `length` hexadecimal digits of the SHA-256 of a value's canonical text."""
     return sha256(canonical(value)).removeprefix(EXACT)[:length]
-
-
-_AS_IT_IS = frozenset({str, bool, type(None)})
-
-
-def _numbers(value: Any, depth: int) -> Any:
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= SAFE else value
-    if isinstance(value, int):
-        return value if abs(value) <= SAFE else _double(value)
-    if not depth:
-        raise ValueError("the value is nested too deeply")
-    if isinstance(value, dict):
-        return {
-            str(k): v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for k, v in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for v in value]
-    raise ValueError(f"{type(value).__name__} is not a JSON value")
-
-
-def _double(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError("the number is too large for JSON") from None
 
 
 class Home:

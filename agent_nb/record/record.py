@@ -17,17 +17,18 @@ Rules
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from .. import events
-from ..events import Call, Event
+from ..events import Event
+from ..events.completion import closed
 from ..events.log import EventLog
-from ..wire.json_text import as_list
+from ..wire.json_text import as_list, canonical
 from .packed_events import in_written_order, pack_event, unpack_event
-from .packing import EXACT, Home, Packer, Payloads, Unpacker, canonical, reachable, sha256
+from .packing import EXACT, Home, Packer, Payloads, Unpacker, reachable, sha256
 from .size_limit import CAP, Cut, shorten
 
 FORMAT = 1
@@ -40,8 +41,6 @@ BUTTON = "button"  # the id of the run that the button is for; such outputs are 
 MIME = "application/vnd.agent-nb.run+json"
 OUTSIDE = ("hash", "signature", "payloads")  # fields that the hash does not cover
 SCHEME = "sha256:"
-ABANDONED = "abandoned: the run did not stop when it was asked to"
-LOST = "The recording stops here: the kernel or the page ended before the run did."
 
 
 # A record as JSON. It may come from a stranger, so that no field is certain.
@@ -164,40 +163,3 @@ def log_of(
 
 def _home(path: str | None) -> str:
     return os.path.expanduser("~") if path is None else path
-
-
-def closed(log: Sequence[Event], detail: str = LOST) -> list[Event]:
-    """Return the events of a run, completed: a result for every call, `interrupt` and `end`.
-
-    `detail` says why the run did not end itself; anything but LOST counts as the user's wish.
-    """
-    found = list(log)
-    if not found or (isinstance(found[-1], events.End) and not found[-1].span):
-        return found
-    return [*found, *_ending(found, detail)]
-
-
-def _ending(found: list[Event], detail: str) -> Iterator[Event]:
-    place: dict[str, Any] = {"ts": found[-1].ts, "run": found[0].run}
-    seq = len(found)
-    answered = {e.call_id for e in found if isinstance(e, events.Result)}
-    for call in (e for e in found if isinstance(e, Call) and e.call_id not in answered):
-        seq += 1
-        yield events.Result(
-            seq=seq,
-            call_id=call.call_id,
-            name=call.name,
-            status="cancelled",
-            content="Not finished: the recording stops here.",
-            turn=call.turn,
-            span=call.span,
-            parent=call.parent,
-            **place,
-        )
-    yield events.Interrupt(seq=seq + 1, reason="user", detail=detail, turn=found[-1].turn, **place)
-    yield events.End(
-        seq=seq + 2,
-        status="interrupted",
-        finish_reason="lost" if detail == LOST else "user",
-        **place,
-    )

@@ -11,6 +11,8 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
+from ..wire.text_limits import fit
+
 AROUND = 2
 LONGEST = 40
 MOST = 2000  # compared lines of a text
@@ -38,10 +40,9 @@ def lines(recorded: str, now: str) -> list[Line]:
         for i, row in enumerate(out)
         if row[0] != LEFT_OUT or i == 0 or out[i - 1][0] != LEFT_OUT
     ]
-    left = len(tidy) - LONGEST
-    if left <= 0:
+    if not (more := len(tidy[LONGEST:])):
         return tidy
-    return [*tidy[:LONGEST], (LEFT_OUT, f"({left} more row{'' if left == 1 else 's'})", "")]
+    return [*tidy[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
 
 
 def text(recorded: str, now: str, width: int = 50) -> str:
@@ -49,10 +50,6 @@ def text(recorded: str, now: str, width: int = 50) -> str:
     rows = [("", "recorded", "now"), *lines(recorded, now)]
     column = min(width, max(len(row[1]) for row in rows))
     return "\n".join(
-        f"{mark or ' '} {_cut(old, width):<{column}} | {_cut(new, width)}".rstrip()
+        f"{mark or ' '} {fit(old, width):<{column}} | {fit(new, width)}".rstrip()
         for mark, old, new in rows
     )
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else f"{line[: width - 1]}…"

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from .packing import canonical, references
+from ..wire.json_text import canonical
+from .packing import references
 
 CAP = 4 << 20  # bytes of JSON
 HEAD = 1000  # characters that are kept of a cut text

@@ -23,12 +23,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..errors import Cancelled, ToolError
+from ..errors import Cancelled, ToolError, did_you_mean
+from ..wire.surrogates import encodable
 from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool
 from .paths import Place, check_new, is_private, locate, opened, parent
-from .values import clean
 
 _ENTRIES = 200
 _CHARACTERS = 16_000
@@ -101,7 +101,7 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
         content: The whole new text of the file.
     """
     place = locate(context.folder, file)
-    data = clean(content).encode()
+    data = encodable(content).encode()
     try:
         existed = _replace(place, data)
     except OSError as error:
@@ -138,13 +138,8 @@ def _missing(place: Place) -> str:
         return f"There is no {place.name!r}, and no such folder."
     last = place.parts[-1].casefold() if place.parts else ""
     folded = {name.casefold(): name for name in names}
-    near = [folded[n] for n in difflib.get_close_matches(last, folded, n=3, cutoff=0.5)]
-    hint = (
-        f" Did you mean {' or '.join(map(_shown, near))}?"
-        if near
-        else " Use list to see what is there."
-    )
-    return f"There is no file {place.name!r}.{hint}"
+    hint = did_you_mean(last, folded, 3, cutoff=0.5, written=lambda name: _shown(folded[name]))
+    return f"There is no file {place.name!r}.{hint or ' Use list to see what is there.'}"
 
 
 def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
@@ -167,7 +162,7 @@ def _link(name: str, folder: str) -> str:
 
 def _shown(name: str) -> str:
     """Return a file name without what could act as markup or a control sequence of a terminal."""
-    return clean("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
+    return encodable("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
 
 
 def _size(count: int) -> str:

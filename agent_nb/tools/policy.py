@@ -42,10 +42,10 @@ import msgspec
 
 from ..errors import UsageError
 from ..host.trust import Offer, allowed, found_in
+from ..wire.json_text import dumps
 from .base import Tool
 from .command_line import OPERATORS, commands, joined, spellings, squeezed
 from .decorator import clean_name
-from .values import encoded
 
 Verdict = Literal["allow", "ask", "deny"]
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
@@ -306,7 +306,7 @@ def _fault(name: str, node: Any, problem: str) -> UsageError:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else encoded(value)
+    return value if isinstance(value, str) else dumps(value)
 
 
 def is_glob(name: str) -> bool:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import difflib
 import math
 import threading
 import time
@@ -27,14 +26,15 @@ from typing import Any, Literal, NamedTuple
 import anyio
 import msgspec
 
-from ..errors import Cancelled, ToolError
+from ..errors import Cancelled, ToolError, did_you_mean, unknown_name
+from ..wire.json_text import dumps
 from ..wire.redact import Redaction
 from . import read_files, results
 from .approval import Approver
 from .base import Host, Outcome, Report, Tool, ToolContext, Update, current_call, enter_call
 from .execution import perform
 from .toolset import Toolset
-from .values import LIMIT, encoded, message_of, plain
+from .values import LIMIT, message_of, plain
 
 TIMEOUT = 120.0
 _BACKLOG = 10_000  # updates that a thread may be ahead of the event loop
@@ -219,9 +219,10 @@ class ToolRunner:
         return work.result() if work.done() and not work.cancelled() else None
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.toolset.names, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        return f"There is no tool named {name!r}.{hint} Tools: {', '.join(self.toolset.names) or 'none'}."
+        names = self.toolset.names
+        return unknown_name(
+            "tool named", name, names, hint=did_you_mean(name, names), label="Tools"
+        )
 
 
 class _Call:
@@ -300,7 +301,7 @@ def _stopped(
     empty = (results.NOTHING, _STOPPED.content)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or _STOPPED.content)
-    kept = returned.content if isinstance(returned.content, str) else encoded(returned.content)
+    kept = returned.content if isinstance(returned.content, str) else dumps(returned.content)
     return msgspec.structs.replace(
         returned, status=status, content=f"{kept}\n[{why}]" if why else returned.content
     )

@@ -6,7 +6,7 @@ if it is empty, `new` is the whole content. `warned`: `test` passes, and a line 
 
 from dataclasses import dataclass
 
-from recipes import png
+from ci.recipes import png
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.marks import starts
 
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted
@@ -78,6 +79,7 @@ def code(number, source):
 
 
 @pytest.fixture(scope="module")
+@starts("kernel")
 def made(tmp_path_factory):
     """A notebook that a colleague has recorded and Ann has signed, made once."""
     folder = tmp_path_factory.mktemp("made")

@@ -134,6 +134,7 @@ def test_without_a_server_the_hook_is_not_missed(surroundings, monkeypatch):
     assert found("server hook").state == "missing"
 
 
+@pytest.mark.slow
 def test_every_python_kernel_is_asked_and_others_are_not(surroundings):
     kernel(surroundings, "own", sys.executable)
     kernel(surroundings, "gone", "/no/such/python")
@@ -189,6 +190,7 @@ def test_findings_are_aligned_and_advice_stands_below():
     assert text == "✓ a     fine\n✗ long  bad\n        → mend it"
 
 
+@pytest.mark.slow
 def test_it_does_not_import_what_takes_long():
     code = "import sys, agent_nb.notebook.doctor; print([m for m in ('pandas', 'IPython', 'nbclient') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

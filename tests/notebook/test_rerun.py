@@ -79,8 +79,7 @@ class Once(Scripted):
 
 @pytest.fixture
 def nb(loaded, run, monkeypatch, tmp_path):
-    from agent_nb.notebook.cell import ending, publish
-    from agent_nb.notebook.cell import run as cellrun
+    from agent_nb.notebook.cell import display, publish, run_live_button
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
@@ -92,8 +91,8 @@ def nb(loaded, run, monkeypatch, tmp_path):
         notebook.displays.add(transient.get("display_id"))
 
     monkeypatch.setattr(publish, "publish", show)
-    monkeypatch.setattr(cellrun, "publish", show)
-    monkeypatch.setattr(ending, "publish", show)
+    monkeypatch.setattr(display, "publish", show)
+    monkeypatch.setattr(run_live_button, "publish", show)
     yield notebook
     del loaded.kernel
 

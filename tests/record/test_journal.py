@@ -79,6 +79,7 @@ def written(log, where, **options):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, str(tmp_path), str(KILLS)],

@@ -16,6 +16,7 @@ import msgspec
 
 from ...record.agent_cells import agent_cell
 from ...record.ipynb import source_of
+from ...wire.text_limits import cut_end
 from ..notices import printable
 
 LONGEST = 60  # characters of a prompt in the name of a cell
@@ -42,7 +43,7 @@ def title(number: int, cell: Mapping[str, Any]) -> str:
     """Return the name of a cell: number, id and, for an agent cell, the start of its prompt."""
     parts = agent_cell(source_of(cell))
     first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
-    said = f' "{first[:LONGEST]}{"…" if len(first) > LONGEST else ""}"' if first else ""
+    said = f' "{cut_end(first, LONGEST)}"' if first else ""
     place = f" ({cell['id']})" if cell.get("id") else ""
     return f"cell {number}{place}{said}"
 

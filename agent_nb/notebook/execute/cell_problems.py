@@ -23,6 +23,7 @@ from ...record.record import NONE, Record
 from ...record.signers import Signer
 from ...record.signing import user_key
 from ...record.verify import check
+from ...view.format import plural
 from ..cell.recording import begun_by
 from .cell_failure import Failure, title
 from .report import Problem
@@ -216,7 +217,7 @@ def _code(
             yield _not_replayed(name, run)
         elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
             yield Problem(
-                text=f"{name}: every call of a run was denied: {run['calls']} calls ({run['denied']} denied)",
+                text=f"{name}: every call of a run was denied: {plural(run['calls'], 'call')} ({run['denied']} denied)",
                 stale=False,
             )
         yield from _changed(name, run)
