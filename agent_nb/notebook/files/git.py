@@ -8,7 +8,7 @@ Rules
   ids, times, tokens, addresses in reprs and outputs. The events of a sub-agent stand before the
   result of its call.
 - The merge takes the runs of both sides: added ones are there, removed ones gone. Each cell's
-  outputs come whole from one side (`branches`). The rest is git's; its conflict markers stand only
+  outputs come whole from one side (`three_way_merge`). The rest is git's; its conflict markers stand only
   around real conflicts.
 - A pager may show the text: control characters become visible.
 - Setup is per repository: commands in its configuration, one line in `.gitattributes`.
@@ -37,7 +37,7 @@ from ...record.ranking import execution, newest, oldest, ordinal
 from ...record.record import KEY, Record, events_of
 from ...record.split_merge import renumbered
 from ..notices import printable
-from .branches import agree
+from .three_way_merge import agree
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from agent_nb.notebook.cell.identity import Cell
-from agent_nb.notebook.files import beside as module
-from agent_nb.notebook.files.beside import Beside
+from agent_nb.notebook.files import folder_search as module
+from agent_nb.notebook.files.folder_search import FolderSearch
 from agent_nb.notebook.files.library import NAMELESS, Library
 from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.record import KEY
@@ -169,7 +169,7 @@ def test_a_file_is_read_again_only_when_it_has_changed(write, monkeypatch, tmp_p
     monkeypatch.setattr(module, "_read", lambda path: read.append(path.name) or plain(path))
     write("n.ipynb", AGENT)
     write("other.ipynb", "print(1)")
-    folder = Beside(tmp_path)
+    folder = FolderSearch(tmp_path)
     assert [len(folder.holding(TEXT)) for _ in range(3)] == [1, 1, 1]
     assert sorted(read) == ["n.ipynb", "other.ipynb"]
     write("other.ipynb", "print(1)", AGENT)
