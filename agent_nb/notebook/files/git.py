@@ -8,8 +8,8 @@ Rules
   ids, times, tokens, addresses in reprs and outputs. The events of a sub-agent stand before the
   result of its call.
 - The merge takes the runs of both sides: added ones are there, removed ones gone. Each cell's
-  outputs come whole from one side (`three_way_merge`). The rest is git's; its conflict markers stand only
-  around real conflicts.
+  outputs come whole from one side (`three_way_merge`). The rest is git's; its conflict markers
+  stand only around real conflicts.
 - A pager may show the text: control characters become visible.
 - Setup is per repository: commands in its configuration, one line in `.gitattributes`.
 - nbstripout without `--keep-id` gives every cell a new id at each commit: records survive that
