@@ -65,7 +65,7 @@ def test_a_file_into_a_file(loom, tmp_path):
     ]
 
 
-def test_without_from_the_format_is_told_by_the_first_lines(loom, capsys):
+def test_without_from_the_first_lines_decide_the_format(loom, capsys):
     assert main(["convert", "--to", "canonical", str(loom)]) == 0
     said = capsys.readouterr()
     assert [json.loads(line)["type"] for line in said.out.splitlines()] == [
@@ -84,7 +84,7 @@ def test_from_stdin_to_stdout(monkeypatch, capsys):
     assert 'data: {"type":"final"}\n\n' in said
 
 
-def test_what_is_lost_is_counted_on_stderr(canonical, capsys):
+def test_losses_are_counted_on_stderr(canonical, capsys):
     assert main(["convert", "--to", "cogency", str(canonical)]) == 0
     said = capsys.readouterr()
     assert "1  extension: " in said.err
@@ -166,7 +166,7 @@ def test_a_pipe_is_translated_while_it_is_open():
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error(tmp_path):
+def test_a_reader_that_goes_away_is_not_an_error(tmp_path):
     big = tmp_path / "big.ndjson"
     big.write_text(
         lines(LOOM[:1])

@@ -93,7 +93,7 @@ def test_a_missing_file_is_exit_code_2_and_named(command, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["run", "pack", "strip", "events"])
-def test_a_file_that_is_no_notebook_is_exit_code_2(command, tmp_path, capsys):
+def test_a_file_that_is_not_a_notebook_is_exit_code_2(command, tmp_path, capsys):
     path = tmp_path / "x.ipynb"
     path.write_text("{}")
     assert main([command, str(path)]) == 2
@@ -170,7 +170,7 @@ def test_a_table_of_runs_has_times_to_the_second_and_whole_counts(tmp_path, caps
     assert re.search(r"2017-07-14 02:40:00\+00:00 +0\.250 .* 10 +5", row)
 
 
-def test_an_event_is_one_line_of_the_table_and_no_code_for_the_terminal(tmp_path, capsys):
+def test_an_event_is_one_table_line_without_terminal_codes(tmp_path, capsys):
     events = [{"type": "user", "content": "a\nb\x1b[31m red\x07"}, {"type": "end", "status": "ok"}]
     path = tmp_path / "run.ndjson"
     path.write_text(

@@ -441,7 +441,7 @@ class TestSigning:
             command, input=said[:-2], capture_output=True, timeout=60, check=False
         ).returncode
 
-    def test_verify_names_who_has_signed(self, notebook, capsys):
+    def test_verify_names_the_signers(self, notebook, capsys):
         main(["trust", "add", "ann", public(ANN)])
         assert main(["verify", str(notebook)]) == 0
         assert capsys.readouterr().out.count(": signed by ann\n") == 2
@@ -461,7 +461,7 @@ class TestKeeping:
         assert lift(loaded, None)
         assert loaded["metadata"][OURS][SIGNATURES] == before
 
-    def test_those_of_records_that_are_gone_are_dropped_and_what_is_not_one(self, made):
+    def test_signatures_of_missing_records_and_invalid_ones_are_dropped(self, made):
         nb = load(made)
         mine = nb["metadata"][OURS]
         kept, gone = (mine["runs"][cell][0]["hash"] for cell in ("cell3", "cell4"))

@@ -165,7 +165,7 @@ def test_a_filter_that_renumbers_cells_is_named_by_the_setup_and_by_the_doctor(
     assert [(f.state, "--keep-id" in f.todo) for f in findings] == [("missing", True)] * bool(said)
 
 
-def test_without_git_nothing_is_said_of_filters(monkeypatch, tmp_path):
+def test_without_git_no_filter_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert list(doctor.CHECKS["git"]()) == []
 

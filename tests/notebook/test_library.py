@@ -119,7 +119,7 @@ def test_a_record_that_was_changed_says_nothing(said, secret):
     assert said("ab", {"a": [{**B, "hash": ""}, {**B, "hash": B["hash"][:-1]}, changed]}) == []
 
 
-def test_one_that_is_whole_counts_in_its_place(said, secret):
+def test_an_intact_record_counts_instead(said, secret):
     changed = {**record("r3", "a", "changed", 3.0), "hash": "sha256:0"}
     assert said("ab", {"a": [changed, A]}, foreign=True) == [("a", "one", True)]
 

@@ -108,7 +108,7 @@ def test_clearing_outputs_keeps_the_record_of_the_file():
     assert ids(saved(cell("a"), over=first)) == {"a": ["r1"]}
 
 
-def test_what_was_cleared_is_said_once_with_how_to_remove_it():
+def test_cleared_outputs_are_reported_once_with_a_remedy():
     nb, told = notebook(cell("a", output(run("r1"))), cell("b")), {}
     lift(nb)
     assert presave.remaining(nb, "n.ipynb", told) == ""
@@ -216,7 +216,7 @@ def test_junk_in_the_file_or_the_outputs_hurts_nothing(junk):
     assert nb["cells"][0]["outputs"][1]["data"][MIME] == junk
 
 
-def test_what_else_stands_in_our_metadata_is_kept():
+def test_unknown_fields_of_our_metadata_are_kept():
     assert saved(
         cell("a", output(run("r1"))), agent_nb={"version": 1, "runs": {}, "settings": {"x": 1}}
     )["settings"] == {"x": 1}
@@ -256,7 +256,7 @@ def test_a_file_is_written_in_its_own_indentation_and_order(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 3}', "not json"])
-def test_a_file_that_is_no_notebook_is_refused(tmp_path, text):
+def test_a_file_that_is_not_a_notebook_is_refused(tmp_path, text):
     path = tmp_path / "n.ipynb"
     path.write_text(text)
     with pytest.raises(UsageError, match=r"n\.ipynb"):
@@ -315,7 +315,7 @@ def test_the_server_hook_lifts_and_merges_with_the_file(manager, tmp_path):
         {"type": "notebook", "content": {}},
     ],
 )
-def test_the_server_hook_ignores_what_is_no_notebook(manager, value):
+def test_the_server_hook_ignores_other_files(manager, value):
     manager.hook(model=value, path="n.ipynb", contents_manager=manager)
 
 
@@ -518,13 +518,13 @@ def test_another_cell_inherits_nothing(prompt):
     assert ids(saved(agent("new", prompt), shown)) == {"c": ["r1"]}
 
 
-def test_a_cell_with_a_run_of_its_own_inherits_nothing():
+def test_a_cell_with_a_run_inherits_nothing():
     full = output(asked("r1", "Dig.\nFill."))
     ours = saved(agent("h", "Dig.", output(asked("r0", "Dig."))), code("a", "Fill.", full))
     assert ids(ours) == {"h": ["r0"], "a": ["r1"]}
 
 
-def test_what_is_recovered_in_the_cell_below_belongs_to_the_agent_cell():
+def test_a_run_recovered_in_the_cell_below_belongs_to_the_agent_cell():
     assert ids(
         saved(agent("a", "Dig."), code("r", "%agent recover r1", output(asked("r1", "Dig."))))
     ) == {"a": ["r1"]}
@@ -533,7 +533,7 @@ def test_what_is_recovered_in_the_cell_below_belongs_to_the_agent_cell():
 @pytest.mark.parametrize(
     "events", [None, [], [3], [{"type": "user"}], [{"type": "user", "content": {"$payload": "x"}}]]
 )
-def test_a_record_whose_prompt_cannot_be_told_is_not_inherited(events):
+def test_a_record_with_an_unknown_prompt_is_not_inherited(events):
     odd = {**run("r1"), "events": events}
     lift_nb = notebook(
         agent("h", "Dig."),
@@ -572,7 +572,7 @@ class TestForgedRecords:
         assert {"mine0", "mine1", "mine2"} < set(ids(ours)["a"])
         assert len(ours["runs"]["a"]) == 4
 
-    def test_the_newest_of_somebody_else_finds_room_beside_three_of_the_user(self, owner):
+    def test_the_newest_foreign_record_is_kept_beside_three_of_the_user(self, owner):
         """A colleague's run, say, that comes with a merge."""
         first = saved(cell("a", *(output(owner(f"mine{n}", float(n))) for n in range(3))))
         ours = saved(cell("a", output(run("theirs", 9.0))), over=first)
@@ -731,7 +731,7 @@ def test_the_record_of_a_deleted_cell_does_not_go_with_the_cell_that_has_its_id(
     assert ids(saved(*numbered(B), over=ours, agent_nb=over(listed))) == {"0": ["b2", "b1", "b0"]}
 
 
-def test_a_cell_with_a_record_of_its_own_text_keeps_its_records_whatever_others_have():
+def test_a_cell_with_a_record_of_its_text_keeps_its_records():
     listed = {"a": [made("r1", A), made("r0", B, 0.5)], "b": [made("r2", B)]}
     assert ids(saved(cell("a", source=A), cell("b", source=B), over=over(listed))) == {
         "a": ["r1", "r0"],
@@ -813,7 +813,7 @@ def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
         {"local_diff": [{"key": "agent_nb", "diff": [[None]]}, 5]},
     ],
 )
-def test_what_else_stands_there_is_no_record(aside):
+def test_other_output_is_not_a_record(aside):
     nb = notebook(cell("a"), **{"nbdime-conflicts": aside})
     assert records(nb) == {}
     lift(nb)

@@ -31,7 +31,7 @@ def test_a_path_without_a_file_is_none(there, monkeypatch):
     assert notebook_path({}, {}, ask=False) is None
 
 
-def test_what_our_runner_sends_stands_above_the_variable(there, monkeypatch, tmp_path):
+def test_the_runner_wins_over_the_variable(there, monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(there))
     (tmp_path / "sent.ipynb").write_text("{}")
     assert (

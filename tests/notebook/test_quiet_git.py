@@ -177,7 +177,7 @@ def test_a_replay_of_an_unchanged_notebook_changes_nothing(repository):
         assert repository.git("status", "--short") == ""
 
 
-def test_a_replay_in_cells_without_outputs_gives_the_same_twice(repository):
+def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
     nb = load(repository.path)
     for cell in nb["cells"]:
         cell["outputs"] = []

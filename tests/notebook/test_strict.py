@@ -103,7 +103,7 @@ class TestReplaying:
         assert "ok, 2 runs replayed" in capsys.readouterr().out
         assert notebook.read_bytes() == before
 
-    def test_executing_twice_gives_the_same_events_outputs_and_record(self, notebook):
+    def test_executing_twice_yields_the_same_events_outputs_and_record(self, notebook):
         for _ in range(2):
             assert main(["run", "--inplace", "--rerun", "replay", str(notebook)]) == 0
             once = load(notebook)
@@ -151,7 +151,7 @@ class TestReplaying:
         assert 'cell 4 (cell4) "Are you sure?": there is no record' in capsys.readouterr().out
 
     @pytest.mark.parametrize("change", ["byte", "hash", "gone", "order"])
-    def test_a_tampered_record_is_no_drift(self, notebook, capsys, change):
+    def test_a_tampered_record_is_not_a_drift(self, notebook, capsys, change):
         tamper(notebook, change)
         assert main(["test", str(notebook)]) == 1
         told = capsys.readouterr().out
@@ -406,7 +406,7 @@ class TestParameters:
         assert main(["run", "-p", "n=1", "-o", str(path), str(path.with_name("p.run.ipynb"))]) == 0
         assert len(load(path)["cells"]) == 3
 
-    def test_what_is_no_parameter_is_exit_code_2(self, notebook, capsys):
+    def test_an_invalid_parameter_is_exit_code_2(self, notebook, capsys):
         assert main(["run", "-p", "1x", str(notebook)]) == 2
         assert "NAME=VALUE" in capsys.readouterr().err
 
@@ -454,11 +454,11 @@ class TestReading:
         assert list(decode(capsys.readouterr().out.splitlines(keepends=True), codec))
         assert not (tmp_path / "-").exists()
 
-    def test_what_a_codec_cannot_carry_is_told(self, notebook, capsys):
+    def test_losses_of_a_codec_are_reported(self, notebook, capsys):
         assert main(["export", str(notebook), "--to", "cogency"]) == 0
         assert "not written as cogency" in capsys.readouterr().err
 
-    def test_exported_html_is_a_page_of_its_own(self, notebook, tmp_path):
+    def test_exported_html_is_a_whole_page(self, notebook, tmp_path):
         assert main(["export", str(notebook), "-o", str(tmp_path / "x.html")]) == 0
         text = (tmp_path / "x.html").read_text(encoding="utf-8")
         assert text.startswith("<!doctype html>")

@@ -138,7 +138,7 @@ def test_large_payloads_are_stored_once_beside_the_run(new_log):
     assert events_of(bare, payloads) == list(new_log(turns=4, result="y" * (LARGE + 1)))
 
 
-def test_attach_undoes_detach_and_takes_only_what_is_needed(new_log):
+def test_attach_undoes_detach_and_takes_only_needed_payloads(new_log):
     record = run_record(new_log(result="y" * (LARGE + 1)))
     bare, payloads = detach(record)
     assert attach(bare, {**payloads, "f" * 64: "of another run"}) == record
@@ -222,7 +222,7 @@ def test_a_sound_record_has_no_problems(log):
         (lambda r: r.update(cut="x"), "not a record"),
     ],
 )
-def test_check_says_what_is_wrong(log, change, words):
+def test_check_names_the_problems(log, change, words):
     record = saved(run_record(log))
     change(record)
     assert any(words in problem for problem in check(record))
@@ -395,7 +395,7 @@ def filled(record, schema):
         yield {**defaults(definitions["event"]), **kind, "seq": place, "run": record["id"], **event}
 
 
-def test_the_schema_names_what_is_left_out_of_a_record(log):
+def test_the_schema_names_the_defaults_that_a_record_omits(log):
     record = run_record(log)
     packed = ("extra", "chunks", "args")
     restored = [{k: v for k, v in whole(event).items() if k not in packed} for event in log]
@@ -406,7 +406,7 @@ def test_the_schema_names_what_is_left_out_of_a_record(log):
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
-def test_jq_counts_in_what_is_left_out(log, tmp_path):
+def test_jq_fills_in_omitted_defaults(log, tmp_path):
     path = stored(tmp_path, log)
     results = [event.status for event in log if event.type == "result"]
     assert jq(COUNT, path) == [{"ok": len(results)}]

@@ -391,7 +391,7 @@ def shout(text: str) -> str:
         assert self.play(cell, stored) is None
 
     @pytest.mark.parametrize("approve", ["ask", "auto"])
-    def test_those_of_somebody_else_run_only_with_trust(self, cell, approve):
+    def test_foreign_calls_run_only_with_trust(self, cell, approve):
         """The code is the notebook's, the arguments are the record's: `note` may do anything."""
         stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
         assert "--trust-record" in self.play(cell, stored, approve=approve).fresh
@@ -408,7 +408,7 @@ def shout(text: str) -> str:
         assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
         assert cell["said"] == []
 
-    def test_somebody_there_is_asked_about_each(self, cell):
+    def test_a_present_user_is_asked_about_each(self, cell):
         asked = []
 
         async def ask(question):
@@ -463,7 +463,7 @@ class TestTrust:
         assert play(self.forged(), trust=True).played.drift is None
         assert SPACE["gone"] == ["harm"]
 
-    def test_somebody_there_is_asked_with_the_code(self):
+    def test_a_present_user_sees_the_code(self):
         asked = []
 
         async def ask(question):
@@ -521,7 +521,7 @@ class TestTrust:
         play(self.forged(calls(same, same)), ask=ask)
         assert (len(asked), SPACE["gone"]) == (2, ["edited", "edited"])
 
-    def test_each_question_has_a_mark_of_its_own(self):
+    def test_each_question_has_its_own_mark(self):
         marks = []
 
         async def ask(question):
@@ -532,7 +532,7 @@ class TestTrust:
         play(self.forged(calls(same, same)), ask=ask)
         assert len(set(marks) - {""}) == 2
 
-    def test_the_question_is_shown_where_the_call_stands_and_not_recorded(self):
+    def test_the_question_is_shown_at_the_call_and_not_recorded(self):
         seen = []
 
         async def ask(question):
@@ -563,9 +563,7 @@ class TestTrust:
         assert all(e.scope != "kernel" for e in played.log.of("approval"))
         assert STANDING.names == []
 
-    def test_what_is_allowed_until_the_kernel_restarts_does_not_count_for_a_strangers_call(
-        self, monkeypatch
-    ):
+    def test_a_permission_for_the_session_does_not_cover_foreign_calls(self, monkeypatch):
         monkeypatch.setattr(Standing, "allows", lambda *_: True)
         asked = []
 

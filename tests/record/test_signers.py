@@ -91,7 +91,7 @@ def test_dates_are_those_of_openssh():
     assert signers._time("202001020304") == time.mktime((2020, 1, 2, 3, 4, 0, 0, 0, -1))
 
 
-def test_who_is_added_counts_until_removed(tmp_path):
+def test_an_added_signer_counts_until_removed(tmp_path):
     assert known() == []
     (tmp_path / "ann.pub").write_text(f"{LINE} ann@work\n")
     assert add("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
@@ -106,7 +106,7 @@ def test_who_is_added_counts_until_removed(tmp_path):
     assert known() == []
 
 
-def test_removing_leaves_what_else_stands_in_the_list(tmp_path):
+def test_removing_leaves_the_other_lines(tmp_path):
     add("ann", LINE)
     path().write_text(f"# the team\nann,anna {LINE}\nold {RSA}\n")
     with pytest.raises(UsageError, match=r"no signer eve\. There are: ann,anna, old"):
