@@ -14,7 +14,7 @@ from agent_nb.notebook.doctor import HOOK, Finding, examine, kernelspecs, packag
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    """Folders of its own, one kernel (this Python), and a server whose hook is enabled."""
+    """Make separate folders, one kernel (this Python), and a server with the hook enabled."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")

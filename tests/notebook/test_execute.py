@@ -1,6 +1,4 @@
-"""Notebooks executed from the command line: what is in the file afterwards, and what the command
-says.
-"""
+"""Notebooks executed from the command line: the file afterwards, and the output."""
 
 import base64
 import json
@@ -31,7 +29,7 @@ SECRET = "abcdefghijklmnopqrstuvwxyz0123"
 
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
-    """Kernels find this checkout, whether it is installed or not."""
+    """Let kernels find this checkout, whether it is installed or not."""
     monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
@@ -317,9 +315,7 @@ def test_each_kernel_has_its_own_secret_and_the_import_removes_it_from_the_envir
 
 
 def test_a_runner_does_not_pass_its_own_secret_on(tmp_path, monkeypatch):
-    """A runner that a kernel has started may have one in its environment, if nothing of ours was
-    imported before.
-    """
+    """A runner started in a kernel may inherit a secret in its environment."""
     monkeypatch.setenv(launch.PROOF, "0" * 64)
     (path,) = looking(tmp_path, "a")
     assert main(["run", str(path)]) == 0

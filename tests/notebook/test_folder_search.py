@@ -1,6 +1,4 @@
-"""Which notebook of the kernel's folder holds the running cell, where nobody has said which one
-runs.
-"""
+"""The notebook of the kernel's folder that holds the running cell, if no path is known."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""`export --to html`: one page that shows what the notebook shows, plots and formulas included, and
-fetches nothing.
-"""
+"""`export --to html`: one page with plots and formulas that fetches nothing."""
 
 import base64
 import json

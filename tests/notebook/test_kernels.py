@@ -1,6 +1,4 @@
-"""The kernels of our runner: which one a notebook gets, and that of the next one, which starts
-while one runs.
-"""
+"""The kernels of the runner: which one a notebook gets, and starting the next one early."""
 
 import asyncio
 import json
@@ -34,7 +32,7 @@ def reachable(monkeypatch, tmp_path):
 
 @pytest.fixture
 def notebooks(tmp_path):
-    """Write notebooks that say who they were; return their paths."""
+    """Write notebooks that print their names; return their paths."""
 
     def notebooks(*names, source=LOOK, **metadata):
         paths = []
@@ -52,7 +50,7 @@ def notebooks(tmp_path):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The notebooks whose kernels were started ahead, with those kernels."""
+    """Return the kernels that were started ahead, by notebook."""
     found, plain = [], Ahead._start
 
     def start(self, notebook):

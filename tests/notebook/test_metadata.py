@@ -1,6 +1,4 @@
-"""Records move from the outputs into the notebook's metadata, and stay there whatever a front end
-does to the outputs.
-"""
+"""Records move from outputs into the notebook's metadata, and stay there."""
 
 import copy
 import json
@@ -36,7 +34,7 @@ def run(name, started=1.0, payload=None):
 
 
 def output(value, **meta):
-    """An output of ours: its metadata names the run."""
+    """Return an output of ours: its metadata names the run."""
     ours = {"agent_nb": {"run": value["id"]}} if isinstance(value, dict) and "id" in value else {}
     return {
         "output_type": "display_data",
@@ -61,9 +59,7 @@ def notebook(*cells, **meta):
 
 
 def saved(*cells, over=None, **meta):
-    """Return our metadata after saving a notebook of `cells` over a file whose metadata
-    is `over`.
-    """
+    """Return our metadata after saving `cells` over a file with the metadata `over`."""
     nb = notebook(*cells, **meta)
     lift(nb, over)
     return nb["metadata"].get("agent_nb")
@@ -269,7 +265,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 class Manager:
-    """A contents manager over one folder, as far as the hook uses it."""
+    """The part of a contents manager that the hook uses, over one folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -374,16 +370,14 @@ def test_a_button_is_not_saved_and_nothing_else_goes_with_it():
 
 
 def asked(name, prompt, started=1.0):
-    """Return a record of a run that was asked `prompt`."""
+    """Return the record of a run with this prompt."""
     made = run(name, started)
     made["events"].insert(1, {"type": "user", "content": prompt})
     return made
 
 
 def again(nb, over, *cells):
-    """Save a notebook of `cells` that a front end has loaded as `nb` was saved, over a file with
-    the metadata `over`.
-    """
+    """Save `cells` in a page that loaded `nb`, over a file with the metadata `over`."""
     return saved(*cells, over=over, agent_nb=copy.deepcopy(nb))
 
 
@@ -417,9 +411,7 @@ def forgetting(*names):
 
 
 def test_what_was_forgotten_stays_forgotten_when_a_front_end_sends_what_it_had():
-    """The output of `%agent forget` is cleared, while the page still has the record in its metadata
-    and in the cell's output.
-    """
+    """The output of `%agent forget` is cleared; the page still has the record twice."""
     loaded = saved(cell("a", output(run("r1"))), cell("b"))
     shown = output(run("r1"))
     ours = again(loaded, loaded, cell("a", copy.deepcopy(shown)), cell("b", forgetting("r1")))
@@ -439,7 +431,7 @@ def test_a_run_that_was_never_saved_is_forgotten_for_good_too():
 
 
 def test_a_reference_does_not_replace_a_cells_own_run_of_the_same_id():
-    """Imported runs have ids of their own: two cells may hold different records of one id."""
+    """Imported runs keep their ids: two cells may hold different records of one id."""
     part, whole = run("s"), {**run("s"), "hash": "other"}
     ours = saved(cell("a", output(part)), cell("b", output(whole)))
     ref = {"version": 1, "ref": "s"}
@@ -456,9 +448,7 @@ def code(name, source, *outputs):
 
 
 def test_the_runs_of_a_split_cell_go_with_the_part_that_has_the_magic():
-    """The upper part has a new id and no output; the lower one keeps both, in full until the page
-    is loaded again.
-    """
+    """The upper part has a new id and no output; the lower one keeps id and output."""
     full = output(asked("r1", "Dig a hole.\nThen fill it."))
     first = saved(agent("a", "Dig a hole.\nThen fill it.", copy.deepcopy(full)))
     parts = [agent("new", "Dig a hole."), code("a", "Then fill it.", full)]
@@ -549,7 +539,7 @@ SECRET = b"the secret of the user who saves"
 
 @pytest.fixture
 def owner(monkeypatch, tmp_path):
-    """The user has a secret; return what signs a run with it."""
+    """Give the user a secret; return a function that signs a run with it."""
     (tmp_path / "jupyter").mkdir()
     (tmp_path / "jupyter" / "notebook_secret").write_bytes(SECRET)
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
@@ -560,7 +550,7 @@ FUTURE = 9e9
 
 
 class TestForgedRecords:
-    """Whoever can write into a notebook can write any record into it, of any time, under any id."""
+    """Anyone who can write a notebook can write any record, with any time and id."""
 
     @pytest.mark.parametrize(
         "started", [FUTURE, 1e12, "9e9", True, None, float("nan"), float("inf"), 10**400, -1, [1]]
@@ -573,7 +563,7 @@ class TestForgedRecords:
         assert len(ours["runs"]["a"]) == 4
 
     def test_the_newest_foreign_record_is_kept_beside_three_of_the_user(self, owner):
-        """A colleague's run, say, that comes with a merge."""
+        """For example a colleague's run that comes with a merge."""
         first = saved(cell("a", *(output(owner(f"mine{n}", float(n))) for n in range(3))))
         ours = saved(cell("a", output(run("theirs", 9.0))), over=first)
         assert ids(ours) == {"a": ["theirs", "mine2", "mine1", "mine0"]}
@@ -611,7 +601,7 @@ class TestForgedRecords:
             assert ours["payloads"] == {key: large}
 
     def test_a_server_with_another_secret_treats_all_alike(self, owner, monkeypatch, tmp_path):
-        """It cannot tell them apart: the newest stay, as far as their times are believed."""
+        """Without a secret the newest records stay, by the times they name."""
         runs = [output(owner(f"mine{n}", float(n))) for n in range(3)]
         monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "other"))
         more = output(run("theirs", 9.0)), output(run("future", FUTURE))
@@ -690,7 +680,7 @@ def over(runs):
         ({"10": [("r1", A)], "9": [("r2", A)]}, [A, A], {"0": ["r2"], "1": ["r1"]}),
         # the text was changed: its record stays, and is stale
         ({"0": [("r1", A)]}, [NEW], {"0": ["r1"]}),
-        # a text that one had before
+        # an earlier text of the cell
         ({"x": [("r2", B), ("r1", A)], "y": [("r3", A)]}, [A, B], {"0": ["r3"], "1": ["r2", "r1"]}),
         ({"x": [("r2", B), ("r1", A)]}, [A], {"0": ["r2", "r1"]}),  # changed back
         # the id is that of other code
@@ -706,7 +696,7 @@ def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(
     ours = over(listed)
     nb = notebook(*numbered(*sources), agent_nb=copy.deepcopy(ours))
     assert {c: [r["id"] for r in found] for c, found in records(nb).items()} == after
-    # what the file has is that of the save before, what the page has is what it has loaded
+    # the file holds the previous save, the page what it loaded
     for _ in range(3):
         nb["metadata"]["agent_nb"] = copy.deepcopy(over(listed))
         lift(nb, ours)

@@ -1,6 +1,4 @@
-"""`run --stream`: what the runs of a notebook do, on stdout while they do it, in the format of a
-codec.
-"""
+"""`run --stream`: events of the runs on stdout as they happen, in the format of a codec."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What `test` says of notebooks: lines, JSON, JUnit XML; which notebooks it takes."""
+"""Reports of `test`: lines, JSON, JUnit XML; which notebooks it takes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`jupyter agent-nb test`, and what else the command line does with recorded runs."""
+"""`jupyter agent-nb test` and other commands on recorded runs."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def tamper(path, how):
 @pytest.fixture(scope="module")
 @starts("kernel")
 def made(tmp_path_factory):
-    """A recorded notebook, made once; and the folder with the secret that signed it."""
+    """Return a recorded notebook, made once, and the folder with the secret that signed it."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
@@ -84,7 +84,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def notebook(made, tmp_path, monkeypatch):
-    """A copy of the recorded notebook, for the user who made it."""
+    """Return a copy of the recorded notebook, for the user who made it."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(made.parent / "jupyter"))
     return shutil.copy(made, tmp_path / "n.ipynb")
 
@@ -236,9 +236,7 @@ SERVE = "pip install 'jupyter-agent-nb[serve]'"
 class TestAnExtraThatIsNotInstalled:
     @pytest.fixture
     def serving(self, notebook):
-        """The recorded notebook with a cell between its agent cells that needs the extra `serve`,
-        which its kernel does not find.
-        """
+        """Return the recorded notebook with a cell that needs the missing extra `serve`."""
 
         def serving():
             nb = json.loads(notebook.read_text())
@@ -250,7 +248,7 @@ class TestAnExtraThatIsNotInstalled:
 
     @pytest.fixture
     def without(self, monkeypatch):
-        """This process does not find the extra either."""
+        """Hide the extra from this process, too."""
         from agent_nb.notebook import doctor
 
         monkeypatch.setitem(
@@ -328,9 +326,7 @@ THIRD = "%%agent -m three -t answer,shout\nWhat is the answer?\nSay it."
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """A recorded notebook whose tool is an undeclared function that uses and changes variables, and
-    a cell that looks at them.
-    """
+    """Return a recorded notebook whose undeclared tool uses and changes variables."""
     folder = tmp_path_factory.mktemp("plain")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
