@@ -1,9 +1,8 @@
-"""What did not change is not noticed: every notebook of the corpus in every environment, and
-nothing asks a provider.
+"""Unchanged notebooks pass in every environment, and no provider is asked.
 
 By default each notebook runs in one environment, and each environment has some of them;
-AGENT_NB_CI=all runs all in all. One environment is another Python, which AGENT_NB_TEST_KERNELS
-names.
+AGENT_NB_CI=all runs all combinations. One environment is another Python, which
+AGENT_NB_TEST_KERNELS names.
 """
 
 import json
@@ -91,9 +90,7 @@ def enter(monkeypatch, tmp_path):
 
 
 def expect(recipe, code, lines):
-    """Say what `test` must have said of an unchanged notebook: that all its runs were replayed; a
-    marked cell may drift.
-    """
+    """Assert that all runs of an unchanged notebook were replayed; a marked cell may drift."""
     drifted = [int(found[1]) for line in lines if (found := re.match(r"cell (\d+) \(", line))]
     if drifted and set(drifted) <= set(recipe.varies):
         return

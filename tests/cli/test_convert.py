@@ -1,6 +1,4 @@
-"""`jupyter agent-nb convert`: files and pipes, detection, the report of what is lost, exit codes,
-constant memory.
-"""
+"""`jupyter agent-nb convert`: files, pipes, detection, the report of losses, exit codes, memory."""
 
 import io
 import json
@@ -31,7 +29,7 @@ def lines(objects):
 
 @pytest.fixture
 def loom(tmp_path):
-    """A file of Loom frames."""
+    """Return a file of Loom frames."""
     path = tmp_path / "run.ndjson"
     path.write_text(lines(LOOM))
     return path
@@ -39,7 +37,7 @@ def loom(tmp_path):
 
 @pytest.fixture
 def canonical(tmp_path):
-    """A file of canonical events with something that no other format carries."""
+    """Return a file of canonical events that no other format can carry completely."""
     log = EventLog("r1")
     events = (
         RunStart(),
@@ -67,7 +65,7 @@ def test_a_file_into_a_file(loom, tmp_path):
     ]
 
 
-def test_without_from_the_format_is_told_by_the_first_lines(loom, capsys):
+def test_without_from_the_first_lines_decide_the_format(loom, capsys):
     assert main(["convert", "--to", "canonical", str(loom)]) == 0
     said = capsys.readouterr()
     assert [json.loads(line)["type"] for line in said.out.splitlines()] == [
@@ -86,7 +84,7 @@ def test_from_stdin_to_stdout(monkeypatch, capsys):
     assert 'data: {"type":"final"}\n\n' in said
 
 
-def test_what_is_lost_is_counted_on_stderr(canonical, capsys):
+def test_losses_are_counted_on_stderr(canonical, capsys):
     assert main(["convert", "--to", "cogency", str(canonical)]) == 0
     said = capsys.readouterr()
     assert "1  extension: " in said.err
@@ -168,7 +166,7 @@ def test_a_pipe_is_translated_while_it_is_open():
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error(tmp_path):
+def test_a_reader_that_goes_away_is_not_an_error(tmp_path):
     big = tmp_path / "big.ndjson"
     big.write_text(
         lines(LOOM[:1])

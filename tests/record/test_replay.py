@@ -1,4 +1,4 @@
-"""Rerun: a recorded run is found by its inputs and played without a model."""
+"""Replay: a recorded run is found by its inputs and played without a model."""
 
 import json
 import socket
@@ -74,7 +74,7 @@ def wait(stream):
 
 
 def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
-    """Run live and return the signed record, as a file gives it back."""
+    """Run live and return the signed record, as read from a file."""
     run = wait(lambda: agent(turns, **options)(prompt, history=history, check=False))
     SPACE.pop("ran", None)
     return json.loads(json.dumps(sign(run_record(run.log), key)))
@@ -339,9 +339,7 @@ class TestPlaying:
 
 
 class TestFunctionsOfTheNotebook:
-    """Plain functions of `__main__`: those that use its variables run again, whoever made the
-    record.
-    """
+    """Plain functions of `__main__` that use its variables run again in every record."""
 
     CELL = """
 said = []
@@ -394,10 +392,8 @@ def shout(text: str) -> str:
         assert self.play(cell, stored) is None
 
     @pytest.mark.parametrize("approve", ["ask", "auto"])
-    def test_those_of_somebody_else_run_only_with_trust(self, cell, approve):
-        """The code is the notebook's, the arguments are the record's: `note` may do anything with
-        them.
-        """
+    def test_foreign_calls_run_only_with_trust(self, cell, approve):
+        """The code is the notebook's, the arguments are the record's: `note` may do anything."""
         stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
         assert "--trust-record" in self.play(cell, stored, approve=approve).fresh
         assert cell["said"] == []
@@ -413,7 +409,7 @@ def shout(text: str) -> str:
         assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
         assert cell["said"] == []
 
-    def test_somebody_there_is_asked_about_each(self, cell):
+    def test_a_present_user_is_asked_about_each(self, cell):
         asked = []
 
         async def ask(question):
@@ -468,7 +464,7 @@ class TestTrust:
         assert play(self.forged(), trust=True).played.drift is None
         assert SPACE["gone"] == ["harm"]
 
-    def test_somebody_there_is_asked_with_the_code(self):
+    def test_a_present_user_sees_the_code(self):
         asked = []
 
         async def ask(question):
@@ -526,7 +522,7 @@ class TestTrust:
         play(self.forged(calls(same, same)), ask=ask)
         assert (len(asked), SPACE["gone"]) == (2, ["edited", "edited"])
 
-    def test_each_question_has_a_mark_of_its_own(self):
+    def test_each_question_has_its_own_mark(self):
         marks = []
 
         async def ask(question):
@@ -537,7 +533,7 @@ class TestTrust:
         play(self.forged(calls(same, same)), ask=ask)
         assert len(set(marks) - {""}) == 2
 
-    def test_the_question_is_shown_where_the_call_stands_and_not_recorded(self):
+    def test_the_question_is_shown_at_the_call_and_not_recorded(self):
         seen = []
 
         async def ask(question):
@@ -568,9 +564,7 @@ class TestTrust:
         assert all(e.scope != "kernel" for e in played.log.of("approval"))
         assert STANDING.names == []
 
-    def test_what_is_allowed_until_the_kernel_restarts_does_not_count_for_a_strangers_call(
-        self, monkeypatch
-    ):
+    def test_a_permission_for_the_session_does_not_cover_foreign_calls(self, monkeypatch):
         monkeypatch.setattr(Standing, "allows", lambda *_: True)
         asked = []
 
@@ -582,7 +576,7 @@ class TestTrust:
         assert asked == ["python"]
 
     def test_a_denied_call_does_not_go_on_live(self):
-        """What a stranger's record says is no beginning of a run of this user."""
+        """A stranger's record must not become the beginning of a run of this user."""
 
         async def ask(_):
             return Decision(False, by="click")

@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -23,7 +23,7 @@ from ...events.completion import LOST, closed
 from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ...record.agent_cells import content_hash
-from ...record.record import NONE, events_of, log_of, record_hash, run_record
+from ...record.record import NONE, Record, events_of, log_of, record_hash, run_record
 from ..cell.display import Actions, Display
 from ..cell.identity import Cell
 from ..cell.summary import LONGEST, summary
@@ -33,8 +33,6 @@ from ..options import Options
 
 MOST = 20  # runs of one source that are shown and recorded
 TIMES = ("ts", "chunks", "duration")  # fields of events that are stamped on arrival
-
-Record = Mapping[str, Any]
 
 
 def same(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
