@@ -10,7 +10,8 @@ Rules
   and compared by identity: `==`, `in` and a search by type may call a metaclass.
 - A field is what stands in the instance's own dictionary or behind a descriptor written in C. A
   property, a method or `__getattr__` is never evaluated.
-- Dictionaries of unknown content are walked, not searched: a search may call the `__eq__` of a key.
+- A dictionary is searched only if its keys are exactly texts, else walked: a search may call the
+  `__eq__` of a key.
 - A library counts only if it has been imported already; nothing is imported here. A class counts
   only if it is the very one that the library offers: subclasses are foreign.
 """
@@ -20,6 +21,8 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
+from operator import is_
 from typing import Any, TypeVar
 
 Found = TypeVar("Found")
@@ -100,8 +103,10 @@ def library(module: str) -> dict[str, Any]:
     return _MODULE_SPACE.__get__(held) if type(held) is types.ModuleType else {}
 
 
-def entry(space: Any, name: str) -> Any:
-    """Return what a dictionary of unknown keys holds under `name`, or ABSENT."""
+def entry(space: dict[Any, Any] | types.MappingProxyType[Any, Any], name: str) -> Any:
+    """Return what an exact dictionary holds under `name`, or ABSENT."""
+    if all(map(is_, map(type, space), repeat(str))):
+        return space.get(name, ABSENT)
     return next((v for k, v in entries(space) if k == name), ABSENT)
 
 

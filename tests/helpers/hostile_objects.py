@@ -15,13 +15,14 @@ import time
 import types
 import weakref
 from collections import UserDict, defaultdict
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
-import polars as pl
 
 HITS: list[str] = []
 _METHODS = """
@@ -144,7 +145,7 @@ def _descriptor() -> Any:
     return type("Described", (), dict.fromkeys(names, member))()
 
 
-def _collected() -> pl.LazyFrame:
+def _collected(pl: Any) -> Any:
     frame = pl.LazyFrame({"a": [1, 2]})
     return frame.map_batches(hook("lazy frame"), schema={"a": pl.Int64})
 
@@ -175,7 +176,7 @@ def _object_cells() -> pd.DataFrame:
     return frame.set_axis(pd.Index(_held(Text("label"), Key("b")), dtype=object), axis=1)
 
 
-def _polars_objects() -> pl.DataFrame:
+def _polars_objects(pl: Any) -> Any:
     cells = [type("Cell", (), hooks("__hash__", "__bool__"))() for _ in range(3)]
     return pl.DataFrame({"held": pl.Series(cells, dtype=pl.Object), "n": [1, 2, 3]})
 
@@ -215,7 +216,6 @@ def hostile(folder: Path) -> dict[str, Any]:
         "my_text": Text("text"),
         "my_frame": _subclass(pd.DataFrame, {"a": [1]}),
         "my_array": np.zeros(3).view(type("MyArray", (np.ndarray,), {"__len__": hook("array")})),
-        "lazy": _collected(),
         "zeros": np.lib.stride_tricks.as_strided(np.zeros(1), (1_250_000_000,), (0,)),
         "recursive": _recursive(),
         "keys": {Key("a"): 1, Key("b"): 2, 3: Key("c")},
@@ -227,12 +227,14 @@ def hostile(folder: Path) -> dict[str, Any]:
         "function": _function(),
         "foreign_column": _foreign_column(),
         "object_cells": _object_cells(),
-        "polars_objects": _polars_objects(),
         "metadata": _dtype_with_metadata(),
         "level": _enum(),
         "factory": defaultdict(hook("factory"), {"a": 1}),
         "user_dict": UserDict({"a": 1}),
     }
+    if find_spec("polars") is not None:  # it comes with an extra
+        pl = import_module("polars")
+        made |= {"lazy": _collected(pl), "polars_objects": _polars_objects(pl)}
     globals()["_kept"] = target  # the proxy's target lives on
     HITS.clear()
     return made
