@@ -68,6 +68,7 @@ def variables(
     if context.host is None:
         return _told(process.of(context), name, rows)
     host = context.host
+    # awaited on the loop as `python` awaits its cell: calls of one batch reach the host in order
     return host.call(lambda: _told(host.namespace(), name, rows))
 
 
