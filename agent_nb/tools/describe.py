@@ -35,7 +35,7 @@ _ROWS = 20  # of a preview at most
 _LABEL = 40  # characters
 _TEXT = 400  # characters of a text that is a variable itself
 _OURS = __name__.partition(".")[0]
-_SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
+_SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):

@@ -153,6 +153,9 @@ def _labels(index: Any, count: int) -> Iterator[Any]:
 
 
 def _label_of(level: Any, code: Any) -> Any:
+    """Return what a number of a level or category stands for, None for a missing value."""
+    if not offered(code).startswith("numpy.int"):
+        return ABSENT
     return None if code < 0 else _item(field(level, "_data"), int(code))
 
 
@@ -291,7 +294,7 @@ def _item(values: Any, row: int, place: int = 0) -> Any:
     if offered(stored) == "pyarrow.ChunkedArray":
         return stored[row].as_py() if offered(stored.type) else ABSENT
     mask = field(values, "_mask") if kind.startswith("pandas.arrays.") else ABSENT
-    if offered(mask) == "numpy.ndarray" and mask[row]:
+    if offered(mask) == "numpy.ndarray" and offered(mask[row]) == "numpy.bool_" and mask[row]:
         return None
     return stored[place, row] if stored.ndim > 1 else stored[row]
 

@@ -376,7 +376,7 @@ def test_variables_stand_by_name_after_those_that_were_used_last() -> None:
 
 
 def test_which_variables_are_the_users() -> None:
-    shell = {"In": [], "Out": {}, "get_ipython": len, "exit": 1, "quit": 1, "open": open, "_": 1}
+    shell = {"In": [], "Out": {}, "get_ipython": len, "exit": 1, "quit": 1, "_": 1}
     ours = {"Agent": Agent, "tool": tool, "run": describe("x", 1)}
     mine = {"df": 1, "my_tool": my_tool, "f": parameters, "Mine": Mine}
     space = {**shell, **ours, "sys": sys, **mine}
