@@ -110,6 +110,26 @@ def test_all_of_them_stay_under_the_limit(tmp_path: Path) -> None:
     assert len(found.splitlines()) >= 30
 
 
+def test_what_users_patch_into_a_library_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"a": [1]})
+    for name in ("_mgr", "shape", "dtypes", "columns", "__len__"):
+        patched = property(hostile_objects.hook(name))
+        monkeypatch.setattr(pd.DataFrame, name, patched, raising=False)
+    HITS.clear()
+    assert text(frame) == "pandas.DataFrame 1×1 (a: int64)"
+    assert preview("f", frame) == "a\n1"
+    assert HITS == []
+
+
+def test_subclasses_inside_containers_are_named_only(tmp_path: Path) -> None:
+    objects = hostile(tmp_path)
+    inside = [Text("x"), objects["of_meta"], objects["class_of_meta"], objects["my_dict"]]
+    assert text(inside).startswith("list 4 items (")
+    assert len(preview("v", inside, 4).splitlines()) == 4
+    assert preview("v", dict.fromkeys("ab", objects["mock"])).count("MagicMock") == 2
+    assert HITS == []
+
+
 def test_a_broken_library_is_a_fact_less(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.DataFrame({"a": [1]})
     object.__setattr__(frame, "_mgr", None)
