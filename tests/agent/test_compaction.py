@@ -2,6 +2,7 @@
 
 import anyio
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -119,7 +120,7 @@ def test_a_refusal_as_too_long_while_tools_run_shortens_their_old_results():
         """Read much."""
         return "x" * 6000
 
-    call = '<execute>[{"name": "read", "args": {}}]</execute>'
+    call = calling("read")
     model = Strict([call, call, "fine"], 2600)
 
     async def main():
@@ -177,7 +178,7 @@ def test_results_too_large_for_the_context_reach_the_model_shortened():
         """Say much."""
         return "y" * 6000
 
-    call = '<execute>[{"name":"big","args":{}}]</execute>'
+    call = calling("big")
     model = Small([call, call, "done"])
     run(model, tools=[big])
     assert "more characters left out" in text_of(model.sent[2])

@@ -2,13 +2,14 @@
 
 import anyio
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import CALLS, TURNS, Agent, Scripted, ToolContext, tool
 from agent_nb.errors import UsageError
 from agent_nb.events.frame import to_frame
 
-ASK = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
-CALL = '<execute>[{"name":"trace","args":{}}]</execute>'
+ASK = calling("helper", prompt="look")
+CALL = calling("trace")
 
 
 def tracing():

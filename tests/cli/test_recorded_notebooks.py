@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers.marks import starts
+from helpers.scripts import batch, calling
 
 import agent_nb
 from agent_nb import decode
@@ -21,7 +22,7 @@ from agent_nb.record.record import record_hash
 
 pytest_plugins = ["pytester"]
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"
-CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])\ntwo = Scripted(['Yes.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 SECOND = "%%agent -m two\nAre you sure?"
@@ -309,7 +310,7 @@ class TestAnExtraThatIsNotInstalled:
         assert "needs the extra serve" in done.stdout.str()
 
 
-BOTH = '<execute>[{"name": "answer", "args": {"n": 2}}, {"name": "shout", "args": {"text": "hm"}}]</execute>'
+BOTH = batch(("answer", {"n": 2}), ("shout", {"text": "hm"}))
 PLAIN = f"""%load_ext agent_nb
 from agent_nb import Scripted
 base = 40

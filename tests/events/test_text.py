@@ -13,6 +13,7 @@ from functools import cache
 import anyio
 import msgspec
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import Agent, Run, Scripted, decode, encode
 from agent_nb import events as e
@@ -316,7 +317,7 @@ def test_pages_show_the_answer_as_one_piece_of_markdown(name):
 
 def test_a_sub_agent_returns_its_answer():
     helper = Agent(Scripted(["Let me <think>hm</think>see."]), name="helper", secrets={})
-    ask = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
+    ask = calling("helper", prompt="look")
     done = anyio.run(lambda: run_of(Agent(Scripted([ask, "ok"]), [helper.as_tool()], secrets={})))
     assert done.log.of("result")[0].content == "Let me see."
 

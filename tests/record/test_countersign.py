@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from helpers.marks import starts
+from helpers.scripts import calling
 
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted
@@ -29,7 +30,7 @@ from agent_nb.record.ssh_signature import Signature, armored
 pytest.importorskip("cryptography")
 pytestmark = pytest.mark.timeout(300)
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Agent, Scripted, tool\nbase = 40"
-CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 API = "run = await Agent(one, ['python'], approve='auto')('Once more?')"
