@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers.marks import starts
+from helpers.notebooks import code_cell
 from helpers.scripts import batch, calling
 
 import agent_nb
@@ -28,19 +29,8 @@ FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 SECOND = "%%agent -m two\nAre you sure?"
 
 
-def code(source, number):
-    return {
-        "cell_type": "code",
-        "id": f"cell{number}",
-        "source": source,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
-
-
 def write(path, *sources):
-    cells = [code(source, number) for number, source in enumerate(sources, 1)]
+    cells = [code_cell(number, source) for number, source in enumerate(sources, 1)]
     path.write_text(
         json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     )
@@ -243,7 +233,7 @@ class TestAnExtraThatIsNotInstalled:
 
         def serving():
             nb = json.loads(notebook.read_text())
-            nb["cells"].insert(3, code(SERVING, "serving"))
+            nb["cells"].insert(3, code_cell("serving", SERVING))
             notebook.write_text(json.dumps(nb))
             return notebook
 

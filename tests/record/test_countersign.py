@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from helpers.marks import starts
+from helpers.notebooks import code_cell
 from helpers.scripts import calling
 
 from agent_nb.cli.main import main
@@ -68,24 +69,13 @@ def private(folder, seed=1, passphrase=None, kind=None):
     return str(file)
 
 
-def code(number, source):
-    return {
-        "cell_type": "code",
-        "id": f"cell{number}",
-        "source": source,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
-
-
 @pytest.fixture(scope="module")
 @starts("kernel")
 def made(tmp_path_factory):
     """A notebook that a colleague has recorded and Ann has signed, made once."""
     folder = tmp_path_factory.mktemp("made")
     file = folder / "n.ipynb"
-    cells = [code(n, source) for n, source in enumerate((SETUP, MODELS, FIRST, API), 1)]
+    cells = [code_cell(n, source) for n, source in enumerate((SETUP, MODELS, FIRST, API), 1)]
     file.write_text(
         json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     )

@@ -7,6 +7,7 @@ import anyio
 import msgspec
 import pytest
 from helpers.scripts import batch
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -59,14 +60,6 @@ def agent(turns=TURNS, **options):
         secrets=options.pop("secrets", {}),
         **{"approve": "auto", **options},
     )
-
-
-def wait(stream):
-    async def main():
-        with anyio.fail_after(20):
-            return await stream()
-
-    return anyio.run(main)
 
 
 def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
