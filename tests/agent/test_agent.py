@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from helpers.scripts import batch, calling
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -37,11 +38,7 @@ def agent(turns, tools=(echo, boom), **options):
 
 
 def run(turns, prompt="go", history=(), **options):
-    async def main():
-        with anyio.fail_after(20):
-            return await agent(turns, **options)(prompt, history=history, check=False)
-
-    return anyio.run(main)
+    return wait(lambda: agent(turns, **options)(prompt, history=history, check=False))
 
 
 def kinds(done, *hidden):

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 from helpers.scripts import calling
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -40,12 +41,8 @@ def old(n):
 
 
 def run(model, memory="window", tools=()):
-    async def main():
-        return await Agent(model, tools, secrets={}, memory=memory)(
-            "and now?", history=[old(n) for n in range(6)]
-        )
-
-    return anyio.run(main)
+    history = [old(n) for n in range(6)]
+    return wait(lambda: Agent(model, tools, secrets={}, memory=memory)("and now?", history=history))
 
 
 def text_of(request):
