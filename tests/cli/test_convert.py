@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from helpers.paths import CHECKOUT
+from helpers.streams import ndjson
 
 from agent_nb.cli.main import main
 from agent_nb.codecs.convert import decode
@@ -23,15 +24,11 @@ LOOM = [
 ]
 
 
-def lines(objects):
-    return "".join(json.dumps(o) + "\n" for o in objects)
-
-
 @pytest.fixture
 def loom(tmp_path):
     """Return a file of Loom frames."""
     path = tmp_path / "run.ndjson"
-    path.write_text(lines(LOOM))
+    path.write_text(ndjson(*LOOM))
     return path
 
 
@@ -78,7 +75,7 @@ def test_without_from_the_first_lines_decide_the_format(loom, capsys):
 
 
 def test_from_stdin_to_stdout(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(LOOM).encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ndjson(*LOOM).encode())))
     assert main(["convert", "--from", "loom", "--to", "agent-event"]) == 0
     said = capsys.readouterr().out
     assert 'data: {"type":"final"}\n\n' in said
@@ -121,7 +118,7 @@ WRONG = [
 
 @pytest.mark.parametrize("arguments", WRONG)
 def test_a_wrong_command_is_exit_code_2(arguments, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(LOOM).encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ndjson(*LOOM).encode())))
     assert main(["convert", *arguments]) == 2
     assert capsys.readouterr().err.startswith("jupyter agent-nb: ")
 
@@ -157,7 +154,7 @@ def test_a_pipe_is_translated_while_it_is_open():
         stderr=subprocess.DEVNULL,
         env=ENVIRONMENT,
     ) as process:
-        process.stdin.write(lines(LOOM[:1]).encode())
+        process.stdin.write(ndjson(*LOOM[:1]).encode())
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["type"] == "run_start"
         process.stdin.close()
@@ -169,8 +166,8 @@ def test_a_pipe_is_translated_while_it_is_open():
 def test_a_reader_that_goes_away_is_not_an_error(tmp_path):
     big = tmp_path / "big.ndjson"
     big.write_text(
-        lines(LOOM[:1])
-        + lines({"session_id": "s", "type": "custom", "value": i} for i in range(20_000))
+        ndjson(*LOOM[:1])
+        + ndjson * ({"session_id": "s", "type": "custom", "value": i} for i in range(20_000))
     )
     with subprocess.Popen(
         [*COMMAND, "--from", "loom", "--to", "canonical", str(big)],
@@ -196,8 +193,8 @@ def peak(tmp_path, count):
     """Return the peak memory (KB) of converting a run with `count` answers."""
     path = tmp_path / f"{count}.ndjson"
     path.write_text(
-        lines(LOOM[:1])
-        + lines({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count))
+        ndjson(*LOOM[:1])
+        + ndjson * ({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count))
     )
     arguments = [
         "convert",

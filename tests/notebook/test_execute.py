@@ -8,6 +8,7 @@ import sys
 import nbformat
 import pytest
 from helpers.paths import python_path
+from helpers.scripts import calling
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -93,7 +94,7 @@ def test_what_a_tool_displays_is_on_the_exported_page(notebook, tmp_path):
         shows,
         AGENT,
         script=[
-            '<execute>[{"name": "python", "args": {"code": "display(Plot())"}}]</execute>',
+            calling("python", code="display(Plot())"),
             "See $x^2$.",
         ],
     )

@@ -6,6 +6,8 @@ import socket
 import anyio
 import msgspec
 import pytest
+from helpers.scripts import batch
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -41,11 +43,7 @@ def weather(city: str) -> str:
     return f"{city}: {SPACE['sky']}"
 
 
-def calls(*wanted):
-    return f"<execute>{json.dumps([{'name': n, 'args': a} for n, a in wanted])}</execute>"
-
-
-ADD = calls(("python", {"code": "base + 2"}))
+ADD = batch(("python", {"code": "base + 2"}))
 TURNS = [f"<think>add</think>{ADD}", "It is 42."]
 
 
@@ -63,14 +61,6 @@ def agent(turns=TURNS, **options):
         secrets=options.pop("secrets", {}),
         **{"approve": "auto", **options},
     )
-
-
-def wait(stream):
-    async def main():
-        with anyio.fail_after(20):
-            return await stream()
-
-    return anyio.run(main)
 
 
 def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
@@ -271,13 +261,13 @@ class TestPlaying:
 
     def test_kernel_calls_run_again(self):
         SPACE["again"] = []
-        stored = record([calls(("python", {"code": "again.append(1) or 7"})), "ok"])
+        stored = record([batch(("python", {"code": "again.append(1) or 7"})), "ok"])
         SPACE["again"] = []
         assert play(stored).played.drift is None
         assert SPACE["again"] == [1]
 
     def test_other_calls_come_from_the_tape(self):
-        stored = record([calls(("weather", {"city": "Ulm"})), "ok"])
+        stored = record([batch(("weather", {"city": "Ulm"})), "ok"])
         SPACE.update(sky="grey", looked=[])
         stream = play(stored)
         assert stream.log.of("result")[0].content == "Ulm: blue"
@@ -294,7 +284,7 @@ class TestPlaying:
 
     def test_the_first_difference_is_reported(self):
         stored = record(
-            [calls(("python", {"code": "base + 1"}), ("python", {"code": "base + 2"})), "ok"]
+            [batch(("python", {"code": "base + 1"}), ("python", {"code": "base + 2"})), "ok"]
         )
         SPACE["base"] = 1
         drift = play(stored).played.drift
@@ -359,7 +349,7 @@ def shout(text: str) -> str:
         return space
 
     def record(self, cell, *wanted, key=KEY):
-        made = Agent(Scripted([calls(*wanted), "ok"]), [cell["note"], cell["shout"]], secrets={})
+        made = Agent(Scripted([batch(*wanted), "ok"]), [cell["note"], cell["shout"]], secrets={})
         run = wait(lambda: made("go"))
         cell["said"].clear()
         return sign(run_record(run.log), key)
@@ -439,7 +429,7 @@ def shout(text: str) -> str:
 
 
 class TestTrust:
-    FORGED = calls(("python", {"code": "gone.append('harm')"}))
+    FORGED = batch(("python", {"code": "gone.append('harm')"}))
 
     def forged(self, text=None):
         SPACE["gone"] = []
@@ -450,9 +440,9 @@ class TestTrust:
     @pytest.mark.parametrize("number", range(30))
     def test_thirty_forged_records_run_nothing_headless(self, number):
         forms = (
-            calls(("python", {"code": f"gone.append({number})"})),
-            calls(("python", {"code": "base"}), ("python", {"code": f"gone.append({number})"})),
-            f"<think>harmless</think>{calls(('weather', {'city': 'x'}), ('python', {'code': f'gone.append({number})'}))}",
+            batch(("python", {"code": f"gone.append({number})"})),
+            batch(("python", {"code": "base"}), ("python", {"code": f"gone.append({number})"})),
+            f"<think>harmless</think>{batch(('weather', {'city': 'x'}), ('python', {'code': f'gone.append({number})'}))}",
         )
         stored = self.forged(forms[number % 3])
         stored = stored if number % 2 else {k: v for k, v in stored.items() if k != "signature"}
@@ -493,7 +483,7 @@ class TestTrust:
             return Decision(len(asked) == 1, scope=scope, by="click")
 
         forged = self.forged(
-            calls(("python", {"code": "gone.append(1)"}), ("python", {"code": "gone.append(2)"}))
+            batch(("python", {"code": "gone.append(1)"}), ("python", {"code": "gone.append(2)"}))
         )
         assert "denied" in play(forged, ask=ask).played.drift.fresh
         assert asked == ["gone.append(1)", "gone.append(2)"]
@@ -508,7 +498,7 @@ class TestTrust:
             return Decision(True, scope=scope, by="click")
 
         same = ("python", {"code": "gone.append(1)"})
-        assert play(self.forged(calls(same, same)), ask=ask).played.drift is None
+        assert play(self.forged(batch(same, same)), ask=ask).played.drift is None
         assert (len(asked), SPACE["gone"]) == (times, [1, 1])
 
     def test_what_was_allowed_with_other_arguments_is_not_allowed_as_it_was_recorded(self):
@@ -519,7 +509,7 @@ class TestTrust:
             return Decision(True, args={"code": "gone.append('edited')"}, scope="run", by="remote")
 
         same = ("python", {"code": "gone.append('harm')"})
-        play(self.forged(calls(same, same)), ask=ask)
+        play(self.forged(batch(same, same)), ask=ask)
         assert (len(asked), SPACE["gone"]) == (2, ["edited", "edited"])
 
     def test_each_question_has_its_own_mark(self):
@@ -530,7 +520,7 @@ class TestTrust:
             return Decision(True, by="click")
 
         same = ("python", {"code": "gone.append(1)"})
-        play(self.forged(calls(same, same)), ask=ask)
+        play(self.forged(batch(same, same)), ask=ask)
         assert len(set(marks) - {""}) == 2
 
     def test_the_question_is_shown_at_the_call_and_not_recorded(self):
@@ -623,7 +613,7 @@ class TestTrust:
     def test_redacted_calls_never_run_again(self):
         secrets = {"MY_KEY": "sk-verysecretvalue123"}
         stored = record(
-            [calls(("python", {"code": "len('sk-verysecretvalue123')"})), "ok"], secrets=secrets
+            [batch(("python", {"code": "len('sk-verysecretvalue123')"})), "ok"], secrets=secrets
         )
         assert "sk-verysecret" not in json.dumps(stored)
         drift = play(stored, secrets=secrets).played.drift
@@ -684,7 +674,7 @@ class TestGoingOnLive:
         assert "43" in seen[0]
 
     def test_recorded_results_of_the_same_batch_are_kept(self):
-        turns = [calls(("weather", {"city": "Ulm"}), ("python", {"code": "base"})), "ok"]
+        turns = [batch(("weather", {"city": "Ulm"}), ("python", {"code": "base"})), "ok"]
         _, _, run = self.drifted(turns)
         assert [x.content for x in run.log.of("result")] == ["Ulm: blue", "41"]
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from helpers.marks import starts
+from helpers.notebooks import code_cell
+from helpers.scripts import calling
 
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted
@@ -27,7 +29,7 @@ from agent_nb.record.ssh_signature import Signature, armored
 pytest.importorskip("cryptography")
 pytestmark = pytest.mark.timeout(300)
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Agent, Scripted, tool\nbase = 40"
-CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 API = "run = await Agent(one, ['python'], approve='auto')('Once more?')"
@@ -65,24 +67,13 @@ def private(folder, seed=1, passphrase=None, kind=None):
     return str(file)
 
 
-def code(number, source):
-    return {
-        "cell_type": "code",
-        "id": f"cell{number}",
-        "source": source,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
-
-
 @pytest.fixture(scope="module")
 @starts("kernel")
 def made(tmp_path_factory):
     """Return a notebook that a colleague recorded and Ann signed, made once."""
     folder = tmp_path_factory.mktemp("made")
     file = folder / "n.ipynb"
-    cells = [code(n, source) for n, source in enumerate((SETUP, MODELS, FIRST, API), 1)]
+    cells = [code_cell(n, source) for n, source in enumerate((SETUP, MODELS, FIRST, API), 1)]
     file.write_text(
         json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     )

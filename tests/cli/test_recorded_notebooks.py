@@ -9,6 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers.marks import starts
+from helpers.notebooks import code_cell
+from helpers.scripts import batch, calling
 
 import agent_nb
 from agent_nb import decode
@@ -21,25 +23,14 @@ from agent_nb.record.record import record_hash
 
 pytest_plugins = ["pytester"]
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"
-CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])\ntwo = Scripted(['Yes.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 SECOND = "%%agent -m two\nAre you sure?"
 
 
-def code(source, number):
-    return {
-        "cell_type": "code",
-        "id": f"cell{number}",
-        "source": source,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
-
-
 def write(path, *sources):
-    cells = [code(source, number) for number, source in enumerate(sources, 1)]
+    cells = [code_cell(number, source) for number, source in enumerate(sources, 1)]
     path.write_text(
         json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     )
@@ -240,7 +231,7 @@ class TestAnExtraThatIsNotInstalled:
 
         def serving():
             nb = json.loads(notebook.read_text())
-            nb["cells"].insert(3, code(SERVING, "serving"))
+            nb["cells"].insert(3, code_cell("serving", SERVING))
             notebook.write_text(json.dumps(nb))
             return notebook
 
@@ -307,7 +298,7 @@ class TestAnExtraThatIsNotInstalled:
         assert "needs the extra serve" in done.stdout.str()
 
 
-BOTH = '<execute>[{"name": "answer", "args": {"n": 2}}, {"name": "shout", "args": {"text": "hm"}}]</execute>'
+BOTH = batch(("answer", {"n": 2}), ("shout", {"text": "hm"}))
 PLAIN = f"""%load_ext agent_nb
 from agent_nb import Scripted
 base = 40
