@@ -102,9 +102,11 @@ def run_calls(
     async def main() -> None:
         record = report or Record()
         toolset = tools if isinstance(tools, Toolset) else resolve(tools)
+        during = {k: options.pop(k) for k in ("remaining",) if k in options}
         options.setdefault("approver", Approver(Policy("allow", name="test")))
         runner = ToolRunner(toolset, **options)
-        kept.append(await runner.run([Job(f"c{i}", *c) for i, c in enumerate(calls, 1)], record))
+        jobs = [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)]
+        kept.append(await runner.run(jobs, record, **during))
         kept.append(record)
 
     anyio.run(main)
