@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import CALLS, EVENTS, RUNS, TURNS, Column, Getter, choose
+from .column_type import Column, Getter
+from .columns import CALLS, EVENTS, RUNS, TURNS, choose
 from .event_frame import TEXT, EventFrame, as_json
 from .rows import NOWHERE, Places, call_rows, run_rows, turn_rows
 from .types import Event, Unknown

@@ -310,49 +310,14 @@ class Unknown(Event, frozen=True, tag="unknown"):
     payload: dict[str, Any] = {}
 
 
-TYPES: dict[str, type[Event]] = {
-    t.type: t
-    for t in (
-        RunStart,
-        User,
-        Think,
-        Call,
-        Approval,
-        Execute,
-        Started,
-        Progress,
-        Result,
-        Respond,
-        Metric,
-        Node,
-        State,
-        Extension,
-        Error,
-        Interrupt,
-        End,
-        Delta,
-    )
-}
+TYPES: dict[str, type[Event]] = {t.type: t for t in (
+    RunStart, User, Think, Call, Approval, Execute, Started, Progress, Result, Respond, Metric,
+    Node, State, Extension, Error, Interrupt, End, Delta,
+)}  # fmt: skip
 
 AnyEvent = (
-    RunStart
-    | User
-    | Think
-    | Call
-    | Approval
-    | Execute
-    | Started
-    | Progress
-    | Result
-    | Respond
-    | Metric
-    | Node
-    | State
-    | Extension
-    | Error
-    | Interrupt
-    | End
-    | Delta
-)
+    RunStart | User | Think | Call | Approval | Execute | Started | Progress | Result | Respond
+    | Metric | Node | State | Extension | Error | Interrupt | End | Delta
+)  # fmt: skip
 
 ENVELOPE = frozenset(Event.__struct_fields__)

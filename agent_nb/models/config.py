@@ -32,7 +32,7 @@ import msgspec
 
 from ..errors import NotAllowed, UsageError
 from ..host.trust import Offer, allowed
-from .http.client import Timeouts
+from .http.reply import Timeouts
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,7 +34,7 @@ import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
 from ..host.imports import find
-from .http.client import Timeouts
+from .http.reply import Timeouts
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from agent_nb import events as e
 from agent_nb.errors import UsageError
-from agent_nb.events.columns import CALLS, EVENTS, PRESETS, TURNS, Column
+from agent_nb.events.column_type import Column
+from agent_nb.events.columns import CALLS, EVENTS, PRESETS, TURNS
 from agent_nb.events.event_json import event_from
 from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog

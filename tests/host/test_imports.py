@@ -9,8 +9,9 @@ import pytest
 
 from agent_nb import Agent, Scripted
 from agent_nb.errors import UsageError
-from agent_nb.host import imports, plugins
-from agent_nb.host.imports import GUARD, Places
+from agent_nb.host import import_places, imports, plugins
+from agent_nb.host.import_places import Places
+from agent_nb.host.imports import GUARD
 from agent_nb.models import choose, keys
 
 CALL = '<execute>[{"name": "look", "args": {}}]</execute>'
@@ -148,7 +149,7 @@ def test_an_installed_plug_in_is_found_also_where_the_folder_is_its_checkout(pro
     project.forge("evil", code="tools = ()")
     monkeypatch.setattr(sys, "path", [*sys.path, str(project.folder)])
     # a .pth file names it
-    monkeypatch.setattr(imports, "_trees", lambda sites: [str(project.folder)])
+    monkeypatch.setattr(import_places, "_trees", lambda sites: [str(project.folder)])
     monkeypatch.setattr(GUARD, "_state", ())
     assert plugins.load("tools", "evil") == ()
 
@@ -204,7 +205,7 @@ def test_which_entries_of_the_path_count(tmp_path, monkeypatch, entry, counts):
     site = tmp_path / "project" / ".venv" / "lib" / "python3" / "site-packages"
     site.mkdir(parents=True)
     (site / "editable.pth").write_text(f"import x\n# note\n{tmp_path}/project/checkout\n")
-    monkeypatch.setattr(imports.site, "getsitepackages", lambda: [str(site)])
+    monkeypatch.setattr(import_places.site, "getsitepackages", lambda: [str(site)])
     found = Places([entry.format(**places)], [str(notebooks)])
     assert bool(found.path) is counts
     assert bool(found.rest) is not counts
@@ -245,8 +246,8 @@ def test_a_folder_that_is_gone_is_no_fault(project):
 def library(tmp_path, monkeypatch):
     """Install a module; returns the folder it is in."""
     place = tmp_path / "installed"
-    real = imports._sites
-    monkeypatch.setattr(imports, "_sites", lambda: [*real(), str(place)])
+    real = import_places._sites
+    monkeypatch.setattr(import_places, "_sites", lambda: [*real(), str(place)])
     monkeypatch.setattr(sys, "path", [*sys.path, str(place)])
     made = []
 

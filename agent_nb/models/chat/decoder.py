@@ -26,57 +26,16 @@ from ...wire.sse import Frame
 from ...wire.surrogates import Halves
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
-from ..http.values import empty, flat, usage_part, word
+from ..http.values import flat, usage_part, word
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
+from .extras import Extras
 from .fast_path import Choice, plain
 from .reasoning_details import Details
 
 PROVIDER = "openai"
 LENGTH = "The call was cut off at the limit of tokens."
-
-_QUIET = frozenset(
-    {
-        "id",
-        "object",
-        "created",
-        "model",
-        "choices",
-        "usage",
-        "x_groq",
-        "error",
-        "provider",
-        "system_fingerprint",
-        "service_tier",
-        "obfuscation",
-        "index",
-        "delta",
-        "message",
-        "finish_reason",
-        "native_finish_reason",
-        "stop_reason",
-        "text",
-        "role",
-        "content",
-        "refusal",
-        "reasoning",
-        "reasoning_content",
-        "reasoning_details",
-        "tool_calls",
-        "function_call",
-        "channel",
-        "name",
-        "type",
-        "padding",
-        "p",
-        "timings",
-        "status_code",
-        "token_ids",
-        "prompt_token_ids",
-    }
-)
 _CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
-_EXTRAS = 100
 MISSES = 3  # in a row: this server writes no plain chunks
 
 
@@ -95,8 +54,7 @@ class ChatDecoder(FrameDecoder):
         self._usage: dict[str, Any] | None = None
         self._field = ""
         self._misses = 0
-        self._kept: dict[str, Any] = {}
-        self._count: dict[str, int] = {}
+        self._extras = Extras(PROVIDER)
         self._call_extras: dict[str, dict[str, Any]] = {}
 
     def _finish(self, out: list[Part]) -> bool:
@@ -161,8 +119,8 @@ class ChatDecoder(FrameDecoder):
             self._tail = self._tail or (bool(usage) and not choices)
         if error:
             self._error(error, out)
-        elif not chunk.keys() <= _QUIET:
-            self._keep(chunk, out)
+        else:
+            out.extend(self._extras.take(chunk))
 
     def _read_choice(self, choice: dict[str, Any], out: list[Part]) -> Any:
         """Read one choice (the first of several alternatives only); return its error, if it has
@@ -182,8 +140,7 @@ class ChatDecoder(FrameDecoder):
         if isinstance(choice.get("text"), str):
             self._say(Text, choice["text"], out)
         self._use(choice.get("usage"), out)
-        if not choice.keys() <= _QUIET:
-            self._keep(choice, out)
+        out.extend(self._extras.take(choice))
         if reason := choice.get("finish_reason"):
             self._finished(word(reason), out)
         return choice.get("error")
@@ -208,8 +165,7 @@ class ChatDecoder(FrameDecoder):
             self._fragments(calls, out, whole=whole)
         if isinstance(legacy := delta.get("function_call"), dict):
             self._fragments([{"index": 0, "function": legacy}], out, whole=False)
-        if not delta.keys() <= _QUIET:
-            self._keep(delta, out)
+        out.extend(self._extras.take(delta))
 
     def _say(self, kind: type[Text], text: str, out: list[Part]) -> None:
         text = self._halves.feed("text", text)
@@ -306,16 +262,6 @@ class ChatDecoder(FrameDecoder):
         if isinstance(usage, dict) and usage and usage != self._usage:
             self._usage = usage
             out.append(usage_part(usage))
-
-    def _keep(self, holder: dict[str, Any], out: list[Part]) -> None:
-        for name, value in holder.items():
-            if name in _QUIET or empty(value) or self._kept.get(name) == value:
-                continue
-            scalar = not isinstance(value, dict | list)
-            if self._count.get(name, 0) < (1 if scalar else _EXTRAS):
-                self._kept[name] = value
-                self._count[name] = self._count.get(name, 0) + 1
-                out.append(Extra(PROVIDER, name, value))
 
     def _held(self, out: list[Part]) -> None:
         for kind, text in self._halves.close():

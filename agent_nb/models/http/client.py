@@ -24,39 +24,23 @@ import ipaddress
 import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
-import msgspec
 
-from ...errors import ModelError, UsageError, WireError
-from ...wire.compression import decoded
+from ...errors import ModelError, UsageError
 from ...wire.json_text import lenient_loads
 from ..offline import check_address
 from .errors import scrub
+from .network_errors import fault_of
+from .reply import Reply, Timeouts
 
 if TYPE_CHECKING:
     import httpx
-
-ERROR_BODY = 64 * 1024
-LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
-CERTIFICATES = (
-    "Set SSL_CERT_FILE (or REQUESTS_CA_BUNDLE) to the file of your organisation's certificates."
-)
-
-
-class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits in seconds: to connect, to the first byte of the answer (the model thinks), and from
-    byte to byte.
-    """
-
-    connect: float = 10.0
-    first_byte: float = 120.0
-    idle: float = 60.0
 
 
 def is_loopback(host: str) -> bool:
@@ -68,85 +52,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-class Reply:
-    """An answer in progress: its status, its headers (names in lower case), and its bytes as they
-    come.
-    """
-
-    def __init__(
-        self, response: httpx.Response, timeouts: Timeouts, deadline: float, host: str
-    ) -> None:
-        self.status = response.status_code
-        self.headers: Mapping[str, str] = response.headers
-        self._response = response
-        self._timeouts = timeouts
-        self._deadline = deadline
-        self._host = host
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives. Raises ModelError when it breaks off, cannot be decoded or
-        nothing comes for too long.
-        """
-        try:
-            async with aclosing(
-                decoded(self._raw(), self.headers.get("content-encoding", ""))
-            ) as pieces:
-                async for piece in pieces:
-                    yield piece
-        except WireError as error:
-            raise ModelError(f"{self._host}: {error}", code="garbage") from None
-
-    async def _raw(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as the server sent it."""
-        source = self._response.aiter_raw()
-        limit = max(0.0, self._deadline - anyio.current_time())
-        words = f"said nothing for {self._timeouts.first_byte:g} s"
-        while True:
-            try:
-                with anyio.fail_after(limit):
-                    data = await anext(source)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise ModelError(f"{self._host} {words}.", retryable=True, code="timeout") from None
-            except Exception as error:
-                raise fault_of(error, self._host, self._timeouts) from None
-            limit = self._timeouts.idle
-            words = f"stopped sending for {limit:g} s"
-            if data:
-                yield data
-
-    async def whole(self, limit: int = LARGEST) -> bytes:
-        """Return the body. Raises ModelError as `chunks` does, and when it is larger than `limit`
-        bytes.
-        """
-        body = bytearray()
-        async with aclosing(self.chunks()) as chunks:
-            async for data in chunks:
-                body += data
-                if len(body) > limit:
-                    raise ModelError(
-                        f"{self._host} answered with more than {limit >> 20} MB.", code="limit"
-                    )
-        return bytes(body)
-
-    async def read(self, limit: int = ERROR_BODY) -> bytes:
-        """Return the beginning of the body, for an error message. What cannot be read
-        is left out.
-        """
-        body = b""
-        try:
-            with anyio.move_on_after(5):
-                async with aclosing(self.chunks()) as chunks:
-                    async for data in chunks:
-                        body += data
-                        if len(body) >= limit:
-                            break
-        except ModelError:
-            pass
-        return body[:limit]
 
 
 class Http:
@@ -233,7 +138,7 @@ class Http:
                 f"{self.host} did not answer within {seconds:g} s.", retryable=True, code="timeout"
             ) from None
         except Exception as error:
-            raise fault_of(error, self.host, self.timeouts) from None
+            raise fault_of(error, self.host, self.timeouts.connect) from None
 
     async def _open(self) -> httpx.AsyncClient:
         """Return the client of the running event loop. Raises UsageError where nothing
@@ -324,63 +229,3 @@ def certificates() -> ssl.SSLContext:
                     f"The certificates that {name} names cannot be read ({error}). Correct or unset it."
                 ) from None
     return httpx.create_ssl_context(trust_env=False)
-
-
-def fault_of(error: Exception, host: str, timeouts: Timeouts) -> ModelError:
-    """Return the ModelError of what the HTTP library raised."""
-    import httpx
-
-    words = scrub(str(error)) or type(error).__name__
-    if isinstance(error, httpx.ConnectTimeout):
-        return ModelError(
-            f"{host} could not be reached within {timeouts.connect:g} s.",
-            retryable=True,
-            code="connect",
-        )
-    if isinstance(error, httpx.ConnectError) and (tls := _tls(error)):
-        hint = (
-            CERTIFICATES
-            if isinstance(tls, ssl.SSLCertVerificationError)
-            else f"Does it speak https? If so: {CERTIFICATES}"
-        )
-        return ModelError(f"{host} could not be reached safely: {words}. {hint}", code="tls")
-    if isinstance(error, httpx.ProxyError):
-        return ModelError(
-            f"The proxy on the way to {host} failed: {words}. Check HTTPS_PROXY and NO_PROXY.",
-            retryable=True,
-            code="proxy",
-        )
-    if isinstance(error, httpx.ConnectError):
-        return ModelError(
-            f"{host} could not be reached: {_reason(error) or words}. Is the server running, and the base URL right?",
-            retryable=True,
-            code="connect",
-        )
-    if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
-        return ModelError(
-            f"The request to {host} could not be made: check the base URL and the headers.",
-            code="request",
-        )
-    return ModelError(f"The connection to {host} broke off: {words}.", retryable=True, code="cut")
-
-
-def _reason(error: BaseException | None) -> str:
-    """Return the system's own words for a failed connection ("Connection refused"), from the chain
-    of causes.
-    """
-    found = ""
-    while error is not None:
-        if isinstance(error, OSError) and error.strerror:
-            found = (
-                os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
-            )
-        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
-        error = inner or error.__cause__ or error.__context__
-    return found
-
-
-def _tls(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error in a chain of causes."""
-    while error is not None and not isinstance(error, ssl.SSLError):
-        error = error.__cause__ or error.__context__
-    return error

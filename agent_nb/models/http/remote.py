@@ -27,8 +27,9 @@ from ...errors import ModelError
 from ...host.trust import Offer
 from .. import keys
 from ..parts import Part
-from .client import Http, Timeouts
+from .client import Http
 from .errors import Peer, key_hint
+from .reply import Timeouts
 from .stream import Call, StreamDecoder, answer
 
 FIRST = "*"  # in place of a model's name

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..keys import VARIABLES
-from .client import Timeouts
+from .reply import Timeouts
 
 OPENAI_HOST = "api.openai.com"
 

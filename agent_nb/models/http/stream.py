@@ -23,8 +23,9 @@ import msgspec
 from ...errors import ModelError
 from ..parts import Extra, Fault, Head, Part, Usage
 from . import overflow
-from .client import Http, Reply
+from .client import Http
 from .errors import Peer, refusal
+from .reply import Reply
 
 LINGER = 0.25
 _PRELUDE = (Head, Usage, Extra)
