@@ -19,14 +19,13 @@ MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
 
 
 class Places:
-    """Where imports of ours are looked up, for one state of `sys.path` and the working folder.
+    """Where our imports are looked up, for one state of `sys.path` and the working folder.
 
-    `path` are the entries that count, `rest` the others.
+    `path` holds the entries that count, `rest` the others.
     """
 
     def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
         self._folders = set(folders)
-        # all is below these
         self._projects = {_project(folder) for folder in folders} - {
             _home(),
             os.path.abspath(os.sep),
@@ -48,8 +47,9 @@ class Places:
         self.rest = [e for e in entries if e not in self.path]
 
     def strange(self, name: str, place: str) -> bool:
-        """Return whether the module `name` at `place` (a file, or the folder of a package without
-        one) is one of the project.
+        """Return whether the module `name` belongs to the project.
+
+        `place` is its file, or the folder of a namespace package.
         """
         key = (name, place)
         if key not in self._known:
@@ -75,9 +75,7 @@ def _entry(name: str, place: str) -> str:
 
 
 def _project(folder: str) -> str:
-    """Return the top folder of the project around `folder`: the folder itself where nothing below
-    the user's home marks one.
-    """
+    """Return the top folder of the project around `folder`, else the folder itself."""
     place = folder
     while place not in (_home(), os.path.dirname(place)):
         if any(os.path.exists(os.path.join(place, mark)) for mark in MARKS):
@@ -96,7 +94,7 @@ def _within(path: str, folders: Iterable[str]) -> bool:
 
 
 def _sites() -> list[str]:
-    """Return the folders in which everything is installed."""
+    """Return the folders of installed packages."""
     own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     found = [
         os.path.dirname(os.__file__),
@@ -113,7 +111,7 @@ def _sites() -> list[str]:
 
 
 def _trees(sites: Iterable[str]) -> Iterator[str]:
-    """Yield the entries that .pth files name: editable checkouts, other environments."""
+    """Yield the entries named in .pth files: editable checkouts, other environments."""
     for place in sites:
         for name in _names(place):
             if name.endswith(".pth"):

@@ -23,7 +23,7 @@ from .key_forms import PATTERNS, SHORTEST, Pattern, written
 LONGEST = 4096  # characters of a key that a stream holds back
 
 
-# Before a key in JSON: the letter or digit that ends an escape is no part of a word.
+# In JSON, the letter or digit that ends an escape does not belong to the word after it.
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
 
 
@@ -37,8 +37,9 @@ _cut_escape = re.compile(_CUT_ESCAPE).match
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What begins at a place: a key (`end`, `label`), or what may become one (`end` -1; `chars`: as
-    long as these follow).
+    """A key (`end`, `label`), or the start of a possible key (`end` is -1).
+
+    A possible key lasts as long as `chars` match.
     """
 
     end: int
@@ -50,7 +51,7 @@ _MAYBE = Found(-1)
 
 
 class KeySearch:
-    """What to look for, compiled once for a set of secrets."""
+    """Finds keys; compiled once for a set of secrets."""
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
         values: dict[str, str] = {}
@@ -65,14 +66,13 @@ class KeySearch:
                 chars = re.compile(f"[{pattern.chars}]*+").match
                 self._forms.setdefault(start[0], []).append((start, pattern, chars))
         free = [v[:8] for v in values]
-        # All that ordinary text costs is one search for a start, or for the beginning of one at the
-        # end of the text.
+        # Ordinary text costs one search: for a start, or for part of one at the end of the text.
         self.alert = re.compile(
             "|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(free)])
         ).search
 
     def find(self, text: str, start: int, *, final: bool) -> tuple[int, Found]:
-        """Return where the next key from `start` on begins (-1: nowhere) and what it is."""
+        """Return where the next key from `start` on begins (-1 if there is none) and what it is."""
         pos = start
         while candidate := self.alert(text, pos):
             at = candidate.start()
@@ -114,15 +114,16 @@ class KeySearch:
 
 
 def _longer(one: Found | None, other: Found | None) -> Found | None:
-    """Return which of two counts: what is undecided, else what reaches further."""
+    """Return the candidate that counts: an undecided one, else the longer."""
     if one is None or other is None:
         return one or other
     return one if one.end < 0 or (other.end >= 0 and one.end >= other.end) else other
 
 
 def _boundary(text: str, at: int) -> bool:
-    """Whether a form may begin at `at`: no letter or digit stands before it, or one that ends an
-    escape of JSON.
+    """Return whether a form may begin at `at`.
+
+    No letter or digit may precede it, except one that ends a JSON escape.
     """
     last = text[at - 1 : at]
     return (
@@ -141,23 +142,23 @@ def _fits(pattern: Pattern, body: str) -> bool:
     )
 
 
-# marks the end of a word in the tree; longer words with this beginning need no look of their own
+# ends a word in the tree; longer words that begin with it need no branch
 _WHOLE = ""
 
 
 def _boundary_before(length: int) -> str:
-    """Return a pattern that holds where a word begins `length` characters back; `_boundary` decides
-    in the end.
+    """Return a pattern that holds if a word may begin `length` characters back.
+
+    `_boundary` has the last word.
     """
     seen = "(?s:.)" * length
     return rf"(?:(?<![A-Za-z0-9]{seen})|(?<=\\[bfnrt]{seen})|(?<=\\u[0-9a-fA-F]{{4}}{seen}))"
 
 
 def _beginnings(words: Iterable[str], before: Callable[[int], str] = lambda _: "") -> list[str]:
-    """Return patterns that find a word of two or more characters, or as much of it as the text
-    still has.
+    """Return patterns that find a word of two or more characters, or its start at the text's end.
 
-    `before(n)` must hold n characters back; it is asked late, because looking behind is what costs.
+    `before(n)` must hold n characters back; it is checked late, because looking behind is slow.
     """
     tree: dict[str, Any] = {}
     for word in words:

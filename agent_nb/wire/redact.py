@@ -1,22 +1,17 @@
-"""The secret filter: what passes it holds no key, however the key is cut into pieces.
+"""The secret filter: its output holds no key, however the key is cut into pieces.
 
 Why a stream filter before everything else: model, tools, view, log and record must see the same
 text, and a key that arrives in two deltas is still a key.
 
 Rules
-- Secret are the values that are given, also as they look in HTML, in Python's `repr`, in a JSON
-  string and in JSON within one, and whatever has the form of a provider's key (`wire.key_forms`).
-- A key becomes `[redacted NAME]`; nothing of it stays. Of two that begin at the same place the
-  longer one counts.
-- A form begins where no letter or digit stands before it, and reaches as far as the characters that
-  such a key may have.
-- Only what may be the start of a key is held back. What looks like a key for more than `LONGEST`
-  characters is redacted as it comes.
-- The result does not depend on the chunking: a text fed in pieces gives what `redact_text` gives of
-  the whole.
-- Media, signatures and encrypted reasoning must stay as they are to the byte: media wherever they
-  are a text of their own, the others in the objects that a provider wants back (`OPAQUE`), not in
-  what a model or a tool calls so.
+- Secret are the given values, in every form in which they are written, and text in the form of a
+  provider's key (`key_search`, `key_forms`). A key becomes `[redacted NAME]`, whole.
+- Only text that may begin a key is held back. Candidates longer than `LONGEST` are redacted at
+  once, not buffered.
+- The result does not depend on the chunking: pieces give what `redact_text` gives for the whole.
+- Media, signatures and encrypted reasoning keep every byte: media wherever they are a string of
+  their own, the others in objects that a provider wants back (`OPAQUE`), not in fields that a model
+  or a tool happens to call so.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from typing import Any
 
 from .key_search import CONTEXT, LONGEST, search_for
 
-# Members of a provider's own objects that are signed or encrypted.
+# Fields of a provider's own objects that are signed or encrypted.
 OPAQUE = frozenset(
     {
         "signature",
@@ -53,11 +48,11 @@ class Redactor:
         self._alert = self._rules.alert
         self._held: list[str] = []
         self._size = 0
-        # held is a form, as long as these characters follow
+        # what is held is a key as long as these characters follow
         self._grows: Callable[[str, int], Any] | None = None
         # the rest of a key that was too long to be held
         self._swallows: Callable[[str, int], Any] | None = None
-        self._last = ""  # what was decided last; its end is what stands before the next text
+        self._last = ""  # the latest decided text: the context of the next one
 
     def feed(self, text: str) -> str:
         """Return the text that may pass now."""
@@ -68,7 +63,7 @@ class Redactor:
         return self._look(text)
 
     def close(self) -> str:
-        """The stream is over: return what was held back."""
+        """End the stream and return what was held back."""
         self._swallows = None
         return self._filter("", final=True)
 
@@ -122,11 +117,9 @@ def redact_text(text: str, secrets: Mapping[str, str] | None = None) -> str:
 def redact_value(
     value: Any, secrets: Mapping[str, str] | None = None, *, opaque: Container[str] = ()
 ) -> Any:
-    """Return a JSON value with every key replaced in its texts and in the names of its members.
-    Nesting may be of any depth.
+    """Return a JSON value, nested to any depth, with every key in its strings and names replaced.
 
-    Texts that are the base64 of media, and those that are members of a name in `opaque`, stay as
-    they are.
+    The base64 of media, and fields named in `opaque`, stay unchanged.
     """
     root: list[Any] = [value]
     todo: list[tuple[Any, Any]] = [(root, 0)]
@@ -147,9 +140,7 @@ def redact_value(
 
 
 class Redaction:
-    """The filter of one run, for all that it meets: streams of text, values, and the own objects of
-    providers.
-    """
+    """The filter of one run: for streams of text, values and providers' own objects."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self._secrets = secrets
@@ -159,17 +150,18 @@ class Redaction:
         return Redactor(self._secrets)
 
     def value(self, value: Any) -> Any:
-        """Return `value` as `redact_value` does."""
+        """Return `value` with every key replaced; see `redact_value`."""
         return redact_value(value, self._secrets)
 
     def payload(self, value: Any) -> Any:
-        """Return a provider's own object: what in it is signed or encrypted stays as it is, for it
-        goes back to be checked.
+        """Return a provider's own object redacted, without touching signed or encrypted fields.
+
+        The provider checks them when they are sent back.
         """
         return redact_value(value, self._secrets, opaque=OPAQUE)
 
     def fields(self, said: Mapping[str, Any], payloads: Container[str]) -> dict[str, Any]:
-        """Return the fields of a part or an event; those in `payloads` are a provider's own."""
+        """Return the redacted fields of a part or event; `payloads` names a provider's objects."""
         return {
             name: (self.payload if name in payloads else self.value)(value)
             for name, value in said.items()
