@@ -1,14 +1,14 @@
-"""Events of a stream as a log wants them: numbered, and every run with one end.
+"""Complete a foreign stream for a log: number its events, and give every run one end.
 
 Why: a foreign stream may stop anywhere and number nothing, while a record is valid only if each
 call has a result and each run an end.
 
 Rules
-- `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
-- What is added is marked as derived, so that the format it was read from does not show it.
-- Where runs do not interleave, a new run ends the one before.
-- A run without an end is `ok` if its answer is complete and no call is open; what it said last of
-  an error or an interrupt counts more.
+- `seq` counts from 1 in each run; numbered events keep their number. Deltas have none.
+- Added events are marked as derived, so that the format they were read from does not show them.
+- If runs do not interleave, a new run ends the one before.
+- A run without an end is `ok` if its answer is complete and no call is open; a last error or
+  interrupt takes precedence.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ CUT = "The stream ended before its result came."
 
 
 class Numberer:
-    """Gives the events of each run their `seq`."""
+    """Numbers the events of each run."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def feed(self, event: Event) -> Event:
-        """Return the event with its number."""
+        """Return the event with its `seq`."""
         if type(event) is Delta:
             return event
         seq = self._counts.get(event.run, 0) + 1
@@ -50,7 +50,7 @@ class Numberer:
 
 
 class Settler:
-    """Adds what a run lacks: results of calls left open, and an end.
+    """Adds the missing results of open calls and the missing end of a run.
 
     `codec` is the format that was read; `interleaves`: its runs may overlap.
     """
@@ -61,7 +61,7 @@ class Settler:
         self._open: dict[str, _Run] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """Return the event, and before it what a run that is over lacked."""
+        """Return the event, preceded by the missing events of a finished run."""
         before = []
         if not self._interleaves and event.run not in self._open:
             before = self.close()
@@ -122,7 +122,7 @@ class Settler:
 
 
 class _Run:
-    """What is open in one run."""
+    """The open calls and the latest events of one run."""
 
     def __init__(self) -> None:
         self.last: Event | None = None
@@ -131,7 +131,7 @@ class _Run:
         self.calls: dict[str, Call] = {}
 
     def see(self, event: Event) -> None:
-        """Note a call, a result, an answer, and what may have stopped the run."""
+        """Note a call, a result, an answer, or a possible reason for the end."""
         if type(event) is Delta:
             return
         self.last = event
@@ -150,7 +150,7 @@ class _Run:
 
 
 def _how(event: Event) -> EndStatus | None:
-    """Return how a run ended of which `event` is the last news; None when it does not tell."""
+    """Return the end status implied by the last event, or None."""
     if event.span and not isinstance(event, Node):
         return None
     if isinstance(event, Error) or (

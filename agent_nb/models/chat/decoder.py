@@ -6,14 +6,12 @@ the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle 
 `[DONE]` or none.
 
 Rules
-- A decoder reads one response. `feed` and `close` never raise; what is wrong becomes a Fault, the
-  last part of its chunk.
-- Reasoning that a server sends twice (as text and as details) is told once. Where it must go back
-  with the calls (`opaque`, Resend), the name of the field is kept.
-- What has no word here is kept: an Extra when it first appears and, for objects and lists, when it
-  changes. Bookkeeping of the protocol (`_QUIET`) is not.
-- A call is whole when the server says it has finished; after a cut it is closed as incomplete, with
-  a fault.
+- A decoder reads one response. `feed` and `close` never raise; a fault becomes a Fault, the last
+  part of its chunk.
+- Reasoning that a server sends twice (as text and as details) is passed on once. If it must go back
+  with the calls (`opaque`, Resend), the name of its field is kept.
+- Unknown fields become Extra parts (`extras`).
+- A call is complete when the server says so; after a cut it is closed as incomplete, with a fault.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from .reasoning_details import Details
 PROVIDER = "openai"
 LENGTH = "The call was cut off at the limit of tokens."
 _CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
-MISSES = 3  # in a row: this server writes no plain chunks
+MISSES = 3  # in a row, after which the fast path is dropped
 
 
 class ChatDecoder(FrameDecoder):
@@ -66,7 +64,7 @@ class ChatDecoder(FrameDecoder):
         return ended
 
     def _plain(self, choice: Choice, out: list[Part]) -> bool:
-        """Read a plain chunk the quick way; False if it needs the general one after all."""
+        """Read a plain chunk on the fast path; return False if it needs the general one."""
         delta = choice.delta
         thought = delta.reasoning_content or delta.reasoning
         if choice.index != self._choice or (thought and not self._field):
@@ -123,9 +121,7 @@ class ChatDecoder(FrameDecoder):
             out.extend(self._extras.take(chunk))
 
     def _read_choice(self, choice: dict[str, Any], out: list[Part]) -> Any:
-        """Read one choice (the first of several alternatives only); return its error, if it has
-        one.
-        """
+        """Read one choice (only the first of several alternatives); return its error or None."""
         index = choice.get("index")
         if self._choice is None:
             self._choice = index
@@ -184,7 +180,7 @@ class ChatDecoder(FrameDecoder):
             out.append(Thought(text))
 
     def _content(self, content: Any, out: list[Part]) -> None:
-        """Read content that is a list of pieces (Mistral and others)."""
+        """Read content in the form of a list of pieces (Mistral and others)."""
         for piece in content if isinstance(content, list) else [content]:
             kind = piece.get("type") if isinstance(piece, dict) else "text"
             if kind in ("thinking", "reasoning"):
@@ -227,9 +223,7 @@ class ChatDecoder(FrameDecoder):
                 self._call_extra(call, delta.call_id if delta is not None else call_id)
 
     def _call_extra(self, call: dict[str, Any], call_id: str) -> None:
-        """Keep what a call carries beside its arguments (thought signatures): it is sent back with
-        the call.
-        """
+        """Keep the other fields of a call (thought signatures), which go back with the call."""
         extras = {
             key: value
             for key, value in call.items()
@@ -249,7 +243,7 @@ class ChatDecoder(FrameDecoder):
             out.append(Finish(reason))
 
     def _resend(self, out: list[Part]) -> None:
-        """Emit what must go back with the calls of this response, once."""
+        """Emit, once, what must go back with the calls of this response."""
         payload: dict[str, Any] = {}
         if self._calls and (details := self._details.take()):
             payload["message"] = {"reasoning_details": details}

@@ -1,20 +1,20 @@
 """The HTTP edge of the models: a POST whose answer streams in as bytes, and a small GET.
 
-Why one file: time limits, proxies, certificates and what a broken connection means are decided once
-for all providers. This is, with `server/client`, the only place that imports httpx, and it does so
-when the first request is made.
+Why one file: time limits, proxies, certificates and connections are decided once for all providers.
+With `network_errors` and the room `external` it is the only place that imports httpx, and only when
+the first request is made.
 
 Rules
-- A client that nobody closed is closed when its event loop ends.
-- A loopback address is never asked through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,
+- A client left open is closed when its event loop ends.
+- A loopback address is never reached through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,
   ALL_PROXY and NO_PROXY.
-- Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE where set;
-  errors of TLS name these.
+- Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE if set; TLS
+  errors name these.
 - Three time limits, in seconds: to connect, to the first byte of the answer, and between bytes.
-- No compression is asked for; what a server compresses all the same is decoded in pieces
+- Compression is not requested; compressed answers are decoded in pieces all the same
   (`wire.compression`), error bodies too.
-- Leaving `post` closes the connection at once. Redirects are not followed: a key goes to no other
-  host.
+- Leaving `post` closes the connection at once. Redirects are not followed, so a key reaches no
+  other host.
 - Every fault is a ModelError without a secret in it.
 """
 
@@ -55,9 +55,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Http:
-    """The connection of one model object to `base_url`; its client is opened lazily, one for each
-    event loop.
-    """
+    """The connection of one model object to `base_url`, with one lazy client per event loop."""
 
     def __init__(self, base_url: str, timeouts: Timeouts | None = None) -> None:
         self.base_url = checked_url(base_url)
@@ -70,7 +68,7 @@ class Http:
 
     @property
     def address(self) -> str:
-        """The base URL for people: without a password."""
+        """The base URL for display: without a password."""
         parts = urlsplit(self.base_url)
         return f"{parts.scheme}://{self.host}{parts.path}"
 
@@ -78,8 +76,9 @@ class Http:
     async def post(
         self, path: str, body: bytes, headers: Mapping[str, str]
     ) -> AsyncGenerator[Reply, None]:
-        """Send `body` as JSON to `path` below the base URL and give the reply. Raises ModelError
-        when no answer begins.
+        """Send `body` as JSON to `path` below the base URL and yield the reply.
+
+        Raises ModelError if no answer begins.
         """
         sent = {
             "content-type": "application/json",
@@ -141,9 +140,7 @@ class Http:
             raise fault_of(error, self.host, self.timeouts.connect) from None
 
     async def _open(self) -> httpx.AsyncClient:
-        """Return the client of the running event loop. Raises UsageError where nothing
-        runs live.
-        """
+        """Return the client of the running event loop. Raises UsageError if nothing runs live."""
         check_address(self.base_url)
         loop = anyio.lowlevel.current_token()
         if self._client is None or self._loop != loop:
@@ -176,9 +173,7 @@ class Http:
 
 
 async def _closed_with_the_loop(client: httpx.AsyncClient) -> AsyncGenerator[None, None]:
-    """Wait in a generator: an event loop that ends closes its generators, and so a client that
-    nobody closed.
-    """
+    """Close a client with its event loop, which closes its generators when it ends."""
     try:
         yield
     finally:
@@ -186,9 +181,7 @@ async def _closed_with_the_loop(client: httpx.AsyncClient) -> AsyncGenerator[Non
 
 
 def checked_url(url: str) -> str:
-    """Return the base URL without what people paste behind it. Raises UsageError when it is no
-    http(s) address.
-    """
+    """Return the base URL without an endpoint's path. Raises UsageError if the URL is invalid."""
     url = url.strip().rstrip("/")
     for tail in ("/chat/completions", "/responses", "/messages"):
         url = url.removesuffix(tail).rstrip("/")
@@ -209,8 +202,9 @@ def checked_url(url: str) -> str:
 
 
 def certificates() -> ssl.SSLContext:
-    """Return the TLS context of the environment. Raises UsageError when a variable names what is
-    not there.
+    """Return the TLS context of the environment.
+
+    Raises UsageError if a variable names unreadable certificates.
     """
     import httpx
 

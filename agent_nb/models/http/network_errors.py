@@ -52,9 +52,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return the system's own words for a failed connection ("Connection refused"), from the chain
-    of causes.
-    """
+    """Return the system's message in a chain of causes, such as "Connection refused"."""
     found = ""
     while error is not None:
         if isinstance(error, OSError) and error.strerror:
@@ -67,7 +65,7 @@ def _reason(error: BaseException | None) -> str:
 
 
 def _tls(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error in a chain of causes."""
+    """Return the TLS error in a chain of causes, or None."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__
     return error

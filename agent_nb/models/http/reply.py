@@ -26,9 +26,7 @@ LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits in seconds: to connect, to the first byte of the answer (the model thinks), and from
-    byte to byte.
-    """
+    """Limits in seconds: to connect, to the first byte of the answer, and between bytes."""
 
     connect: float = 10.0
     first_byte: float = 120.0
@@ -36,9 +34,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Reply:
-    """An answer in progress: its status, its headers (names in lower case), and its bytes as they
-    come.
-    """
+    """An answer in progress: status, headers (names in lower case), bytes as they arrive."""
 
     def __init__(
         self, response: httpx.Response, timeouts: Timeouts, deadline: float, host: str
@@ -51,8 +47,9 @@ class Reply:
         self._host = host
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives. Raises ModelError when it breaks off, cannot be decoded or
-        nothing comes for too long.
+        """Yield the body as it arrives.
+
+        Raises ModelError if it breaks off, cannot be decoded or stalls beyond the time limit.
         """
         try:
             async with aclosing(
@@ -84,9 +81,7 @@ class Reply:
                 yield data
 
     async def whole(self, limit: int = LARGEST) -> bytes:
-        """Return the body. Raises ModelError as `chunks` does, and when it is larger than `limit`
-        bytes.
-        """
+        """Return the body. Raises ModelError like `chunks`, and above `limit` bytes."""
         body = bytearray()
         async with aclosing(self.chunks()) as chunks:
             async for data in chunks:
@@ -98,9 +93,7 @@ class Reply:
         return bytes(body)
 
     async def read(self, limit: int = ERROR_BODY) -> bytes:
-        """Return the beginning of the body, for an error message. What cannot be read
-        is left out.
-        """
+        """Return the readable beginning of the body, for an error message."""
         body = b""
         try:
             with anyio.move_on_after(5):

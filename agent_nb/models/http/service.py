@@ -1,6 +1,6 @@
-"""A provider's own server, and how the options of a model fall back to it.
+"""The defaults of a provider behind HTTP: its own server, its variables, its key.
 
-Why: the providers behind HTTP take the same options and differ only in these defaults.
+Why: these providers take the same options and differ only in their defaults.
 """
 
 from __future__ import annotations
