@@ -1,10 +1,8 @@
-"""The columns of the DataFrames, as data: what a frame shows is a list that can be sliced, extended
-and written by hand.
+"""The columns of the DataFrames, as data: lists that can be sliced, extended and written by hand.
 
     run.to_frame()                                  EVENTS, one row per event
     run.to_frame(CALLS)                             one row per tool call; TURNS and RUNS likewise
-    run.to_frame("all")                             every column of events; "all calls", "all
-                            turns", "all runs"
+    run.to_frame("all")                             every column of events; "all calls", …
     run.to_frame(["ts", "type", "text"])            by name
     run.to_frame([*CALLS, "args"])
     run.to_frame([*EVENTS, Column("n", "int", {Respond: lambda e: len(e.content)})])
@@ -13,18 +11,16 @@ and written by hand.
 Why apart from `frame`: these lists need no pandas, and the command line prints tables from them.
 
 Rules
-- A column has a name, a kind and, per type of row, where its value comes from: an attribute's name
-  or a function.
-- A row of a type that a column does not name has no value there. The rows of one frame are of one
-  table.
+- A column has a name, a kind and, per type of row, the source of its value: an attribute's name or
+  a function. Rows of other types have no value there. A frame holds rows of one table.
 - `tokens_in` is every token of the requests, those read from a cache or written to it included, for
-  every provider; `tokens_cached` says how many were read from a cache, `tokens_reasoning` how many
-  of `tokens_out` were thoughts.
-- Getters look only at the row; what needs more (`dt`, `cell`), or is needed more than once, is
-  `derived` by the frame.
-- The short lists (EVENTS, CALLS, TURNS, RUNS) begin with what is read first and end with ids. They
-  hold only what every library takes: no timedeltas (seconds instead, `…_s`), no nested values (JSON
-  text instead), no local times. A name means the same in every list.
+  every provider; `tokens_cached` is how many were read from a cache, `tokens_reasoning` how many of
+  `tokens_out` were thoughts.
+- Getters see only the row; columns that need more (`dt`, `cell`), or that are needed more than
+  once, are `derived` by the frame.
+- The short lists (EVENTS, CALLS, TURNS, RUNS) go from the most read columns to ids. They hold only
+  what every library accepts: no timedeltas (seconds instead, `…_s`), no nested values (JSON text
+  instead), no local times. A name means the same in every list.
 """
 
 from __future__ import annotations
@@ -40,9 +36,7 @@ __all__ = ["CALLS", "EVENTS", "PRESETS", "RUNS", "TURNS", "Column", "choose"]
 
 
 def _table(table: Table, row: type, *columns: tuple[str, ...]) -> tuple[Column, ...]:
-    """Return the columns of a table from (name, kind, doc) or, where the row has another name for
-    it, (name, kind, doc, attribute).
-    """
+    """Return the columns of a table from tuples (name, kind, doc[, attribute of the row])."""
     return tuple(
         Column(name, kind, {row: (*more, name)[0]}, table, doc=doc)  # type: ignore[arg-type]
         for name, kind, doc, *more in columns
@@ -138,7 +132,7 @@ _RUNS = _table(
 
 
 def _short(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns of a short list: down to the run's id."""
+    """Return the columns up to the run's id."""
     return columns[: [c.name for c in columns].index("run") + 1]
 
 
@@ -156,8 +150,7 @@ PRESETS: dict[str, tuple[Column, ...]] = {
 
 
 def choose(columns: Iterable[str | Column] | str | None) -> tuple[Column, ...]:
-    """Return the columns that were asked for: None (EVENTS), the name of a preset, or a list of
-    names and Columns.
+    """Return the columns for None (EVENTS), a preset's name, or a list of names and Columns.
 
     Raises UsageError for an unknown name, and for columns of different tables in one list.
     """

@@ -233,7 +233,7 @@ def block_text(event: Event) -> str:
 
 
 def event_deltas(event: Event, start: float) -> Iterator[Delta]:
-    """Regenerate the deltas of one block; `start` is the time of the run's first event (epoch s)."""
+    """Regenerate the deltas of one block; `start` is the time of the run's first event, epoch s."""
     if not isinstance(event, Think | Respond | Call) or not event.chunks:
         return
     text, at, ms = block_text(event), 0, round(start * 1000)
