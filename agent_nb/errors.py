@@ -118,6 +118,11 @@ class ModelError(AgentError):
         self.context = context
         self.brief = brief or message.partition(". ")[0].rstrip(".")
 
+    def final(self) -> ModelError:
+        """Rule out a retry, because part of the answer was used, and return the error."""
+        self.retryable = False
+        return self
+
 
 class ToolError(AgentError):
     """Raise it in a tool to give the model a message without a traceback."""

@@ -97,13 +97,6 @@ class Settler:
         note = {self._codec: {"derived": True}}
         out: list[Event] = []
         for call in run.calls.values():
-            where = {
-                "run": call.run,
-                "turn": call.turn,
-                "span": call.span,
-                "parent": call.parent,
-                "path": call.path,
-            }
             ts = run.last.ts if run.last else call.ts
             out.append(
                 Result(
@@ -114,7 +107,11 @@ class Settler:
                     ts=ts,
                     origin="imported",
                     extra=note,
-                    **where,  # type: ignore[arg-type]  # fields of the envelope
+                    run=call.run,
+                    turn=call.turn,
+                    span=call.span,
+                    parent=call.parent,
+                    path=call.path,
                 )
             )
         run.calls.clear()

@@ -190,14 +190,12 @@ class EventLog(Sequence[Event]):
     @classmethod
     def of_events(cls, events: Iterable[Event]) -> EventLog:
         """Return a log of recorded events. Events without `seq` are numbered; gaps are closed."""
-        log = cls("")
-        for event in events:
-            if not len(log) and event.run:
-                log.run = event.run
-            seq = len(log) + 1
-            log._events.append(
-                event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
-            )
+        given = list(events)
+        log = cls(given[0].run if given else "")
+        log._events = [
+            event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
+            for seq, event in enumerate(given, 1)
+        ]
         return log
 
     @classmethod

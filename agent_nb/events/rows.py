@@ -69,6 +69,11 @@ class CallRow:
         self.content: Any = None
         self.display: dict[str, Any] | None = None
 
+    def add(self, event: e.Event) -> None:
+        """Add an event of the call."""
+        if handler := _CALL.get(type(event)):
+            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
+
     def approval(self, event: e.Approval) -> None:
         """Note a decision."""
         if event.stage == "decided":
@@ -133,6 +138,13 @@ class TurnRow:
         """The text of the turn, as written."""
         return self.said.text
 
+    def add(self, event: e.Event) -> None:
+        """Add an event of the turn."""
+        self.duration = max(self.duration, event.ts - self.ts)
+        self.said.add(event)
+        if handler := _TURN.get(type(event)):
+            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
+
     def node(self, event: e.Node) -> None:
         """Count model requests."""
         self.requests += event.name == "llm" and event.phase == "enter"
@@ -193,6 +205,15 @@ class RunRow:
         """The answer so far."""
         return self.said.text.strip()
 
+    def add(self, event: e.Event) -> None:
+        """Add an event of the run."""
+        self.said.add(event)
+        self.events += 1
+        self.turns = max(self.turns, event.turn)
+        self.duration = max(self.duration, event.ts - self.ts)
+        if handler := _RUN.get(type(event)):
+            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
+
     def start(self, event: e.RunStart) -> None:
         """Note the model, dialect, tools and settings."""
         self.model, self.dialect, self.tools, self.settings = (
@@ -250,10 +271,8 @@ def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:
             rows.append(CallRow(event, places.get(event.run, NOWHERE), start, models.of(event)))
             by_id[event.run, event.call_id] = rows[-1]
             continue
-        handler = _CALL.get(type(event))
-        row = by_id.get((event.run, getattr(event, "call_id", ""))) if handler else None
-        if handler is not None and row is not None:
-            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+        if row := by_id.get((event.run, getattr(event, "call_id", ""))):
+            row.add(event)
     return rows
 
 
@@ -272,11 +291,7 @@ def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
             row = rows[event.run, event.turn] = TurnRow(
                 event, places.get(event.run, NOWHERE), start, models.of(event)
             )
-        row.duration = max(row.duration, event.ts - row.ts)
-        row.said.add(event)
-        handler = _TURN.get(type(event))
-        if handler is not None:
-            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+        row.add(event)
     return list(rows.values())
 
 
@@ -287,11 +302,5 @@ def run_rows(log: Iterable[e.Event], places: Places) -> list[RunRow]:
         row = rows.get(event.run)
         if row is None:
             row = rows[event.run] = RunRow(event, places.get(event.run, NOWHERE))
-        row.said.add(event)
-        row.events += 1
-        row.turns = max(row.turns, event.turn)
-        row.duration = max(row.duration, event.ts - row.ts)
-        handler = _RUN.get(type(event))
-        if handler is not None:
-            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+        row.add(event)
     return list(rows.values())

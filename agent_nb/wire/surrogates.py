@@ -27,7 +27,8 @@ class Halves:
     def feed(self, kind: str, text: str) -> str:
         """Return the text that may pass now."""
         if self._held and kind in self._held:
-            text = _joined(self._held.pop(kind) + text)
+            text = self._held.pop(kind) + text
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._held[kind] = text[-1]
             return text[:-1]
@@ -41,10 +42,6 @@ class Halves:
         """Return what is still held back, as (kind, text)."""
         rest, self._held = list(self._held.items()), {}
         return rest
-
-
-def _joined(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def encodable(text: str) -> str:

@@ -66,6 +66,19 @@ class _Slot:
     def raw(self) -> str:
         return "".join(self.pieces)
 
+    def add(self, call_id: str, name: str, args: str) -> None:
+        """Add one fragment."""
+        self.id = self.id or call_id
+        if name != self.name and not self.pieces:
+            self.name += name
+        if args:
+            self.pieces.append(args)
+
+    def close(self, broken: str) -> Call:
+        """Return the call; later fragments are ignored."""
+        self.done = True
+        return call_part(self.name, self.raw, call_id=self.id, index=self.index, broken=broken)
+
     def complete(self) -> bool:
         """Return whether the arguments so far are valid; no arguments are."""
         return not _arguments(self.raw)[1]
@@ -92,12 +105,8 @@ class CallTable:
         if slot.done:
             return None
         if call_id and not slot.id:
-            slot.id = call_id
             self._by_id[call_id] = slot
-        if name and name != slot.name and not slot.pieces:
-            slot.name += name
-        if args:
-            slot.pieces.append(args)
+        slot.add(call_id, name, args)
         return (
             CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
             if args or fresh or name
@@ -109,15 +118,11 @@ class CallTable:
         waiting = [slot for slot in self._slots if not slot.done]
         if not all(slot.complete() for slot in waiting):
             return []
-        return [self._call(slot, "") for slot in waiting]
+        return [slot.close("") for slot in waiting]
 
     def close(self, broken: str = "") -> list[Call]:
         """End the stream and return the remaining calls; `broken` says why they are incomplete."""
-        return [self._call(slot, broken) for slot in self._slots if not slot.done]
-
-    def _call(self, slot: _Slot, broken: str) -> Call:
-        slot.done = True
-        return call_part(slot.name, slot.raw, call_id=slot.id, index=slot.index, broken=broken)
+        return [slot.close(broken) for slot in self._slots if not slot.done]
 
     def _find(self, index: Any, call_id: str, name: str) -> _Slot | None:
         if index is not None:

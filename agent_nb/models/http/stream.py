@@ -122,8 +122,7 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
     if out:
         yield out
     if error := broken or last:
-        error.retryable = error.retryable and not gate.open
-        raise error
+        raise error.final() if gate.open else error
 
 
 async def _end(chunks: AsyncGenerator[bytes, None]) -> None:

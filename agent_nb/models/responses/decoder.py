@@ -87,9 +87,8 @@ class ResponsesDecoder(EventDecoder):
             word(item.get("type")), names_of(event, item), word(item.get("call_id"))
         )
         if found.kind == CALL and not found.streamed:
-            found.call_id, found.name = (
-                word(item.get("call_id")) or word(item.get("id")),
-                word(item.get("name")),
+            found.identify(
+                word(item.get("call_id")) or word(item.get("id")), word(item.get("name"))
             )
             self._argue(found, word(item.get("arguments")), out)
 
@@ -120,7 +119,8 @@ class ResponsesDecoder(EventDecoder):
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a fragment of a call's arguments."""
         item, text = self._items.piece(CALL, names_of(event)), word(event.get("delta"))
-        item.call_id = item.call_id or word(event.get("call_id")) or word(event.get("item_id"))
+        if not item.call_id:
+            item.identify(word(event.get("call_id")) or word(event.get("item_id")), "")
         if text or not item.streamed:
             self._argue(item, text, out)
 
@@ -187,7 +187,7 @@ class ResponsesDecoder(EventDecoder):
         """Close an item; pass it on whole if it never streamed."""
         for block in [b for b, (owner, _) in self._open.items() if owner is found]:
             self._shut(block, out)
-        found.done = True
+        found.end()
         if found.kind == CALL:
             self._call(item, found, out)
             return
@@ -213,21 +213,17 @@ class ResponsesDecoder(EventDecoder):
         else:
             return
         for part in whole:
-            found.streamed = True
+            found.stream()
             out += [part, Close(part.block)]
 
     def _argue(self, item: Item, text: str, out: list[Part]) -> None:
         """Emit a piece of a call's arguments; the first, perhaps empty, announces the call."""
-        item.streamed = True
-        item.pieces += [text] if text else []
+        item.stream(text)
         out.append(CallDelta(text, index=item.index, call_id=item.call_id, name=item.name))
 
     def _call(self, item: dict[str, Any], found: Item, out: list[Part], broken: str = "") -> None:
         raw = word(item.get("arguments")) or "".join(found.pieces)
-        found.name, found.call_id = (
-            word(item.get("name")) or found.name,
-            word(item.get("call_id")) or found.call_id,
-        )
+        found.identify(word(item.get("call_id")), word(item.get("name")))
         if not found.pieces:
             self._argue(found, raw, out)
         out.append(
@@ -241,7 +237,7 @@ class ResponsesDecoder(EventDecoder):
         block = _block(item, event, number)
         text = self._halves.feed(block, word(event.get("delta")))
         self._open[block] = (item, kind)
-        item.streamed = True
+        item.stream()
         if text:
             out.append(kind(text, block))
 

@@ -55,6 +55,25 @@ class Item:
         self.names: set[Name] = set()
         self.announced = self.streamed = self.done = False
 
+    def announce(self) -> None:
+        """Note that the server announced the item."""
+        self.announced = True
+
+    def identify(self, call_id: str, name: str) -> None:
+        """Set the id and name of a call; empty texts change nothing."""
+        self.call_id = call_id or self.call_id
+        self.name = name or self.name
+
+    def stream(self, piece: str = "") -> None:
+        """Note that part of the item was passed on; `piece` is one of a call's arguments."""
+        self.streamed = True
+        if piece:
+            self.pieces.append(piece)
+
+    def end(self) -> None:
+        """Note that the item is complete."""
+        self.done = True
+
 
 class Items:
     """The items of one answer, in order of first appearance."""
@@ -89,7 +108,7 @@ class Items:
         found = self.known(kind, names)
         if found is None or found.done or (call_id and found.call_id and call_id != found.call_id):
             found = self._new(kind, names)
-        found.announced = True
+        found.announce()
         return self._learn(found, names)
 
     def piece(self, kind: str, names: list[Name]) -> Item:
