@@ -216,14 +216,14 @@ def test_which_entries_of_the_path_count(tmp_path, monkeypatch, entry, counts):
     [("{home}", False), ("", False), ("{home}/lib", True), ("/opt/modules", True)],
 )
 @pytest.mark.parametrize("marked", [True, False])
-def test_the_users_home_is_no_project(tmp_path, monkeypatch, entry, counts, marked):
+def test_the_users_home_is_not_a_project(tmp_path, monkeypatch, entry, counts, marked):
     monkeypatch.setenv("HOME", str(tmp_path))
     if marked:
         (tmp_path / ".git").mkdir()  # of somebody who keeps his settings so
     assert bool(Places([entry.format(home=tmp_path)], [str(tmp_path)]).path) is counts
 
 
-def test_what_is_installed_comes_before_other_places():
+def test_installed_packages_come_before_other_places():
     installed = [entry for entry in sys.path if entry.endswith("site-packages")]
     assert Places(["/opt/modules", *installed], ["/nowhere"]).path == [*installed, "/opt/modules"]
 
@@ -236,7 +236,7 @@ def test_the_finder_is_put_in_once_and_leaves_other_finders_as_they_are(project)
     assert GUARD.find_spec("agent_nb.events", ["x"]) is None
 
 
-def test_a_folder_that_is_gone_is_no_fault(project):
+def test_a_deleted_folder_is_not_a_fault(project):
     project.folder.rmdir()
     assert imports.find("json") is not None
     assert imports.library("keyring") is None

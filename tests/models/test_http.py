@@ -99,7 +99,7 @@ def test_one_model_works_in_one_event_loop_after_another(serve, collect):
     assert [collect(model).text, collect(model).text] == ["x", "x"]
 
 
-def test_a_client_that_nobody_closed_is_closed_with_its_event_loop(serve, request_of):
+def test_a_client_left_open_is_closed_with_its_event_loop(serve, request_of):
     server = None
 
     def behaviour(peer):
@@ -117,7 +117,7 @@ def test_a_client_that_nobody_closed_is_closed_with_its_event_loop(serve, reques
 
 
 @pytest.mark.parametrize(("told", "retryable"), [("true", True), ("false", False)])
-def test_a_server_that_says_whether_to_retry_is_believed(serve, caught, told, retryable):
+def test_a_server_decides_whether_to_retry(serve, caught, told, retryable):
     status = 400 if retryable else 500
     _, error = caught(model_at(serve(lambda peer: peer.reply(status, "{}", x_should_retry=told))))
     assert error.retryable is retryable
@@ -179,7 +179,7 @@ def test_no_part_of_a_key_is_in_an_error(serve, caught, monkeypatch):
         assert "5678" not in text
 
 
-def test_404_names_model_and_base_url_and_what_is_near(serve, caught):
+def test_404_names_model_base_url_and_close_models(serve, caught):
     def models(peer):
         peer.reply(200, '{"data": [{"id": "m2"}, {"id": "other"}]}')
 
@@ -231,7 +231,7 @@ def test_spent_credit_is_not_retried(serve, caught):
         ("data: {broken\n\n", "garbage", "not JSON. It begins with '{broken'"),
     ],
 )
-def test_what_is_no_answer_is_named(serve, caught, body, code, words):
+def test_a_body_that_is_not_an_answer_is_reported(serve, caught, body, code, words):
     got, error = caught(model_at(serve(lambda peer: peer.reply(200, body, "text/html"))))
     assert error.code == code
     assert words in str(error)
@@ -490,7 +490,7 @@ def test_no_proxy_is_honoured(serve, caught, monkeypatch):
         *((host, False) for host in ("0.0.0.0", "10.0.0.1", "localhost.example", "127.example")),
     ],
 )
-def test_what_is_loopback(host, loopback):
+def test_loopback_hosts_are_recognised(host, loopback):
     assert is_loopback(host) is loopback
 
 
@@ -508,7 +508,7 @@ def test_a_base_url_is_tidied(given, url):
 
 
 @pytest.mark.parametrize("url", ["lab:8000", "ftp://x/v1", "http://", "", "http://x:port/v1"])
-def test_what_is_no_base_url_is_refused(url):
+def test_an_invalid_base_url_is_refused(url):
     with pytest.raises(UsageError, match="not a base URL"):
         checked_url(url)
 
