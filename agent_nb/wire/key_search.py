@@ -21,18 +21,10 @@ import msgspec
 from .key_forms import PATTERNS, SHORTEST, Pattern, written
 
 LONGEST = 4096  # characters of a key that a stream holds back
-
-
 # In JSON, the letter or digit that ends an escape does not belong to the word after it.
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
-
-
 CONTEXT = 6  # characters of the longest escape
-
-
 _CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
-
-
 _cut_escape = re.compile(_CUT_ESCAPE).match
 
 

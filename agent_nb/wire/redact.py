@@ -44,8 +44,8 @@ class Redactor:
     """Filters one stream of text. `secrets` are values by name (see `models.keys.secrets`)."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
-        self._rules = search_for(secrets)
-        self._alert = self._rules.alert
+        self._search = search_for(secrets)
+        self._alert = self._search.alert
         self._held: list[str] = []
         self._size = 0
         # what is held is a key as long as these characters follow
@@ -90,7 +90,7 @@ class Redactor:
         self._held, self._size, self._grows = [], 0, None
         out: list[str] = []
         while pos < len(text):
-            begin, found = self._rules.find(text, pos, final=final)
+            begin, found = self._search.find(text, pos, final=final)
             out.append(text[pos : begin if begin >= 0 else len(text)])
             if begin < 0:
                 break
