@@ -31,7 +31,6 @@ from agent_nb.view.state.think_cards import first_piece
 # versions, links, tables of methods, and what only sorts the events to come
 SKIP = {
     "version",
-    "memo",
     "_on_change",
     "_by_alias",
     "_calls",

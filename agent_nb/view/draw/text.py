@@ -1,7 +1,7 @@
 """Nodes → plain text for terminals, diffs and front ends that show nothing else.
 
-Rules: no colour, no width (a terminal wraps); one line per step, what it opens to indented below
-and bounded; thoughts are one line; hostile characters are made visible (`safe`).
+Rules: no colour, no width (a terminal wraps); one line per step, its body indented below and
+bounded; a thought is one line; hostile characters are made visible (see `visible`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..nodes import Node
 from . import visible
 
 INDENT = "    "
-CLOSED, OPENED = 8, 40  # lines of a fold that is closed or open
+CLOSED, OPENED = 8, 40  # lines shown of a closed and of an open fold
 LONGEST = 400  # characters of a line
 
 
@@ -35,7 +35,7 @@ def _all(children: tuple[Node, ...]) -> list[str]:
 
 
 def words(runs: tuple[nodes.T, ...]) -> str:
-    """Return runs of text as they stand."""
+    """Return runs of text joined."""
     return visible.visible("".join(t.text for t in runs)).strip()
 
 
@@ -46,9 +46,7 @@ def row(node: nodes.Row) -> list[str]:
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary, and below it the beginning of what it opens to; of a thought only the
-    summary.
-    """
+    """Return the summary and the first lines of the body; of a thought, only the summary."""
     head = _all(node.summary)
     if node.accordion and not node.open:
         return head
@@ -70,7 +68,7 @@ def capped(found: list[str], most: int) -> list[str]:
 
 
 def box(node: nodes.Box) -> list[str]:
-    """Return what belongs together."""
+    """Return the children, one below the other."""
     return _all(node.children)
 
 
@@ -80,7 +78,7 @@ def panel(node: nodes.Panel) -> list[str]:
 
 
 def page(node: nodes.Page) -> list[str]:
-    """Return the sections with an empty line between."""
+    """Return the sections, with an empty line between."""
     out: list[str] = []
     for section in node.sections:
         part = lines(section.child)
@@ -104,7 +102,7 @@ def bar(node: nodes.Bar) -> list[str]:
 
 
 def json_lines(node: nodes.Json) -> list[str]:
-    """Return a JSON value indented; a small one on one line."""
+    """Return a JSON value, indented unless it fits one short line."""
     flat = json.dumps(node.value, ensure_ascii=False, default=str)
     return _text(
         flat
@@ -151,7 +149,7 @@ def table(node: nodes.Table) -> list[str]:
 
 
 def prose(node: nodes.Prose) -> list[str]:
-    """Return markdown as it was written: it reads well."""
+    """Return markdown unchanged: it is readable as text."""
     return visible.prose(str(node.text)).strip("\n").split("\n")
 
 

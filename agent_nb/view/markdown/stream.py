@@ -128,7 +128,7 @@ def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
     """Return the stream that renders a growing text, fed with what is new; `closed`: nothing more
     will come.
     """
-    memo = text.memo = text.memo if isinstance(text.memo, _Memo) else _Memo()
+    memo = text.memo(_Memo)
     if memo.fed < len(text):
         memo.stream.feed(text.tail(len(text) - memo.fed))
         memo.fed = len(text)
