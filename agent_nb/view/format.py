@@ -24,7 +24,7 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
     "timeout": ("✕", "bad", "timed out"),
     "unfinished": ("○", "muted", "no result"),
 }
-MOVING = frozenset({"writing", "queued", "waiting", "running"})  # states that only a living kernel can have
+MOVING = frozenset({"writing", "queued", "waiting", "running"})  # states of a living kernel
 ICONS = {
     "python": "»",
     "shell": "$",
