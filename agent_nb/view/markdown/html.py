@@ -178,7 +178,7 @@ def language_of(info: str) -> str:
 
 
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Match a formula in lines of its own: from `$$`, `\\[` or `\\begin{…}` to its end.
+    """Match a formula on separate lines: from `$$`, `\\[` or `\\begin{…}` to its end.
 
     A blank line or the end before that means it is not math; while more text may come it counts as
     one block. It never interrupts a paragraph.
