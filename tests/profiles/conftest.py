@@ -1,8 +1,10 @@
-"""Front ends without a browser, each driven as its profile is: a client that speaks to a kernel in
-messages (with a keyboard or not, with widgets or not, never a subshell), IPython on a
-pseudo-terminal, nbclient, nbconvert.
+"""Front ends without a browser, each driven in the way of its profile.
 
-Each runs scenes (SCENES) and tells what was `Seen`. A runner executes all its scenes in one
+- A client that speaks to a kernel in messages (with or without a keyboard, with or without widgets,
+  never with a subshell).
+- IPython on a pseudo-terminal, nbclient, nbconvert.
+
+Each runs scenes (SCENES) and returns what was `Seen`. A runner executes all its scenes in one
 notebook.
 """
 
@@ -78,8 +80,9 @@ EVENTS = "print(json.dumps([{'type': e.type, **{f: getattr(e, f) for f in e.__st
 
 @dataclass
 class Seen:
-    """What somebody in front of a cell saw: its display at last, its streams, every page shown,
-    widgets opened (id → model) and closed.
+    """What a reader of a cell saw.
+
+    Its last display, its streams, every page shown, and the widgets opened (id → model) and closed.
     """
 
     shown: dict[str, Any] = field(default_factory=dict)
@@ -94,12 +97,12 @@ class Seen:
 
     @property
     def page(self) -> str:
-        """The static page that is there at last."""
+        """The static page at the end."""
         return str(self.shown.get("text/html", ""))
 
     @property
     def text(self) -> str:
-        """The words to be read, of the page or of the terminal."""
+        """The readable words of the page or of the terminal."""
         return (
             unescape(re.sub("<[^>]*>", "", self.page))
             or str(self.shown.get("text/plain", ""))
@@ -121,8 +124,9 @@ class Messages:
         self._models: dict[str, dict[str, Any]] = {}
 
     def scene(self, name: str, *steps: tuple[str, Any], line: str = "") -> Seen:
-        """Run a scene; `steps` follow as soon as they can: `press` a button, `fill` the editor,
-        `type`, `interrupt` at a text.
+        """Run a scene with `steps`, each done as soon as possible.
+
+        `press` a button, `fill` the editor, `type`, `interrupt` at a text.
         """
         options = f"{'' if self.widgets else '--view html '}--live {line}"
         seen = self.cell(SCENES[name].replace("%%agent ", f"%%agent {options} "), *steps)
@@ -188,7 +192,7 @@ class Messages:
         assert self.keyboard
 
     def _did(self, seen: Seen, step: str, what: Any) -> bool:
-        """Do a step if its time has come."""
+        """Do a step if it is possible now."""
         ready = {
             "press": lambda: self._placed(
                 self._find("ButtonModel", description=what, disabled=False)
@@ -218,9 +222,7 @@ class Messages:
         return ""
 
     def _placed(self, name: str) -> str:
-        """Return the name of a widget once it stands in the page, "" before: nobody can use it
-        sooner.
-        """
+        """Return the name of a widget that is in the page, else "": it cannot be used before."""
         held = f"IPY_MODEL_{name}"
         return (
             name
@@ -273,14 +275,14 @@ class Keyboard:
 
 
 class Watched(NotebookClient):  # type: ignore[misc]
-    """An nbclient that notes the pages it is sent."""
+    """An nbclient that records the pages it receives."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.pages: dict[int, list[str]] = {}
 
     def process_message(self, message: Any, cell: Any, index: int) -> Any:
-        """Note a page."""
+        """Record a page."""
         content = message["content"]
         if message["msg_type"] in ("display_data", "update_display_data"):
             self.pages.setdefault(index, []).append(content["data"].get("text/html", ""))
@@ -364,9 +366,7 @@ class Runner:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A folder for kernels and notebooks, with state folders of its own in the environment and no
-    keys.
-    """
+    """A folder for kernels and notebooks, with separate state folders and no keys."""
     folder = tmp_path_factory.mktemp("profiles")
     (folder / "policy.yaml").write_text(POLICY)
     with pytest.MonkeyPatch.context() as patch:
@@ -408,18 +408,18 @@ def terminal(folder: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def nbclient(folder: Path) -> Runner:
-    """A notebook that nbclient has executed."""
+    """A notebook executed by nbclient."""
     return Runner(folder, convert=False)
 
 
 @pytest.fixture(scope="module")
 def nbconvert(folder: Path) -> Runner:
-    """A notebook that nbconvert has executed."""
+    """A notebook executed by nbconvert."""
     if importlib.util.find_spec("nbconvert") is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
             "nbconvert is not installed"
         )
-    # a kernel that nobody tells its notebook would find what nbclient has written
+    # a kernel that does not know its notebook would find what nbclient has written
     alone = folder / "alone"
     shutil.copytree(folder, alone, ignore=shutil.ignore_patterns("*.ipynb", "alone"))
     return Runner(alone, convert=True)
@@ -427,7 +427,7 @@ def nbconvert(folder: Path) -> Runner:
 
 @pytest.fixture
 def profile(request: pytest.FixtureRequest) -> Any:
-    """A function that gives the front end of a profile."""
+    """A function that returns the front end of a profile."""
 
     def profile(name: str) -> Any:
         clients = {

@@ -1,5 +1,6 @@
-"""Runs for the tests of the view: a tape that keeps every event with its deltas, a long run with
-every kind of card, checkers.
+"""Runs for the tests of the view.
+
+A tape that keeps every event with its deltas, a long run with every kind of card, and checkers.
 """
 
 from __future__ import annotations
@@ -41,9 +42,7 @@ def clean(frame):
 
 
 class Tape:
-    """A log whose time stands still unless told, and that remembers everything appended, deltas
-    included.
-    """
+    """A log with a fixed clock that keeps every appended event, deltas included."""
 
     def __init__(self, run: str = "run000000001") -> None:
         self.now = 1_763_700_000.0
@@ -104,7 +103,7 @@ def start(tape: Tape, **settings: Any) -> None:
 
 
 def rich_run() -> Tape:
-    """Return a run in which every kind of card occurs."""
+    """Return a run with every kind of card."""
     t = Tape()
     start(t)
     t(e.Node(name="llm", phase="enter", span="m1"))
@@ -272,9 +271,7 @@ FORBIDDEN = re.compile(
 
 
 class Hazards(HTMLParser):
-    """Collects what must not be in a page: tags, attributes, addresses and styles beyond the
-    allowed ones.
-    """
+    """Collects forbidden parts of a page: tags, attributes, addresses and styles."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
