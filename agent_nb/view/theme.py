@@ -9,7 +9,7 @@ colour without one. Hairlines and grounds are a neutral grey with alpha, which n
 Rules
 - Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
   no `url()`; sizes in px.
-- `live.css` is for the live view alone, where no sanitizer stands in between.
+- `live.css` is for the live view alone, which passes no sanitizer.
 - This file imports nothing.
 """
 

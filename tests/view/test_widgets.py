@@ -396,7 +396,7 @@ def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, label, act
 
 
 def questioned(view: RunView, mark: str, code: str) -> RunView:
-    """A view in which a replay asks about a call that has shown a question of its own before."""
+    """A view in which a replay asks about a call that showed a recorded question before."""
     live = e.Approval(
         stage="requested",
         args={"code": code},

@@ -1,4 +1,4 @@
-"""The view's markdown parser and renderer (markdown-it-py): no raw HTML, tables, TeX kept as it is.
+"""The view's markdown parser and renderer (markdown-it-py): no raw HTML, tables, TeX unchanged.
 
 Rules
 - Styles are inline (`theme`), because a saved notebook has no style sheet of ours; `highlight`

@@ -10,8 +10,8 @@ Rules
 - Times come from the events, never from a clock.
 - Every change of a card raises its `version` and that of the cards around it, so that a redraw
   touches only what changed.
-- A part of the fold (calls, texts, …) owns its cards and gets the list they stand in; this file
-  places events in the tree of spans and holds the facts of the header and the footer.
+- Each part of the fold (calls, texts, …) makes the cards of its kind in the list it is given; this
+  file places events in the tree of spans and holds the facts of the header and the footer.
 - No node, no HTML, no widget.
 """
 

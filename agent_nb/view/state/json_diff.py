@@ -4,7 +4,7 @@ Why: a state is large and its changes are few; two trees side by side leave the 
 reader.
 
 Rules
-- A change is a path with the values before and after; `MISSING` stands for no value.
+- A change is a path with the values before and after; `MISSING` means no value.
 - Lists are compared after their common beginning and end, so that an item inserted or appended is
   one change.
 - Pure, and raises nothing: values too deep to compare count as changed.
