@@ -13,14 +13,13 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from .. import nodes
 from ..markdown import tex
 from ..nodes import Node
 from . import text, visible
+from .walk import Pieces, each, structure
 
 ZERO = "\u200b"
 # an underscore within a word has no meaning
@@ -48,10 +47,6 @@ def draw(node: Node) -> str:
 def blocks(node: Node) -> list[str]:
     """Return the blocks of a node."""
     return DRAW[type(node)](node)
-
-
-def _all(children: tuple[Node, ...]) -> list[str]:
-    return [block for child in children for block in blocks(child)]
 
 
 def literal(text: str) -> str:
@@ -118,10 +113,8 @@ _TAKEN = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
 
 def fold(node: nodes.Fold) -> list[str]:
     """Return the summary as a paragraph and the body below it; of a thought, only the summary."""
-    head = _all(node.summary)
-    if node.accordion and not node.open:
-        return head
-    return [*head, *_all(node.body)]
+    thought = node.accordion and not node.open
+    return each(blocks, node.summary if thought else (*node.summary, *node.body))
 
 
 def panel(node: nodes.Panel) -> list[str]:
@@ -231,18 +224,15 @@ def _outside(text: str, *, maths: bool) -> str:
     )
 
 
-DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
+DRAW: dict[type[Node], Pieces] = {
+    **structure(blocks),
     nodes.T: lambda node: [inline(node)],
     nodes.Row: row,
-    nodes.Lane: lambda node: [],
     nodes.Fold: fold,
-    nodes.Stack: lambda node: _all(node.children),
     nodes.Box: lambda node: [
-        f"> {part}" if "\n" not in part else part for part in _all(node.children)
+        f"> {part}" if "\n" not in part else part for part in each(blocks, node.children)
     ],
-    nodes.Step: lambda node: blocks(node.child),
     nodes.Panel: panel,
-    nodes.Section: lambda node: blocks(node.child),
     nodes.Page: page,
     nodes.Pre: lambda node: _code(node.text),
     nodes.Code: lambda node: _code(node.text, node.language),
@@ -255,7 +245,4 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Image: lambda node: [literal(text.draw(node))],
     nodes.Diff: lambda node: _code(node.text, "diff"),
     nodes.Html: lambda node: _code(node.text) if node.text else ["(HTML)"],
-    nodes.Button: lambda node: [],
-    nodes.Buttons: lambda node: [],
-    nodes.Editor: lambda node: [],
 }

@@ -7,13 +7,12 @@ bounded; a thought is one line; hostile characters are made visible (see `visibl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 from .. import nodes
 from ..format import plural
 from ..nodes import Node
 from . import visible
+from .walk import Pieces, each, structure
 
 INDENT = "    "
 CLOSED, OPENED = 8, 40  # lines shown of a closed and of an open fold
@@ -30,10 +29,6 @@ def lines(node: Node) -> list[str]:
     return DRAW[type(node)](node)
 
 
-def _all(children: tuple[Node, ...]) -> list[str]:
-    return [line for child in children for line in lines(child)]
-
-
 def words(runs: tuple[nodes.T, ...]) -> str:
     """Return runs of text joined."""
     return visible.visible("".join(t.text for t in runs)).strip()
@@ -47,7 +42,7 @@ def row(node: nodes.Row) -> list[str]:
 
 def fold(node: nodes.Fold) -> list[str]:
     """Return the summary and the first lines of the body; of a thought, only the summary."""
-    head = _all(node.summary)
+    head = each(lines, node.summary)
     if node.accordion and not node.open:
         return head
     most = OPENED if node.open else CLOSED
@@ -55,7 +50,9 @@ def fold(node: nodes.Fold) -> list[str]:
         line
         for part in node.body
         for line in (
-            _all(part.summary) if isinstance(part, nodes.Fold) and not part.open else lines(part)
+            each(lines, part.summary)
+            if isinstance(part, nodes.Fold) and not part.open
+            else lines(part)
         )
     ]
     return [*head, *(INDENT + line for line in capped(body, most))]
@@ -65,16 +62,6 @@ def capped(found: list[str], most: int) -> list[str]:
     """Return the first `most` lines, and one that counts the rest."""
     more = [f"… {plural(len(found) - most, 'more line')}"] if len(found) > most else []
     return [*found[:most], *more]
-
-
-def box(node: nodes.Box) -> list[str]:
-    """Return the children, one below the other."""
-    return _all(node.children)
-
-
-def panel(node: nodes.Panel) -> list[str]:
-    """Return the steps in order."""
-    return [line for step in node.steps for line in lines(step.child)]
 
 
 def page(node: nodes.Page) -> list[str]:
@@ -153,16 +140,13 @@ def prose(node: nodes.Prose) -> list[str]:
     return visible.prose(str(node.text)).strip("\n").split("\n")
 
 
-DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
+DRAW: dict[type[Node], Pieces] = {
+    **structure(lines),
     nodes.T: lambda node: [words((node,))],
     nodes.Row: row,
-    nodes.Lane: lambda node: [],
     nodes.Fold: fold,
-    nodes.Stack: box,
-    nodes.Box: box,
-    nodes.Step: lambda node: lines(node.child),
-    nodes.Panel: panel,
-    nodes.Section: lambda node: lines(node.child),
+    nodes.Box: lambda node: each(lines, node.children),
+    nodes.Panel: lambda node: each(lines, node.steps),
     nodes.Page: page,
     nodes.Pre: lambda node: _text(node.text),
     nodes.Code: lambda node: _text(node.text),
@@ -177,7 +161,4 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     ],
     nodes.Diff: lambda node: _text(node.text),
     nodes.Html: lambda node: _text(node.text) if node.text else ["(HTML)"],
-    nodes.Button: lambda node: [],
-    nodes.Buttons: lambda node: [],
-    nodes.Editor: lambda node: [],
 }
