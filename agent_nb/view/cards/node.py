@@ -7,8 +7,6 @@ from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
 from ..state.cards import CardList, NodeCard
 from .base import Context, shown
 
-ATTENTION = {"waiting": "wait"}
-
 
 def card(state: NodeCard, context: Context) -> Node | None:
     """Return the span as a fold around its cards.

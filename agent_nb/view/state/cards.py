@@ -158,8 +158,6 @@ class ErrorCard(Card):
         self.code = event.code
         self.message = event.message
         self.raw = event.raw
-        self.position = event.position
-        self.retryable = event.retryable
         self.soft = event.code in SOFT
         self.done = True
 
