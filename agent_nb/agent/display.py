@@ -1,14 +1,11 @@
-"""Where a run is shown that a notebook cell awaits, or that somebody asks to see, and how a cell
-waits for it.
+"""The protocol by which a notebook shows and records runs, and how a cell waits for one.
 
-Why apart: an agent knows no view and no notebook, and in a script there is none; this is the door
-between them.
+Why: an agent knows no view and no notebook; in a script there is none.
 
 Rules
-- Nothing of a notebook is imported unless IPython is loaded.
-- A run below another one is not shown by itself: it is part of that one's cards.
-- Whoever stops the cell means the run that it waits for. A cancellation that is not a person's (a
-  timeout) stays what it is.
+- Nothing of the notebook is imported unless IPython is loaded.
+- A run inside another run is not shown separately: it is part of the outer run's cards.
+- Stopping the cell stops the run it awaits. Other cancellations, such as a timeout, are re-raised.
 """
 
 from __future__ import annotations
@@ -23,15 +20,13 @@ from ..errors import UsageError
 from ..events.log import EventLog
 from ..host import plugins
 
-# seconds; in a cell that waits without end an interrupt would be seen only when something else
-# happens
-TICK = 0.05
+TICK = 0.05  # seconds between polls; an untimed await would not notice a kernel interrupt
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
 
 class Shown(Protocol):
-    """What is shown: a run, whoever made it."""
+    """A run that can be shown."""
 
     @property
     def log(self) -> EventLog:
@@ -39,7 +34,7 @@ class Shown(Protocol):
 
 
 class Begun(Shown, Protocol):
-    """The stream of a run of ours. `asked`: what was asked, None where nothing keeps its record."""
+    """The stream of our own run. `asked`: what was asked, None if the run is not recorded."""
 
     @property
     def asked(self) -> object:
@@ -47,57 +42,56 @@ class Begun(Shown, Protocol):
 
 
 class Kept(Protocol):
-    """What keeps the record of a run: with `shown` its cards show it too, else the record stands
-    alone.
-    """
+    """Keeps the record of a run. `shown`: cards show the run too; else the record stands alone."""
 
     shown: bool
 
 
 class Screen(Protocol):
-    """What the cell that awaits a run does for it: `shown` says whether there are cards."""
+    """What a cell offers a run it awaits. `shown`: whether there are cards."""
 
     shown: bool
 
     def begin(self) -> None:
-        """The cell waits from now on."""
+        """Note that the cell waits from now on."""
 
     @property
     def stopped(self) -> str:
-        """How somebody stopped the cell, "" if nobody did."""
+        """How the cell was stopped, "" if it was not."""
 
     @property
     def abandoned(self) -> bool:
-        """Whether somebody stopped it again because it did not end."""
+        """Whether the cell was stopped a second time because the run did not end."""
 
     def close(self) -> Any:
-        """Leave what stays."""
+        """Leave the final output."""
 
 
 class Presenter(Protocol):
-    """What a notebook offers here (`notebook.cell.presenter`)."""
+    """What a notebook implements (`notebook.cell.presenter`)."""
 
     def screen(self, stream: Begun, view: str | None) -> Screen | None:
-        """Return what the running cell does for a run of ours that it awaits."""
+        """Return the screen of the running cell for our own run that it awaits."""
 
     def begun(self, stream: Begun) -> Kept | None:
-        """Return what keeps the record of a run that is about to begin."""
+        """Return the recorder of a run that is about to begin."""
 
     def followed(self, source: Any, *, insist: bool) -> Screen | None:
-        """Return what the running cell does for a run of another system that it awaits."""
+        """Return the screen of the running cell for a run of another system that it awaits."""
 
     def show(self, run: Shown, view: str) -> None:
         """Show a run."""
 
 
 def enter() -> None:
-    """Say that what runs in this context from now on belongs to a run."""
+    """Mark the context as part of a run."""
     _inside.set(True)
 
 
 def screen(stream: Begun, view: str | None) -> Screen | None:
-    """Return what a cell does for a run that it awaits here, None where no cell does. `view`: one
-    of `VIEWS`, None: it is not shown.
+    """Return the screen of the cell that awaits a run here, or None.
+
+    `view`: one of `VIEWS`; None: do not show it.
     """
     if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
@@ -105,8 +99,9 @@ def screen(stream: Begun, view: str | None) -> Screen | None:
 
 
 def begun(stream: Begun) -> Kept | None:
-    """Say that a run is about to begin; return what keeps its record, None where no cell does. It
-    may play a record in its place.
+    """Announce that a run is about to begin; return its recorder, or None.
+
+    The recorder may play a record in its place.
     """
     if stream.asked is None or "IPython" not in sys.modules:
         return None
@@ -114,8 +109,9 @@ def begun(stream: Begun) -> Kept | None:
 
 
 def followed(source: Any, show: bool | None) -> Screen | None:
-    """Return what a cell does for a run of another system that it awaits (`watch`, `attach`), None
-    where no cell does. `show`: True insists on cards, None shows them where there are any.
+    """Return the screen of the cell that awaits a run of another system, or None.
+
+    `show`: True insists on cards, None shows them where possible.
     """
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
@@ -125,11 +121,11 @@ def followed(source: Any, show: bool | None) -> Screen | None:
 async def wait(
     task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
 ) -> None:
-    """Wait for a run's `task`. When somebody stops the cell, `stop` is called with how, once; a
-    second stop gives the run up.
+    """Wait for a run's `task`.
 
-    `ends` says whether a cancellation of who waits stops the run too (`stop` gets ""); it is raised
-    when the run has ended. One that an interrupt of the cell brought about is not raised.
+    When the cell is stopped, `stop` is called once with how; a second stop abandons the run.
+    `ends`: a cancellation of the waiting code stops the run too (`stop` gets ""), and is re-raised
+    once the run has ended, unless an interrupt of the cell caused it.
     """
     if screen is not None:
         screen.begin()
@@ -153,8 +149,9 @@ async def wait(
 
 
 def same_loop(task: asyncio.Task[Any] | None, instead: str) -> None:
-    """Raise UsageError when a run's `task` goes on in another event loop than this one; `instead`:
-    what to do here.
+    """Raise UsageError if a run's `task` belongs to another event loop.
+
+    `instead`: advice for the message.
     """
     if task is None or task.done() or task.get_loop() is asyncio.get_running_loop():
         return
@@ -166,7 +163,7 @@ def same_loop(task: asyncio.Task[Any] | None, instead: str) -> None:
 
 
 def show(run: Shown, view: str) -> None:
-    """Show a run in the cell that runs now, live if it goes on; without a notebook as text."""
+    """Show a run in the running cell, live if it has not ended; without a notebook as text."""
     _presenter().show(run, view)
 
 

@@ -40,7 +40,7 @@ from .run import Run
 if TYPE_CHECKING:
     from ..record.given import Given
     from ..tools.toolset import Toolset
-    from .strict import Wish
+    from .replay_check import Wish
     from .tape import Tape
 
 

@@ -1,7 +1,6 @@
-"""Read a docstring: the description of a function and of each parameter, in Google, NumPy or reST
-form.
+"""Parse a docstring (Google, NumPy or reST): the description of a function and its parameters.
 
-Why: what people already write for people is what a model should be told of a tool.
+Why: the docstring that people read also describes the tool to the model.
 
 Rules
 - `read` never raises: a text in no known form is all description.
@@ -54,14 +53,14 @@ _FIELDS = _PARAM_FIELDS | {"return", "returns", "rtype", "raises", "type"}
 
 
 class Doc(msgspec.Struct, frozen=True):
-    """A docstring as read: `description` of the whole, `parameters` by name."""
+    """A parsed docstring: the description, and the texts of the parameters by name."""
 
     description: str = ""
     parameters: dict[str, str] = {}
 
 
 def read(text: str | None) -> Doc:
-    """Return what the docstring `text` says."""
+    """Return the parsed docstring `text`."""
     lines = inspect.cleandoc(text or "").splitlines()
     found: dict[str, str] = {}
     start = next(
@@ -108,7 +107,7 @@ def _numpy(body: list[str]) -> dict[str, str]:
 
 
 def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
-    """Split `body` into entries: a line at the smallest indent begins one, deeper lines go on."""
+    """Split `body` into entries: a line at the smallest indent begins one."""
     found: dict[str, str] = {}
     names: list[str] = []
     indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)

@@ -37,8 +37,8 @@ def state(tmp_path, monkeypatch):
     gc.collect()  # runs of other tests that nobody holds
     monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
     yield tmp_path / "servers"
-    if serve._Current.serving is not None:
-        serve._Current.serving.stop()
+    if serve._current.serving is not None:
+        serve._current.serving.stop()
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_recorded_runs_are_published_where_asked():
 def test_a_replay_of_a_published_run_is_the_same_run(serving):
     done = run(run_of("Hello."))
     again = agent_nb.EventLog.from_ndjson(done.log.to_ndjson())
-    found = serve.Announced(again, "", serve.published.Questions(), None)
+    found = serve.Announced(again, "", serve.registry.Questions(), None)
     serving._publish(found)
     assert serving.runs.count(done.id) == 1
 
@@ -124,7 +124,7 @@ def test_a_question_is_answered_by_whoever_follows(serving):
         attached = attach(f"{serving.url}/runs/{stream.log.run}", serving.token)
         answered = asyncio.create_task(_approve(attached))
         while not serving._hub.listeners(stream.log.run):
-            stream._announced = stream._announced or agent_nb.published.announce(
+            stream._announced = stream._announced or serve.registry.announce(
                 stream.log, questions=stream.questions, cancel=stream.stop
             )
             await asyncio.sleep(0.01)

@@ -23,8 +23,8 @@ import contextvars
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...agent.replay_check import Wish
 from ...agent.run import Run
-from ...agent.strict import Wish
 from ...agent.tape import TRUST, Tape
 from ...errors import AgentError, NotReplayed, UsageError
 from ...events import Event
