@@ -161,12 +161,12 @@ class Player:
     def _asks(self, question: Approval) -> None:
         """Show a question about a call, or its answer, as a delta beside the call."""
         call = self._calls[question.call_id]
-        told = msgspec.structs.replace(
+        shown = msgspec.structs.replace(
             question, args=self._value(question.args), extra=self._value(question.extra)
         )
         place: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
         self._log.append(
-            Delta(of=question.type, block=call.call_id, text=encode_event(told).decode(), **place)
+            Delta(of=question.type, block=call.call_id, text=encode_event(shown).decode(), **place)
         )
 
     def _barred(self, call: Call, args: dict[str, Any]) -> str:
@@ -193,8 +193,8 @@ class Player:
                     call_id=call_id,
                     name=result.name,
                     how=how,
-                    recorded=_told(result.status, result.content),
-                    fresh=_told(outcome.status, content),
+                    recorded=_result_text(result.status, result.content),
+                    fresh=_result_text(outcome.status, content),
                     reads=self._reads(call_id),
                 )
         return None
@@ -294,6 +294,6 @@ def _recorded(result: Result | None) -> Outcome:
     )
 
 
-def _told(status: str, content: Any) -> str:
+def _result_text(status: str, content: Any) -> str:
     text = content if isinstance(content, str) else canonical(clean_value(content))
     return text if status == "ok" else f"{status}: {text}"

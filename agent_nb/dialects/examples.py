@@ -142,9 +142,9 @@ def example_value(
 ) -> Any:
     """Return a value valid under `schema`; `root` holds its definitions."""
     schema = render.resolve(schema, root)
-    told = _told(schema)
-    if told is not None:
-        return told
+    named = _named_value(schema)
+    if named is not None:
+        return named
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((k for k in kind if k != "null"), "null")
@@ -158,7 +158,7 @@ def example_value(
     return maker(schema, root, name, depth) if depth < _DEPTH else None
 
 
-def _told(schema: Mapping[str, Any]) -> Any:
+def _named_value(schema: Mapping[str, Any]) -> Any:
     """Return a value that the schema itself names, or None."""
     for key in ("examples", "enum"):
         if isinstance(schema.get(key), list) and schema[key]:

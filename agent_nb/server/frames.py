@@ -94,15 +94,15 @@ class Frames:
         ).encode()
 
     def _gap(self, gap: Gap) -> bytes:
-        told = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
+        fields = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
         if self._framing == "sse":
-            return sse(dumps(told), "gap").encode()
+            return sse(dumps(fields), "gap").encode()
         if self._encoder is None:
             return (
-                encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=told))
+                encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=fields))
                 + b"\n"
             )
-        return dumps({"type": "gap", "kind": "gap", **told}).encode() + b"\n"
+        return dumps({"type": "gap", "kind": "gap", **fields}).encode() + b"\n"
 
 
 def _is_internal(item: Item) -> bool:

@@ -151,7 +151,7 @@ def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     try:
         while not context.cancelled:
             item = next(generator)
-            last = _told(item, context, last)
+            last = _reported(item, context, last)
     except StopIteration as stop:
         return last if stop.value is None else stop.value
     finally:
@@ -181,11 +181,11 @@ async def _iterate(generator: AsyncGenerator[Any, Any], context: ToolContext) ->
     last = None
     async with aclosing(generator):
         async for item in generator:
-            last = _told(item, context, last)
+            last = _reported(item, context, last)
     return last
 
 
-def _told(item: Any, context: ToolContext, last: Any) -> Any:
+def _reported(item: Any, context: ToolContext, last: Any) -> Any:
     """Report an item of a generator; return the result if it ends now."""
     if is_tool_event(item):
         event = adapt_tool_event(item)
@@ -195,11 +195,11 @@ def _told(item: Any, context: ToolContext, last: Any) -> Any:
             Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message)
         )
         return last
-    told = results.news(item)
-    context.progress(told)
-    if told.fraction is not None and isinstance(item, float | int | Update):
+    news = results.news(item)
+    context.progress(news)
+    if news.fraction is not None and isinstance(item, float | int | Update):
         return last
-    return (told.text if told.data is None else told.data) if isinstance(item, Update) else item
+    return (news.text if news.data is None else news.data) if isinstance(item, Update) else item
 
 
 def _unfinished(value: Any) -> bool:

@@ -137,8 +137,8 @@ def trace(error: BaseException) -> str:
     while tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_filename in _OURS:
         tb = tb.tb_next
     try:
-        told = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
-        text = clean("".join(told.format()))
+        report = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
+        text = clean("".join(report.format()))
     except Exception:  # the text of the error itself raises
         text = message_of(error)
     text = _CELL.sub('"<notebook cell>"', text)

@@ -116,8 +116,8 @@ class Endpoints:
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self.streams.respond(request, channel, "")
         at = f"/runs/{channel.run}"
-        told = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
-        return JSONResponse(told, 201, headers={"Location": at})
+        found = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
+        return JSONResponse(found, 201, headers={"Location": at})
 
     async def events(self, request: Request) -> Response:
         """Stream a run."""
