@@ -17,7 +17,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from .. import events
-from ..errors import UsageError
+from ..errors import UsageError, unknown_name
 from ..events import Event
 from ..events.log import EventLog
 from ..host import plugins
@@ -101,9 +101,7 @@ class Agent:
         self.limits = limits_from(limits)
         self.settings = dict(settings or {})
         if memory not in STRATEGIES:
-            raise UsageError(
-                f"There is no memory strategy {memory!r}. Known: {', '.join(STRATEGIES)}."
-            )
+            raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
         self.memory = memory
         self.thought_tags = tuple(thought_tags)
         self.name = name
@@ -228,7 +226,7 @@ class Agent:
     def _redaction(self) -> Redaction:
         from ..models import keys
 
-        return Redaction(keys.secrets() if self.secrets is None else self.secrets)
+        return Redaction(keys.secrets(self.secrets))
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
         """Run to the end and return the run; for scripts.

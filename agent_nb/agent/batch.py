@@ -24,9 +24,10 @@ from .. import events
 from ..events.log import EventLog
 from ..events.tool_events import meaning
 from ..tools.base import Outcome, Update
-from ..tools.values import Collector, clean
+from ..tools.values import Collector
 from ..wire.console import Console, report
 from ..wire.redact import Redaction, Redactor
+from ..wire.surrogates import encodable
 from .clean_json import clean_value
 
 RATE = 20
@@ -162,11 +163,13 @@ class Batch:
         if news.data is not None:
             self._flush(call_id, voice, whole=True)
             data = self._redaction.value(voice.filtered(clean_value(news.data)))
-            self._progress(call_id, data=data, message=self._redaction.value(clean(news.message)))
+            self._progress(
+                call_id, data=data, message=self._redaction.value(encodable(news.message))
+            )
             return
         if news.text:
-            voice.hear(clean(news.text), printed=news.printed)
-        voice.note(news.fraction, self._redaction.value(clean(news.message)))
+            voice.hear(encodable(news.text), printed=news.printed)
+        voice.note(news.fraction, self._redaction.value(encodable(news.message)))
         if voice.pending and self._clock() - voice.last >= 1 / RATE:
             self._flush(call_id, voice)
 
@@ -212,7 +215,7 @@ class Batch:
     def _result(self, call_id: str) -> None:
         outcome, voice = self.ended[call_id], self._voices.get(call_id)
         printed = (voice.printed.text if voice is not None else "") or self._redaction.value(
-            clean(outcome.printed)
+            encodable(outcome.printed)
         )
         self._log.append(
             events.Result(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tools.values import clean
+from ..wire.surrogates import encodable
 
 _DEEPEST = 200  # levels of nesting
 
@@ -19,11 +19,11 @@ def clean_value(value: Any) -> Any:
 
 def _cleaned(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return clean(value)
+        return encodable(value)
     if isinstance(value, dict | list | tuple) and not depth:
         return "(nested too deeply to keep)"
     if isinstance(value, dict):
-        return {clean(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
+        return {encodable(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_cleaned(v, depth - 1) for v in value]
     return value

@@ -1,26 +1,21 @@
-"""The protocol by which a notebook shows and records runs, and how a cell waits for one.
+"""The door between a run and the notebook that shows it; a script has none.
 
-Why: an agent knows no view and no notebook; in a script there is none.
+Why apart: an agent imports no view and no notebook.
 
 Rules
-- Nothing of the notebook is imported unless IPython is loaded.
-- A run inside another run is not shown separately: it is part of the outer run's cards.
-- Stopping the cell stops the run it awaits. Other cancellations, such as a timeout, are re-raised.
+- Nothing of a notebook is imported unless IPython is loaded.
+- A run inside another run is not shown by itself: it is part of that run's cards.
 """
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from ..errors import UsageError
 from ..events.log import EventLog
 from ..host import plugins
 
-TICK = 0.05  # seconds between polls; an untimed await would not notice a kernel interrupt
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
@@ -42,9 +37,10 @@ class Begun(Shown, Protocol):
 
 
 class Kept(Protocol):
-    """Keeps the record of a run. `shown`: cards show the run too; else the record stands alone."""
+    """Keeps the record of a run."""
 
-    shown: bool
+    def leave_to_cards(self) -> None:
+        """Leave the record with the cards that show the run; without cards it stands alone."""
 
 
 class Screen(Protocol):
@@ -116,50 +112,6 @@ def followed(source: Any, show: bool | None) -> Screen | None:
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
     return _presenter().followed(source, insist=bool(show))
-
-
-async def wait(
-    task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
-) -> None:
-    """Wait for a run's `task`.
-
-    When the cell is stopped, `stop` is called once with how; a second stop abandons the run.
-    `ends`: a cancellation of the waiting code stops the run too (`stop` gets ""), and is re-raised
-    once the run has ended, unless an interrupt of the cell caused it.
-    """
-    if screen is not None:
-        screen.begin()
-    cut, asked = None, False
-    while not task.done() and not (screen is not None and screen.abandoned):
-        by = screen.stopped if screen is not None else ""
-        if (by or cut is not None) and not asked:
-            asked = True
-            stop(by)
-        try:
-            await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
-        except asyncio.CancelledError as cancelled:
-            if cut is not None or not (ends or (screen is not None and screen.stopped)):
-                raise
-            cut = cancelled
-    if cut is not None:
-        if screen is None or not screen.stopped:
-            raise cut
-        if (waiting := asyncio.current_task()) is not None:
-            waiting.uncancel()
-
-
-def same_loop(task: asyncio.Task[Any] | None, instead: str) -> None:
-    """Raise UsageError if a run's `task` belongs to another event loop.
-
-    `instead`: advice for the message.
-    """
-    if task is None or task.done() or task.get_loop() is asyncio.get_running_loop():
-        return
-    closed = ", which is closed," if task.get_loop().is_closed() else ""
-    raise UsageError(
-        f"This run was started in another event loop{closed} and can be awaited only there. Await it where it was started, or {instead}"
-        " here; its `run` holds what has come so far."
-    )
 
 
 def show(run: Shown, view: str) -> None:

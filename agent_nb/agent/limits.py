@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
 
@@ -37,7 +37,7 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
     known = Limits.__struct_fields__
     for name, value in (values or {}).items():
         if name not in known:
-            raise UsageError(f"There is no limit named {name!r}. Known: {', '.join(known)}.")
+            raise UsageError(unknown_name("limit named", name, known))
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, int | float) or value < 0
         ):

@@ -31,7 +31,7 @@ from ..events.interruption import AT
 from ..events.log import EventLog
 from ..models.messages import Request
 from ..models.offline import check_model
-from ..tools.values import clean
+from ..wire.surrogates import encodable
 from . import history as context
 from .call_ids import CallIds
 from .drift import Resume
@@ -115,7 +115,7 @@ class Loop:
             if self._resume is not None:
                 self._take_up(self._resume)
             else:
-                named = {"model": self._plan.redaction.value(clean(name))} if name else {}
+                named = {"model": self._plan.redaction.value(encodable(name))} if name else {}
                 self._log.append(events.RunStart(**{**self._plan.start, **named}))
                 self._log.append(self._user)
             for note in self._plan.notes:

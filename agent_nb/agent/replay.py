@@ -27,16 +27,17 @@ import msgspec
 
 from ..errors import Cancelled
 from ..events import Approval, Call, Delta, Execute, Progress, Result, User
+from ..events.completion import LOST, missing
 from ..events.event_json import encode_event
 from ..events.log import EventLog
 from ..events.tool_events import is_tool_event, result_fields
 from ..record.normalize import normal
-from ..record.packing import canonical
-from ..record.record import LOST, closed
+from ..record.record import Record
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.reads import reads
 from ..tools.runner import ToolRunner
 from ..tools.running_call import Job
+from ..wire.json_text import canonical
 from ..wire.redact import Redaction
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
@@ -45,11 +46,10 @@ from .replay_check import Checked, ReplayCheck
 from .tape import Tape, lives
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
-_SHOWN = 300  # characters of a result in a report
 
 
 async def replay(
-    record: Mapping[str, Any],
+    record: Record,
     runner: ToolRunner | None = None,
     *,
     payloads: Mapping[str, Any] | None = None,
@@ -118,7 +118,7 @@ class Player:
         """Play to the end or to the drift, and end the log. Exceptions of tools are results."""
         with self._scope:
             await self._play()
-        for event in closed(list(self._log), self._why or LOST)[len(self._log) :]:
+        for event in missing(self._log, self._why or LOST):
             self._log.append(event)
 
     async def _play(self) -> None:

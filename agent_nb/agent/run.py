@@ -22,18 +22,24 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One run of an agent: prompt, answer, status, usage and every event. `cell` and `notebook`:
-    where it was recorded.
+    """One run of an agent: prompt, answer, status, usage and every event.
 
-    `seen` says whether what is looked at just now shows the run already: then it shows itself as
-    one line.
+    `cell` and `notebook`: where it was recorded. `seen` returns whether the running cell shows the
+    run already; then the run's own output is one line.
     """
 
-    def __init__(self, log: EventLog, *, cell: str = "", notebook: str = "") -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        *,
+        cell: str = "",
+        notebook: str = "",
+        seen: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.log: EventLog = log
         self.cell = cell
         self.notebook = notebook
-        self.seen: Callable[[], bool] = lambda: False
+        self.seen = seen
 
     @property
     def id(self) -> str:

@@ -25,14 +25,15 @@ import msgspec
 from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
 from ..record.match import TAMPERED
-from ..record.packing import canonical
-from ..record.record import attach, events_of
+from ..record.payloads import attach
+from ..record.record import Record, events_of
 from ..record.signing import intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import reads
 from ..tools.toolset import Toolset
+from ..wire.json_text import canonical
 from .clean_json import clean_value
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
@@ -58,7 +59,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     def of(
         cls,
-        record: Mapping[str, Any],
+        record: Record,
         payloads: Mapping[str, Any] | None = None,
         *,
         key: bytes = b"",

@@ -23,7 +23,7 @@ from typing import Any
 from .. import events
 from ..events import RESEND, Event
 from ..models import parts
-from ..tools.values import clean
+from ..wire.surrogates import encodable
 from .call_ids import CallIds
 from .clean_json import clean_value
 from .text_block import Kind, TextBlock
@@ -130,7 +130,7 @@ class Turn:
             block = self._open = TextBlock(kind, block_id, part.block, held)
         if isinstance(part, parts.Thought):
             block.complete(part)
-        if text := block.add(clean(part.text)):
+        if text := block.add(encodable(part.text)):
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._where))
 
     def _close(self, out: list[Event], *, incomplete: bool = False) -> None:
@@ -173,7 +173,7 @@ class Turn:
             block = self._new_call_block(part.index)
         out.append(
             events.Delta(
-                block=block, of="call", name=part.name, text=clean(part.text), **self._where
+                block=block, of="call", name=part.name, text=encodable(part.text), **self._where
             )
         )
 
@@ -198,9 +198,9 @@ class Turn:
         event = events.Call(
             call_id=call_id,
             synthetic=synthetic,
-            name=clean(part.name),
+            name=encodable(part.name),
             args=clean_value(part.args),
-            raw_args=clean(part.raw_args),
+            raw_args=encodable(part.raw_args),
             block=block,
             batch=self._batch,
             index=len(self.calls),
@@ -230,7 +230,7 @@ class Turn:
         event = events.Error(
             code=part.code,
             message=part.message,
-            raw=clean(part.raw),
+            raw=encodable(part.raw),
             position=part.position,
             retryable=part.retryable,
             **self._where,

@@ -18,10 +18,13 @@ import msgspec
 
 from ..events import TYPES, AnyEvent, Event, Unknown
 from ..events.event_json import decode_event, encode_event, event_from
+from ..wire.json_text import dumps, loads
 from ..wire.lines import LIMIT
-from .base import REASONS, Codec, Options, handed
-from .framing import Framing, Item, Unframer, dumps, loads, sse
+from .base import Codec
+from .contract import Options
+from .framing import Framing, Item, Unframer, sse
 from .losses import Losses
+from .stream_decoder import NOT_AN_OBJECT, handed
 
 _lines: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _encode = msgspec.json.Encoder().encode
@@ -112,7 +115,7 @@ class CanonicalDecoder:
             if isinstance(item.obj, dict):
                 out.append(event_from(item.obj))
             else:
-                self.losses.add("malformed line", REASONS["object"], raw=dumps(item.obj))
+                self.losses.add("malformed line", NOT_AN_OBJECT, raw=dumps(item.obj))
         return out
 
 

@@ -1,15 +1,15 @@
 """Runs in any format: read them (`decode`), write them (`encode`), translate a stream in constant
 memory (`convert`).
 
-A format is named as the codec, `loom`, or with a form of it, `loom:export`; where none is named it
-is detected.
+A format is named as its codec, `loom`, or with a form of it, `loom:export`; unnamed, it is
+detected.
 
 Rules
-- `decode` and `convert` read bytes in chunks and hold what is open, never what is past; `decode`
-  returns stored events only (a block's deltas are in its `chunks`).
+- Open blocks are held, past ones never. `decode` returns stored events only: the deltas of a block
+  are in its `chunks`.
 - What was lost on the way is counted in `Losses`, and with `strict` it is a WireError.
-- A run that is translated into another format ends properly, also when its source broke off (see
-  codecs/settle).
+- A run translated into another format ends properly, even if its source broke off (see
+  `events.completion`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,59 +29,53 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.completion import Numberer, Settler
 from ..events.log import EventLog
-from ..wire.json_text import plain
-from .base import Codec, Decoder, Encoder
-from .detect import HEAD, LINES, SURE, detect, named, scores
-from .framing import Framing, dumps
+from .contract import Encoder
+from .detect import named
+from .foreign_stream import ForeignStream
+from .framing import Framing
 from .losses import Losses
-from .sources import is_live
+from .sources import is_live, items
 
-CHUNK = 64 * 1024
 Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]
-_TEXT_STARTS = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
 
 def decode(
     source: Source, codec: str | None = None, *, strict: bool = False, losses: Losses | None = None
 ) -> list[Event]:
-    """Return the events of a run, or of several, that is written in the format `codec` (None:
-    detected).
+    """Return the events of the runs in `source`, written in the format `codec` (None: detected).
 
     `source`: a path, text or bytes (a `str` that begins like JSON or SSE is text, any other is a
-    path), an open file, or an iterable of chunks, lines or decoded objects. `losses` is filled with
-    what could not be read. Raises UsageError on an unknown codec, a missing file or a format that
-    is not clear, WireError with `strict`.
+    path), an open file, or an iterable of what `watch` takes: chunks, lines, objects, events.
+    `losses` is filled with what could not be read. Raises UsageError on an unknown codec or item, a
+    missing file or an unclear format, WireError with `strict`.
     """
-    chunks = _whole(_chunks(source))
-    reader, chunks = _codec(codec, chunks)
-    decoder = reader.decoder(strict=strict)
-    numberer = Numberer()
-    events = [
-        e for event in _events(decoder, chunks) if (e := numberer.feed(event)).type != "delta"
-    ]
-    if losses is not None:
-        losses.update(decoder.losses)
+    stream, numberer = ForeignStream(codec, strict=strict), Numberer()
+    numbered = map(numberer.feed, _events(stream, items(source)))
+    events = [event for event in numbered if event.type != "delta"]
+    _finish(stream, losses)
     return events
 
 
 def logs(
     source: Source, codec: str | None = None, *, losses: Losses | None = None
 ) -> list[EventLog]:
-    """Return one log for each run in `source`, in order of appearance; a run that broke off is
-    ended. Parameters as of `decode`.
+    """Return one log for each run in `source`, in order of appearance; parameters as of `decode`.
+
+    A run that broke off is ended.
     """
-    chunks = _whole(_chunks(source))
-    reader, chunks = _codec(codec, chunks)
-    decoder, settler = reader.decoder(), Settler(reader.name, interleaves=reader.interleaves)
+    stream = ForeignStream(codec)
     runs: dict[str, list[Event]] = {}
-    for event in _events(decoder, chunks):
-        for settled in settler.feed(event):
-            runs.setdefault(settled.run, []).append(settled)
-    for event in settler.close():
+    for event in _settled(stream, _events(stream, items(source))):
         runs.setdefault(event.run, []).append(event)
-    if losses is not None:
-        losses.update(decoder.losses)
+    _finish(stream, losses)
     return [EventLog.of_events(e for e in events if e.type != "delta") for events in runs.values()]
+
+
+def _finish(stream: ForeignStream, losses: Losses | None) -> None:
+    """Report what was lost. Raises UsageError if the format never became clear."""
+    stream.known_codec  # noqa: B018  (raises)
+    if losses is not None:
+        losses.update(stream.losses)
 
 
 def encode(
@@ -91,12 +87,11 @@ def encode(
     conversation: str = "",
     losses: Losses | None = None,
 ) -> list[str]:
-    """Write events in the format `codec`: one text per JSON line (without newline) or SSE frame
-    (with its blank line).
+    """Write events in the format `codec`; return one text per JSON line or SSE frame.
 
-    `framing`: `ndjson` or `sse`, by default the format's own; `conversation`: the id of the session
-    where the format has one. Raises UsageError on an unknown codec, WireError with `strict` when
-    something has no place in the format.
+    A line has no newline, a frame its blank line. `framing`: `ndjson` or `sse`, by default the
+    format's own; `conversation`: the id of the session where the format has one. Raises UsageError
+    on an unknown codec, WireError with `strict` when something has no place in the format.
     """
     target, form = named(codec)
     encoder = target.encoder(strict=strict, framing=framing, form=form, conversation=conversation)
@@ -107,17 +102,15 @@ def encode(
     return texts
 
 
-class Report(msgspec.Struct):
-    """What a conversion did: events read, texts written, and what was lost in reading and in
-    writing.
-    """
+class Report(msgspec.Struct, frozen=True):
+    """What a conversion did: events read, texts written, losses in reading and in writing."""
 
     source: str
     target: str
-    events: int = 0
-    texts: int = 0
-    read: Losses = msgspec.field(default_factory=Losses)
-    written: Losses = msgspec.field(default_factory=Losses)
+    events: int
+    texts: int
+    read: Losses
+    written: Losses
 
     def __str__(self) -> str:
         lost = "".join(
@@ -137,27 +130,25 @@ def convert(
     strict: bool = False,
     framing: Framing | None = None,
 ) -> Report:
-    """Translate a stream as it comes, in constant memory. `reader` as the source of `decode`,
-    `from_` None: detected.
+    """Translate a stream as it comes, in constant memory. `reader` as the source of `decode`.
 
-    Raises UsageError on unknown formats, WireError with `strict`; what was written until then stays
-    written.
+    `from_` None: detected. Raises UsageError on unknown formats, WireError with `strict`; what was
+    written until then stays written.
     """
-    source, chunks = _codec(from_, _flushing(_chunks(reader), writer))
-    target, form = named(to)
-    decoder = source.decoder(strict=strict)
+    stream, (target, form) = ForeignStream(from_, strict=strict), named(to)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
-    report = Report(source.name, to, read=decoder.losses, written=encoder.losses)
     clock = time.monotonic if is_live(reader, follow=False) else None
-    for event in _settled(_events(decoder, chunks, clock), source, target):
+    events = _events(stream, _flushing(items(reader), writer), clock)
+    read = written = 0
+    for event in _translated(stream, target.name, events):
         if event.type != "delta":
-            report.events += 1
+            read += 1
         elif target.name == "canonical":
             continue  # a file holds complete events; their pieces are in `chunks`
-        _write(encoder.feed(event), encoder, writer, report)
-    _write(encoder.close(), encoder, writer, report)
+        written += _write(encoder.feed(event), encoder, writer)
+    written += _write(encoder.close(), encoder, writer)
     writer.flush()
-    return report
+    return Report(stream.known_codec.name, to, read, written, stream.losses, encoder.losses)
 
 
 def command(
@@ -169,179 +160,81 @@ def command(
     strict: bool = False,
     framing: Framing | None = None,
 ) -> Report:
-    """Translate the file `source` into the file `target` (`-`: stdin, stdout); what `jupyter
-    agent-nb convert` does.
+    """Translate the file `source` into the file `target` (`-`: stdin, stdout).
 
-    Raises UsageError when a file cannot be opened, else as `convert`.
+    This is `jupyter agent-nb convert`. Raises UsageError when a file cannot be opened, else as
+    `convert`.
     """
     try:
         with _input(source) as reader, _output(target) as writer:
             return convert(reader, writer, from_, to, strict=strict, framing=framing)
     except BrokenPipeError:
-        raise  # the reader of our output has gone: the command line knows what to do
+        raise  # the reader of our output has gone; the command line handles it
     except OSError as fault:
         raise UsageError(f"{fault.filename or source}: {fault.strerror or fault}") from fault
 
 
-def _settled(events: Iterable[Event], source: Codec, target: Codec) -> Iterator[Event]:
-    """Yield the events numbered, and ended properly where they go into another format."""
-    numberer = Numberer()
-    if source.name == target.name:
-        yield from map(numberer.feed, events)
-        return
-    settler = Settler(source.name, interleaves=source.interleaves)
+def _events(
+    stream: ForeignStream, found: Iterable[Any], clock: Callable[[], float] | None = None
+) -> Iterator[Event]:
+    """Yield the events of a stream; with a `clock`, what waits comes out in time."""
+    for item in found:
+        yield from stream.feed(item)
+        if clock is not None:
+            yield from stream.tick(clock())
+    yield from stream.close()
+
+
+def _settled(stream: ForeignStream, events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events of a stream, every run ended properly."""
+    settler: Settler | None = None
     for event in events:
-        for settled in settler.feed(event):
-            yield numberer.feed(settled)
-    yield from map(numberer.feed, settler.close())
+        if settler is None:  # the codec is known by the first event
+            settler = Settler(stream.known_codec.name, interleaves=stream.known_codec.interleaves)
+        yield from settler.feed(event)
+    if settler is not None:
+        yield from settler.close()
 
 
-def _write(texts: Iterable[str], encoder: Encoder, writer: IO[str], report: Report) -> None:
+def _translated(stream: ForeignStream, target: str, events: Iterator[Event]) -> Iterator[Event]:
+    """Yield the events numbered, and settled where they go into another format."""
+    numberer = Numberer()
+    first = next(events, None)
+    if first is None:
+        return
+    found = chain([first], events)
+    own = stream.known_codec.name == target
+    yield from map(numberer.feed, found if own else _settled(stream, found))
+
+
+def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
+    """Write texts; return how many."""
     end = "\n" if encoder.framing == "ndjson" else ""
     for text in texts:
         writer.write(text + end)
-        report.texts += 1
+    return len(texts)
 
 
-def _events(
-    decoder: Decoder, chunks: Iterable[Any], clock: Callable[[], float] | None = None
-) -> Iterator[Event]:
-    """Yield the events of a stream; with a `clock` as it comes, else those of a whole one."""
-    for chunk in chunks:
-        yield from decoder.read(chunk) if isinstance(chunk, Mapping) else decoder.feed(chunk)
-        if clock is not None:
-            yield from decoder.tick(clock())
-    yield from decoder.close()
-
-
-def _codec(name: str | None, chunks: Iterator[Any]) -> tuple[Codec, Iterator[Any]]:
-    """Return the codec that is named, or that the first chunks speak, and all chunks."""
-    if name is not None:
-        return named(name)[0], chunks
-    head: list[Any] = []
-    text = b""
-    for chunk in chunks:
-        head.append(chunk)
-        text += _as_bytes(chunk)
-        if (
-            len(text) >= HEAD
-            or text.count(b"\n") >= LINES
-            or (b"\n" in text and scores(text)[0][0] >= SURE)
-        ):
-            break
-    return detect(text), _chain(head, chunks)
-
-
-def _chain(head: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
-    yield from head
-    yield from rest
-
-
-def _as_bytes(chunk: Any) -> bytes:
-    if isinstance(chunk, Mapping):
-        return dumps(plain(chunk)[0]).encode() + b"\n"
-    return chunk.encode("utf-8", "replace") if isinstance(chunk, str) else bytes(chunk)
-
-
-def _chunks(source: Source) -> Iterator[Any]:
-    """Yield the chunks of a source."""
-    if isinstance(source, bytes | bytearray | memoryview):
-        yield bytes(source)
-    elif isinstance(source, str) and (
-        not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT_STARTS)
-    ):
-        yield source
-    elif isinstance(source, str | os.PathLike):
-        yield from _file(Path(source))
-    elif hasattr(source, "read"):
-        yield from _read(source)
-    else:
-        yield from _lines(source)
-
-
-def _flushing(chunks: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
-    """Yield the chunks; what became of one is passed on before the next is waited for."""
-    for chunk in chunks:
-        yield chunk
+def _flushing(found: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
+    """Yield the items; flush what became of one before waiting for the next."""
+    for item in found:
+        yield item
         writer.flush()
 
 
-def _file(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            yield from _read(file)
-    except OSError as fault:
-        raise UsageError(
-            f"{path}: {fault.strerror or fault}. A text to decode begins with {{ or data:."
-        ) from fault
-
-
-def _read(file: Any) -> Iterator[Any]:
-    """Yield what there is as soon as it is there (`read1` where the file has it), so that a pipe is
-    translated live.
-    """
-    read = getattr(file, "read1", None) or file.read
-    while chunk := read(CHUNK):
-        yield chunk
-
-
-def _lines(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield the chunks of an iterable; whole JSON lines get the newline that they were
-    stripped of.
-    """
-    fresh = True
-    for item in items:
-        if isinstance(item, Mapping):
-            yield item
-            continue
-        data = item.encode("utf-8", "replace") if isinstance(item, str) else bytes(item)
-        if fresh and data[:1] == b"{" and data[-1:] == b"}" and _is_json(data):
-            data += b"\n"
-        fresh = data[-1:] == b"\n" if data else fresh
-        yield data
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        msgspec.json.decode(data, type=msgspec.Raw)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _whole(chunks: Iterator[Any]) -> Iterator[Any]:
-    """Yield the chunks; one that is a single JSON value over several lines (an example out of a
-    document) as one line.
-    """
-    for chunk in chunks:
-        data = chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk
-        if (
-            isinstance(data, bytes)
-            and data.lstrip()[:1] == b"{"
-            and b"\n" in data.strip()
-            and _is_json(data)
-        ):
-            yield b" ".join(data.split(b"\n")) + b"\n"
-        else:
-            yield chunk
-
-
 def _input(name: str) -> Any:
-    return Path(name).open("rb") if name != "-" else _Kept(sys.stdin.buffer)
+    return Path(name).open("rb") if name != "-" else nullcontext(sys.stdin.buffer)
 
 
 def _output(name: str) -> Any:
-    return Path(name).open("w", encoding="utf-8", newline="") if name != "-" else _Kept(sys.stdout)
+    return Path(name).open("w", encoding="utf-8", newline="") if name != "-" else _Stdout()
 
 
-class _Kept:
-    """A standard stream in a `with`: it is not ours to close."""
+class _Stdout:
+    """Standard output in a `with`: flushed, never closed."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __enter__(self) -> Any:
-        return self._stream
+    def __enter__(self) -> IO[str]:
+        return sys.stdout
 
     def __exit__(self, *_: object) -> None:
-        self._stream.flush()
+        sys.stdout.flush()

@@ -1,8 +1,9 @@
-"""Which format a stream is in, told from its first lines.
+"""Find the format of a stream by its first lines.
 
-Rules: every codec scores the first objects; the best wins, and of equals the one named first in
-`codecs`' alphabet after `canonical`. What is unclear is said (UsageError with the candidates),
-never guessed at random.
+Rules
+- Every codec scores the first objects; the best wins. Among equals `canonical` comes first, then
+  the alphabet decides.
+- An unclear format is a UsageError that lists the candidates, never a guess.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ HEAD = 64 * 1024  # bytes that are looked at
 LINES = 24
 LEAST = 0.2
 SURE = 0.9  # a score that needs no more lines
+LIKELY, LEAD = 0.6, 0.25  # so does a likely score that far ahead: a live stream shows sooner
 
 
 def named(name: str) -> tuple[Codec, str]:
-    """Return the codec and form of `name` or `name:form`. Raises UsageError when there is none."""
+    """Return the codec and form of `name` or `name:form`. Raises UsageError if it is unknown."""
     base, _, form = name.partition(":")
     codec: Codec = plugins.load("codecs", base)
     if form and form not in codec.forms:
@@ -29,8 +31,9 @@ def named(name: str) -> tuple[Codec, str]:
 
 
 def scores(head: bytes | str) -> list[tuple[float, str]]:
-    """Return (score, codec name) for every codec, best first; `head` is the beginning
-    of a stream.
+    """Return (score, codec name) for every codec, best first.
+
+    `head` is the beginning of a stream.
     """
     text = head if isinstance(head, str) else head[:HEAD].decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
@@ -41,7 +44,7 @@ def scores(head: bytes | str) -> list[tuple[float, str]]:
 
 
 def _score(name: str, lines: list[str]) -> float:
-    """Return the score of one codec; one of another package that cannot be used has none."""
+    """Return the score of one codec; an installed one that cannot be used scores 0."""
     try:
         with plugins.blamed("codecs", name):
             score = float(named(name)[0].sniff(lines))
@@ -51,9 +54,7 @@ def _score(name: str, lines: list[str]) -> float:
 
 
 def detect(head: bytes | str) -> Codec:
-    """Return the codec of a stream that begins with `head`. Raises UsageError when no format is
-    likely.
-    """
+    """Return the codec of a stream that begins with `head`. Raises UsageError if none is likely."""
     ranked = scores(head)
     best, name = ranked[0]
     if best < LEAST:
@@ -61,3 +62,27 @@ def detect(head: bytes | str) -> Codec:
             f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranked))}."
         )
     return named(name)[0]
+
+
+class Detector:
+    """Collect the beginning of a stream until its format is clear."""
+
+    def __init__(self) -> None:
+        self.head = b""
+        self._lines = 0  # of the head, when it was scored last
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes; return whether the head suffices to decide."""
+        self.head += data
+        lines = self.head.count(b"\n")
+        if len(self.head) >= HEAD or lines >= LINES:
+            return True
+        if lines == self._lines:
+            return False
+        self._lines = lines
+        (best, _), (second, _), *_ = scores(self.head)
+        return best >= SURE or (best >= LIKELY and best - second >= LEAD)
+
+    def codec(self) -> Codec:
+        """Return the codec of the head. Raises UsageError if none is likely."""
+        return detect(self.head)

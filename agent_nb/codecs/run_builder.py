@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ..events import Call, Delta, Event, Respond, Result, Think
 from ..events.chunks import encode_chunks
-from .framing import dumps, loads
+from ..wire.json_text import dumps, loads
 from .losses import Losses
 from .passthrough import Shift, diff, same, shifted
 

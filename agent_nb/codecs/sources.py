@@ -1,41 +1,65 @@
 """What a source of a stream is: an address, a path, a text, an open file or an iterator.
 
-Rules: pure looks, nothing is opened or read; the name of a source holds no folder, no password and
-no query.
+Rules
+- The functions that classify a source are pure: they open and read nothing.
+- A source's name contains no folder, no password and no query.
+- `items` reads at once what does not wait for the network; the rest is read by `watch`.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from ..errors import UsageError
+
+CHUNK = 64 * 1024
+#: `response`: an open HTTP response; `async`: an async iterator; "": none of them.
+Kind = Literal["url", "text", "path", "response", "async", "file", "items", ""]
 _TEXT = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
 
+def kind_of(source: Any) -> Kind:
+    """Return what a source is."""
+    if is_url(source):
+        return "url"
+    if is_text(source) or isinstance(source, bytes | bytearray | memoryview):
+        return "text"
+    if isinstance(source, str | os.PathLike):
+        return "path"
+    if hasattr(source, "aiter_bytes"):
+        return "response"
+    if hasattr(source, "__aiter__"):
+        return "async"
+    if hasattr(source, "read"):
+        return "file"
+    return "items" if isinstance(source, Iterable) else ""
+
+
 def is_url(source: Any) -> bool:
-    """Return whether a source is an address of the web."""
+    """Return whether a source is a web address."""
     return isinstance(source, str) and source.lower().startswith(("http://", "https://"))
 
 
 def is_text(source: Any) -> bool:
-    """Return whether a `str` is the stream itself, not the name of one."""
+    """Return whether a `str` is the stream itself, not its name: it begins like JSON or SSE."""
     if not isinstance(source, str) or is_url(source):
         return False
     return not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT)
 
 
 def is_live(source: Any, follow: bool) -> bool:
-    """Return whether what a source gives is news: what stands in a file or a list is not."""
-    if follow or is_url(source):
+    """Return whether the items of a source are news; those of a file or a list are not."""
+    kind = kind_of(source)
+    if follow or kind == "url":
         return True
-    if isinstance(source, str | os.PathLike) and not is_text(source):
+    if kind == "path":
         return _is_pipe(Path(source).expanduser())
-    return not isinstance(source, str | bytes | bytearray | list | tuple) and not _is_regular(
-        source
-    )
+    return kind != "text" and not isinstance(source, list | tuple) and not _is_regular(source)
 
 
 def _is_pipe(path: Path) -> bool:
@@ -57,15 +81,48 @@ def _is_regular(source: Any) -> bool:
 
 def name_of(source: Any) -> str:
     """Return a short name of a source: no folder, no password, no query."""
-    if is_url(source):
+    kind = kind_of(source)
+    if kind == "url":
         parts = urlsplit(source)
         return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-    if isinstance(source, str | os.PathLike) and not is_text(source):
+    if kind == "path":
         return Path(source).name
-    return (
-        "a text"
-        if isinstance(source, str | bytes | bytearray)
-        else "a file"
-        if hasattr(source, "read")
-        else "a stream"
-    )
+    return {"text": "a text", "file": "a file"}.get(kind, "a stream")
+
+
+def items(source: Any) -> Iterator[Any]:
+    """Yield the items of a source: chunks of a file, the items of an iterable.
+
+    Raises UsageError if it is a missing file, or can only be read asynchronously.
+    """
+    kind = kind_of(source)
+    if kind == "text":
+        yield source
+    elif kind == "path":
+        yield from _file(Path(source).expanduser())
+    elif kind == "file":
+        yield from read(source)
+    elif kind == "items":
+        yield from source
+    else:
+        raise UsageError(
+            f"{name_of(source) if kind else f'A {type(source).__name__}'} cannot be decoded. Give a path, a text, an open file"
+            f" or an iterable{', or watch it' if kind else ''}."
+        )
+
+
+def _file(path: Path) -> Iterator[Any]:
+    try:
+        with path.open("rb") as file:
+            yield from read(file)
+    except OSError as fault:
+        raise UsageError(
+            f"{path}: {fault.strerror or fault}. A text to decode begins with {{ or data:."
+        ) from fault
+
+
+def read(file: Any) -> Iterator[Any]:
+    """Yield the chunks of an open file as soon as they are there, so that a pipe is read live."""
+    read = getattr(file, "read1", None) or file.read
+    while chunk := read(CHUNK):
+        yield chunk

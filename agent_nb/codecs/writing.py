@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from ..events import Call, Delta, Event, Respond, Think, User
 from ..events.chunks import decode_chunks
+from ..wire.json_text import dumps
 from .passthrough import Shift, line_notes
 
 Block = Think | Respond | Call
@@ -25,7 +24,7 @@ def as_text(value: Any) -> str:
     """Return a result's content as the text that a model reads: a string as it is, other values as
     JSON.
     """
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else dumps(value)
 
 
 def text_of_block(event: Block) -> str:

@@ -48,11 +48,6 @@ def result_value(result: ResultBlock) -> dict[str, Any]:
     }
 
 
-def encodable(text: str) -> str:
-    """Return `text` with half surrogate pairs replaced."""
-    return text if text.isascii() else _HALF.sub("\ufffd", text)
-
-
 def tool_lines(tools: Sequence[ToolSpec]) -> str:
     """Return the tools as a list: signature, description and parameters."""
     return "\n".join(_tool(t) for t in tools)

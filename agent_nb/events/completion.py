@@ -1,17 +1,22 @@
-"""Events of a stream as a log wants them: numbered, and every run with one end.
+"""Complete a run that broke off: number its events, answer its open calls, give it an end.
 
-Why: a foreign stream may stop anywhere and number nothing, while a record is valid only if each
-call has a result and each run an end.
+Why: a foreign stream may stop anywhere and number nothing, and a process may die while a run goes
+on. A record is valid only if each call has a result and each run an end.
 
 Rules
 - `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
-- What is added is marked as derived, so that the format it was read from does not show it.
+- A run of our own (`missing`, `closed`) ends as interrupted: a result for each open call,
+  `interrupt`, `end`.
+- A run read from another format (`Settler`) ends as its last events suggest: `ok` if its answer is
+  complete and no call is open; an error or an interrupt after that counts more.
+- What a `Settler` adds is marked as derived, so that its own format does not write it.
 - Where runs do not interleave, a new run ends the one before.
-- A run without an end is `ok` if its answer is complete and no call is open; what it said last of
-  an error or an interrupt counts more.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -29,11 +34,60 @@ from .types import (
     Think,
 )
 
-CUT = "The stream ended before its result came."
+ABANDONED = "abandoned: the run did not stop when it was asked to"
+LOST = "The recording stops here: the kernel or the page ended before the run did."
+_UNFINISHED = "Not finished: the recording stops here."
+_CUT = "The stream ended before its result came."
+
+
+# Runs of our own.
+
+
+def closed(log: Sequence[Event], detail: str = LOST) -> list[Event]:
+    """Return the events of a run and those that it lacks; see `missing`."""
+    found = list(log)
+    return [*found, *missing(found, detail)]
+
+
+def missing(log: Sequence[Event], detail: str = LOST) -> list[Event]:
+    """Return what a run lacks to a valid end: a result for each open call, `interrupt` and `end`.
+
+    `detail` says why it did not end itself; any other than LOST counts as the user's wish. A run
+    that has ended, or not begun, lacks nothing.
+    """
+    if not len(log) or (isinstance(log[-1], End) and not log[-1].span):
+        return []
+    place: dict[str, Any] = {"ts": log[-1].ts, "run": log[0].run}
+    answered = {e.call_id for e in log if isinstance(e, Result)}
+    calls = [e for e in log if isinstance(e, Call) and e.call_id not in answered]
+    reason = "lost" if detail == LOST else "user"
+    added = [
+        *(_cancelled(call, _UNFINISHED, **place) for call in calls),
+        Interrupt(reason="user", detail=detail, turn=log[-1].turn, **place),
+        End(status="interrupted", finish_reason=reason, **place),
+    ]
+    return [msgspec.structs.replace(e, seq=n) for n, e in enumerate(added, len(log) + 1)]
+
+
+def _cancelled(call: Call, content: str, **fields: Any) -> Result:
+    """Return the result of a call that got none."""
+    return Result(
+        call_id=call.call_id,
+        name=call.name,
+        status="cancelled",
+        content=content,
+        turn=call.turn,
+        span=call.span,
+        parent=call.parent,
+        **fields,
+    )
+
+
+# Runs of other formats.
 
 
 class Numberer:
-    """Gives the events of each run their `seq`."""
+    """Number the events of each run."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -50,18 +104,18 @@ class Numberer:
 
 
 class Settler:
-    """Adds what a run lacks: results of calls left open, and an end.
+    """Add what imported runs lack: results of open calls, and an end.
 
     `codec` is the format that was read; `interleaves`: its runs may overlap.
     """
 
     def __init__(self, codec: str, *, interleaves: bool = True) -> None:
-        self._codec = codec
+        self._note = {codec: {"derived": True}}
         self._interleaves = interleaves
         self._open: dict[str, _Run] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """Return the event, and before it what a run that is over lacked."""
+        """Return the event; before it, what a run that is over lacked."""
         before = []
         if not self._interleaves and event.run not in self._open:
             before = self.close()
@@ -72,51 +126,48 @@ class Settler:
         run.see(event)
         return [*before, event]
 
-    def close(self) -> list[Event]:
-        """End every run that is open."""
-        runs, self._open = self._open, {}
-        return [event for run in runs.values() for event in self._end(run)]
+    def close(self, why: Error | Interrupt | None = None, *, broken: bool = False) -> list[Event]:
+        """End every open run.
 
-    def _end(self, run: _Run) -> list[Event]:
+        `why` goes before the end of each interrupted run, unless an interrupt came last. `broken`:
+        every open run is interrupted, whatever its last events suggest.
+        """
+        runs, self._open = self._open, {}
+        return [event for run in runs.values() for event in self._end(run, why, broken=broken)]
+
+    def _end(self, run: _Run, why: Error | Interrupt | None, *, broken: bool) -> list[Event]:
         last = run.last
         if last is None:
             return []
         whole = isinstance(run.word, Respond) and not run.word.incomplete and not run.calls
         status = run.stopped or ("ok" if whole else "interrupted")
-        end = End(
-            run=last.run,
-            ts=last.ts,
-            turn=last.turn,
-            origin="imported",
-            status=status,
-            extra={self._codec: {"derived": True}},
-        )
-        return [*self._results(run), end]
+        status = "interrupted" if broken else status
+        place: dict[str, Any] = {
+            "run": last.run,
+            "ts": last.ts,
+            "turn": last.turn,
+            "origin": "imported",
+            "extra": self._note,
+        }
+        said: list[Event] = []
+        if why is not None and status == "interrupted":
+            known = not broken and isinstance(last, Interrupt)
+            said = [] if known else [msgspec.structs.replace(why, **place)]
+        return [*self._results(run), *said, End(status=status, **place)]
 
     def _results(self, run: _Run) -> list[Event]:
-        note = {self._codec: {"derived": True}}
-        out: list[Event] = []
-        for call in run.calls.values():
-            where = {
-                "run": call.run,
-                "turn": call.turn,
-                "span": call.span,
-                "parent": call.parent,
-                "path": call.path,
-            }
-            ts = run.last.ts if run.last else call.ts
-            out.append(
-                Result(
-                    call_id=call.call_id,
-                    name=call.name,
-                    status="cancelled",
-                    content=CUT,
-                    ts=ts,
-                    origin="imported",
-                    extra=note,
-                    **where,  # type: ignore[arg-type]  # fields of the envelope
-                )
+        out: list[Event] = [
+            _cancelled(
+                call,
+                _CUT,
+                run=call.run,
+                path=call.path,
+                ts=run.last.ts if run.last else call.ts,
+                origin="imported",
+                extra=self._note,
             )
+            for call in run.calls.values()
+        ]
         run.calls.clear()
         return out
 
@@ -126,7 +177,7 @@ class _Run:
 
     def __init__(self) -> None:
         self.last: Event | None = None
-        self.word: Event | None = None
+        self.word: Event | None = None  # the newest call or answer
         self.stopped: EndStatus | None = None
         self.calls: dict[str, Call] = {}
 
@@ -135,11 +186,8 @@ class _Run:
         if type(event) is Delta:
             return
         self.last = event
-        self.stopped = (
-            None
-            if isinstance(event, Call | Respond | Result | Think)
-            else _how(event) or self.stopped
-        )
+        speaks = isinstance(event, Call | Respond | Result | Think)
+        self.stopped = None if speaks else _end_status(event) or self.stopped
         if isinstance(event, Call):
             self.calls[event.call_id] = event
             self.word = event
@@ -149,8 +197,8 @@ class _Run:
             self.word = event
 
 
-def _how(event: Event) -> EndStatus | None:
-    """Return how a run ended of which `event` is the last news; None when it does not tell."""
+def _end_status(event: Event) -> EndStatus | None:
+    """Return the end status implied by a run's last event, or None."""
     if event.span and not isinstance(event, Node):
         return None
     if isinstance(event, Error) or (

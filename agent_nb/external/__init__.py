@@ -1,1 +1,1 @@
-"""Runs of other systems: watched, imported, attached to."""
+"""Runs of other systems and processes: watched, imported, attached to."""

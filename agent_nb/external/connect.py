@@ -1,10 +1,9 @@
-"""Where a run is on the network and how a connection to it is made: addresses, tokens, waiting
-times, refusals.
+"""Connect to a run on the network: addresses, tokens, waiting times, refusals.
 
 Rules
-- A refusal that waiting cannot mend (wrong token, unknown format, a compression that is not read)
-  is a UsageError at once.
-- Of an answer that is no stream at most `ANSWER` bytes are read; what is compressed is decoded in
+- A refusal that waiting cannot mend (wrong token, unknown format or compression) is a UsageError at
+  once.
+- At most `ANSWER` bytes are read of a response that is not a stream; compressed ones are decoded in
   pieces (`wire.compression`).
 - A loopback address is never asked through a proxy; redirects are not followed, so a token goes to
   no other host.
@@ -21,6 +20,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, cast
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
+import anyio
 import httpx
 import msgspec
 
@@ -36,12 +36,12 @@ _NEVER = frozenset({400, 401, 403, 405, 406, 421, 422})
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds to wait before a new connection: from `first`, doubled each time, up to `most`, each
-    a random part less.
+    """Seconds to wait before a new connection: `first`, doubled each time up to `most`, less a
+    random part.
 
-    `patience`: after so long without anything new it is given up; `door`: after so long when nobody
-    has ever answered. `torn`: how long missing events are waited for on one connection; `idle`: how
-    long a connection may say nothing at all, comments included.
+    `patience`: how long to go on without news; `door`: the same while nothing has ever answered.
+    `torn`: how long to wait for missing events on one connection; `idle`: how long a connection may
+    be silent, comments included.
     """
 
     first: float = 0.1
@@ -56,9 +56,31 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.first * 2.0 ** min(attempt, 30), self.most) * (0.5 + random.random() / 2)  # noqa: S311  (spreads clients)
 
 
+class Patience:
+    """Wait between connections, longer each time, until there is news."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff = backoff
+        self._attempt, self._since = 0, anyio.current_time()
+
+    def renew(self) -> None:
+        """Start over: there was news."""
+        self._attempt, self._since = 0, anyio.current_time()
+
+    def over(self, limit: float) -> bool:
+        """Return whether there was no news for more than `limit` seconds."""
+        return anyio.current_time() - self._since > limit
+
+    async def wait(self) -> None:
+        """Wait before the next attempt."""
+        await anyio.sleep(self._backoff.wait(self._attempt))
+        self._attempt += 1
+
+
 class Target(msgspec.Struct, frozen=True):
-    """Where a run is: the server's address (it may have a path, behind a proxy), the run ("": its
-    newest) and the token ("": none).
+    """Where a run is: the server's address, with its path behind a proxy, the run and the token.
+
+    An empty `run` is the newest, an empty `token` none.
     """
 
     server: str
@@ -76,10 +98,9 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def target(url: str, token: str = "") -> Target:
-    """Return where `url` points: a server, `/runs/ID` or `/runs/ID/events`; a `?token=` in it is
-    taken out.
+    """Return where `url` points: a server, `/runs/ID` or `/runs/ID/events`.
 
-    Raises UsageError when it is no http address.
+    A `?token=` in it is used and taken out. Raises UsageError if the URL is invalid.
     """
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -100,7 +121,7 @@ def target(url: str, token: str = "") -> Target:
 
 @asynccontextmanager
 async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Give a client for the server of `where`."""
+    """Open a client for the server of `where`."""
     headers = {
         "Accept-Encoding": "identity",
         **({"Authorization": f"Bearer {where.token}"} if where.token else {}),
@@ -108,8 +129,7 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
     check_address(where.server)
     parts, times = urlsplit(where.server), httpx.Timeout(10.0, read=None)
     direct = is_loopback(parts.hostname or "")
-    # without TLS there is no certificate to check, and loading the certificates takes longer than
-    # connecting
+    # without TLS no certificate is checked, and loading certificates takes longer than connecting
     secure = parts.scheme == "https"
     async with httpx.AsyncClient(
         headers=headers, timeout=times, trust_env=not direct, follow_redirects=False, verify=secure
@@ -118,10 +138,9 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
 
 
 async def body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of an answer as they come; close it when it is not read to its end.
+    """Yield the bytes of a response as they come; close it if it is not read to its end.
 
-    Raises UsageError when it is compressed in a way that is not read, httpx.HTTPError when it
-    breaks off or is damaged.
+    Raises UsageError on an unknown compression, httpx.HTTPError when it breaks off or is damaged.
     """
     encoding = response.headers.get("content-encoding", "")
     try:
@@ -139,8 +158,9 @@ async def body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 async def beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
-    """Return the first `size` bytes of an answer, none of one that cannot be decompressed. Raises
-    httpx.HTTPError.
+    """Return the first `size` bytes of a response, none if it cannot be decompressed.
+
+    Raises httpx.HTTPError.
     """
     found = bytearray()
     with suppress(UsageError, httpx.DecodingError):
@@ -155,13 +175,13 @@ async def beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
 async def ask(
     client: httpx.AsyncClient, method: str, url: str, payload: Any = None
 ) -> tuple[int, bytes]:
-    """Return the status of a short answer and its beginning. Raises httpx.HTTPError."""
+    """Return the status and the beginning of a short response. Raises httpx.HTTPError."""
     async with client.stream(method, url, json=payload) as response:
         return response.status_code, await beginning(response)
 
 
 async def accept(response: httpx.Response) -> None:
-    """Raise on an answer that is no stream of events: UsageError where only the user can help."""
+    """Raise on a response that is not a stream of events: UsageError if only the user can help."""
     if response.status_code == 200 and response.headers.get("content-type", "").startswith(
         "text/event-stream"
     ):
@@ -178,7 +198,7 @@ async def accept(response: httpx.Response) -> None:
 
 
 async def newest(client: httpx.AsyncClient, server: str) -> str:
-    """Return the newest run of a server. Raises UsageError when it has none or refuses."""
+    """Return the newest run of a server. Raises UsageError if it has none or refuses."""
     try:
         status, said = await ask(client, "GET", f"{server}/runs")
     except (httpx.HTTPError, OSError) as fault:

@@ -1,22 +1,21 @@
-"""The events of a remote run put in order, each once, whatever the network does to them. No I/O.
+"""Put the events of a remote run in order, each once, whatever the network does. No I/O.
 
     follower = Follower()
-    events = follower.feed(frame)       # as the frames of a connection come
-    follower.connected()                # a new connection, after `follower.last_id`
+    events = follower.feed(frame)       # for each frame of a connection
+    follower.connected()                # on a new connection, after `follower.last_id`
     follower.over                       # the run has ended
 
-Why: connections are cut anywhere, come back with what was seen before, and proxies deliver old
-answers late. A log takes event 8 only after 7, and never twice.
+Why: connections break anywhere, a new one repeats what was seen, and proxies deliver old responses
+late. A log takes event 8 only after 7, and never twice.
 
 Rules
 - A stored event's `seq` decides: the next one is passed on, an older one is dropped, a later one
   waits for those before it.
 - While something waits, `torn` is true: after a moment the caller reconnects from `last_id`, and
-  what is missing comes.
-- A delta has no `seq`: its frame id decides the same way (see channel). It is passed on only in its
-  place; a lost one is made good by the complete event of its block.
-- What the server says it no longer has (`gap`) is told to the log as an error event, and counting
-  goes on with what there is.
+  the missing events come.
+- A delta has no `seq`: its frame id decides the same way (see `events.position`). It is passed on
+  only in its place; the complete event of its block makes up for a lost one.
+- Events that the server no longer has (`gap`) become one error event; counting goes on after them.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ WAITING = 4096
 
 
 class Follower:
-    """One run that is followed. `last_id` is what a new connection asks to resume after ("" for
-    everything).
-    """
+    """One followed run. `last_id`: where a new connection resumes ("": at the beginning)."""
 
     def __init__(self) -> None:
         self.last_id = ""
@@ -44,7 +41,7 @@ class Follower:
         self.malformed = 0
         self._seq = 0  # of the remote run
         self._delta_place = (0, 0)  # epoch and number of the newest delta after it
-        self._offset = 0  # what to add to a remote number to get ours, after events that nobody has
+        self._offset = 0  # our number minus the remote one, after events that are gone
         self._run = ""
         self._waiting: dict[int, Event] = {}
 
@@ -54,13 +51,11 @@ class Follower:
         return bool(self._waiting)
 
     def connected(self) -> None:
-        """A new connection begins: what waited will come again."""
+        """Begin a new connection: what waits will come again."""
         self._waiting.clear()
 
     def feed(self, frame: Frame) -> list[Event]:
-        """Return the events that are due. Nothing is ever raised: what cannot be read is counted in
-        `malformed`.
-        """
+        """Return the events that are due. An unreadable frame is counted as `malformed`."""
         if self.over:
             return []
         if frame.event == "gap":
@@ -96,7 +91,7 @@ class Follower:
     def _delta(self, event: Delta, number: str) -> list[Event]:
         found = parse_id(number)
         if found is None:
-            return []  # without a place it cannot be told from a repeat; its block comes complete
+            return []  # it might be a repeat; its block comes complete
         seq, epoch, n = found
         if found <= (self._seq, *self._delta_place):
             self.duplicates += 1
@@ -109,17 +104,17 @@ class Follower:
         return [event]
 
     def _gap(self, text: str) -> list[Event]:
-        """The server has lost events: say so, and go on with the first that it has."""
+        """Return an error for the events that the server has lost; go on with its first."""
         try:
-            told = msgspec.json.decode(text, type=_Told)
+            gap = msgspec.json.decode(text, type=_Gap)
         except (msgspec.DecodeError, RecursionError):
             self.malformed += 1
             return []
-        # it does not know our id: everything follows, and what we have is dropped as a repeat
-        if not told.missed:
+        # the server does not know our id: everything follows, repeats are dropped
+        if not gap.missed:
             return []
         self.gaps += 1
-        words = f"{told.missed} events of the remote run are no longer there ({told.reason})."
+        words = f"{gap.missed} events of the remote run are no longer there ({gap.reason})."
         error = Error(
             seq=self._seq + self._offset + 1,
             run=self._run,
@@ -127,15 +122,15 @@ class Follower:
             message=words,
             origin="imported",
         )
-        self._seq += told.missed
-        self._offset -= told.missed - 1
+        self._seq += gap.missed
+        self._offset -= gap.missed - 1
         self._delta_place = (0, 0)
         self.last_id = str(self._seq)
         return [error]
 
 
-class _Told(msgspec.Struct):
-    """What a gap frame tells."""
+class _Gap(msgspec.Struct):
+    """The data of a gap frame."""
 
     reason: str = ""
     missed: int = 0

@@ -1,12 +1,11 @@
-"""Any stream over HTTP as bytes, for the codec that reads it; one that numbers its events is taken
-up again where it broke off.
+"""Read any stream over HTTP as bytes, for the codec that decodes it; resume numbered ones.
 
 Rules
-- Server-sent events with ids: only whole frames are passed on, up to the newest id; after a break
-  the stream is asked for again with `Last-Event-ID`, waiting longer each time nothing new came,
+- Server-sent events with ids: only whole frames are passed on, up to the newest id. After a break
+  the stream is requested again with `Last-Event-ID`, waiting longer each time nothing new came,
   until the caller has what it wants (`done`), the server says that there is no more (204), or
-  nothing came for `patience` seconds.
-- Every other stream is passed on as it comes; a break of it is an error.
+  nothing came for `Backoff.patience` seconds.
+- Every other stream is passed on as it comes; a break is an error.
 """
 
 from __future__ import annotations
@@ -16,33 +15,28 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
-import anyio
 import httpx
 
 from ..errors import ModelError, UsageError, WireError
 from ..wire.sse import LIMIT, SSEDecoder
-from .connect import Backoff, Target, beginning, body, connect
+from .connect import Backoff, Patience, Target, beginning, body, connect
 
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
 ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q=0.1"
 
 
 class Frames:
-    """Bytes in, the bytes of whole frames up to the newest id out. `last_id` is that id, "" while
-    there was none.
-    """
+    """Bytes in, whole frames up to the newest id out. `last_id` is that id, "" before the first."""
 
     def __init__(self) -> None:
         self.last_id = ""
         self._buffer = bytearray()
         self._held: list[bytes] = []  # whole frames since the newest id
-        # such frames that were passed on at the end of a connection: they may come again
+        # frames passed on at the end of a connection, after the newest id: they may come again
         self._given: list[bytes] = []
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return what may be passed on: whole frames, all of them while no id has come, then up to
-        the newest with an id.
-        """
+        """Return the whole frames up to the newest with an id; all of them while no id has come."""
         seen = max(len(self._buffer) - 3, 0)  # an end may have begun in the chunk before
         self._buffer += chunk
         out: list[bytes] = []
@@ -70,8 +64,9 @@ class Frames:
             self._held, self._given = [], []
 
     def ended(self) -> bytes:
-        """The connection ended: return what was held back, the torn frame at its end only where it
-        cannot come again.
+        """End a connection: return what was held back.
+
+        The torn frame at its end is among it only if it cannot come again.
         """
         held, torn = b"".join(self._held), b"" if self.last_id else bytes(self._buffer)
         self._given = self._held if self.last_id else []
@@ -79,7 +74,7 @@ class Frames:
         return held + torn
 
     def broken(self) -> None:
-        """The connection broke: what was not passed on comes again."""
+        """Drop what was held back when a connection breaks: it comes again."""
         self._held, self._buffer = [], bytearray()
 
 
@@ -96,12 +91,11 @@ async def read(
     done: Callable[[], bool] = lambda: False,
     backoff: Backoff | None = None,
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of any stream over HTTP, for the codec that reads it (a foreign run that is
-    still going on).
+    """Yield the bytes of any stream over HTTP, for the codec that decodes it.
 
-    `done` says whether what came is complete, so that a stream with ids need not be asked for
-    again. Raises UsageError when the address is wrong or refuses, ModelError when it breaks off for
-    good, WireError when a frame is too large.
+    `done` returns whether what came is complete; a stream with ids is then not resumed. Raises
+    UsageError if the address is invalid or the server refuses, ModelError when the stream breaks
+    off for good, WireError when a frame is too large.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -121,7 +115,7 @@ class _Reader:
         self._over = False
 
     async def read(self, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
-        attempt, since = 0, anyio.current_time()
+        patience = Patience(self._backoff)
         while True:
             before = self._frames.last_id
             why = "it ended before the run did"
@@ -139,14 +133,13 @@ class _Reader:
             if self._over or not self._frames.last_id or done():
                 return
             if self._frames.last_id != before:
-                attempt, since = 0, anyio.current_time()
-            if anyio.current_time() - since > self._backoff.patience:
+                patience.renew()
+            if patience.over(self._backoff.patience):
                 raise ModelError(
                     f"{self._where.place} broke off, and nothing came for {self._backoff.patience:g} s: {why}",
                     code="attach",
                 )
-            await anyio.sleep(self._backoff.wait(attempt))
-            attempt += 1
+            await patience.wait()
 
     async def _once(self, after: str) -> AsyncGenerator[bytes, None]:
         headers = {**self._headers, **({"Last-Event-ID": after} if after else {})}
@@ -166,7 +159,7 @@ class _Reader:
                 yield rest
 
     async def _accept(self, response: httpx.Response, *, again: bool) -> None:
-        """Raise on a refusal; one that may pass counts as a break once the stream had begun."""
+        """Raise on a refusal; a passing one counts as a break once the stream has begun."""
         self._over = response.status_code == 204
         if response.status_code < 300:
             return

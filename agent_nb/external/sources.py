@@ -1,14 +1,12 @@
-"""What can be watched: an address, a path, a text, an open file, an iterator; how it is told what
-it is, and how its items come.
+"""Read the items of any source as they come: an address, a path, a text, an open file, an iterator.
 
 Rules
 - Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
-- A name of a source holds no folder, no password and no query.
+- An address is read by `http_stream`, which resumes it if its events are numbered.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from contextlib import aclosing
@@ -18,39 +16,23 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from ..codecs.sources import is_text, is_url
+from ..codecs.sources import kind_of, read
 from ..errors import UsageError
 from ..wire.compression import decoded
 
-CHUNK = 64 * 1024
 PAUSE = 0.2  # seconds between two looks at a file that is being written
+_END: Any = object()
 
 
 async def items_of(
     source: Any, done: Callable[[], bool] = lambda: True, *, follow: bool = False
 ) -> AsyncGenerator[Any, None]:
-    """Yield the items of a source. `done` says whether what came is complete: an address with
-    numbered events is asked again until then, a file, with `follow`, looked at again. Raises
-    UsageError, ModelError.
+    """Yield the items of a source.
+
+    `done` returns whether what came is complete. Until then an address with numbered events is
+    asked again, and, with `follow`, a file is read on. Raises UsageError, ModelError.
     """
-    if is_url(source):
-        found: AsyncIterable[Any] = _get(source, done)
-    elif is_text(source) or isinstance(source, bytes | bytearray | memoryview):
-        found = _each([source])
-    elif isinstance(source, str | os.PathLike):
-        found = _file(Path(source).expanduser(), done if follow else None)
-    elif hasattr(source, "aiter_bytes"):
-        found = _response(source)
-    elif hasattr(source, "__aiter__"):
-        found = source
-    elif hasattr(source, "read"):
-        found = _reading(source)
-    elif isinstance(source, Iterable):
-        found = _each(source)
-    else:
-        raise UsageError(
-            f"A {type(source).__name__} cannot be watched. Give an address, a path, an open file or an iterator."
-        )
+    found = _opened(source, done, follow=follow)
     try:
         async for item in found:
             yield item
@@ -60,9 +42,32 @@ async def items_of(
             await close()
 
 
+def _opened(source: Any, done: Callable[[], bool], *, follow: bool) -> AsyncIterable[Any]:
+    kind = kind_of(source)
+    if kind == "url":
+        return _get(source, done)
+    if kind == "text":
+        return _each([source])
+    if kind == "path":
+        return _file(Path(source).expanduser(), done if follow else None)
+    if kind == "response":
+        return _response(source)
+    if kind == "async":
+        found: AsyncIterable[Any] = source
+        return found
+    if kind == "file":
+        return _each(read(source))
+    if kind == "items":
+        return _each(source)
+    raise UsageError(
+        f"A {type(source).__name__} cannot be watched. Give an address, a path, an open file or an iterator."
+    )
+
+
 def _response(source: Any) -> AsyncIterable[bytes]:
-    """Return the body of an open HTTP response; its client would decompress whole
-    chunks at once.
+    """Return the body of an open HTTP response, decompressed in pieces.
+
+    Its client would decompress whole chunks at once.
     """
     if not hasattr(source, "aiter_raw") or getattr(source, "is_stream_consumed", False):
         found: AsyncIterable[bytes] = source.aiter_bytes()
@@ -71,9 +76,9 @@ def _response(source: Any) -> AsyncIterable[bytes]:
 
 
 async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
-    from .http_stream import read
+    from . import http_stream
 
-    async with aclosing(read(url, done=done)) as chunks:
+    async with aclosing(http_stream.read(url, done=done)) as chunks:
         async for chunk in chunks:
             yield chunk
 
@@ -82,11 +87,11 @@ async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[b
     door = _Door(path)
     with door:
         try:
-            file = await _elsewhere(door.open)
+            file = await _in_thread(door.open)
         except OSError as fault:
             raise UsageError(f"{path}: {fault.strerror or fault}.") from None
         while True:
-            async for chunk in _reading(file):
+            async for chunk in _each(read(file)):
                 yield chunk
             if done is None or done():
                 return
@@ -94,8 +99,10 @@ async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[b
 
 
 class _Door:
-    """A file that a thread opens, which may take as long as somebody else takes to open the other
-    end; closed whoever comes last.
+    """A file that a thread opens.
+
+    Opening a pipe blocks until its other end is open. If the reader leaves first, the thread closes
+    the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -122,26 +129,17 @@ class _Door:
                 self._file.close()
 
 
-async def _reading(file: Any) -> AsyncGenerator[Any, None]:
-    read = getattr(file, "read1", None) or file.read
-    while chunk := await _elsewhere(lambda: read(CHUNK)):
-        yield chunk
-
-
 async def _each(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
-    """Yield the items of a list at once, those of a generator as a thread gets them."""
+    """Yield the items of a list at once, those of a generator as a thread reads them."""
     if isinstance(items, list | tuple):
         for item in items:
             yield item
         return
     iterator = iter(items)
-    while (item := await _elsewhere(lambda: next(iterator, _END))) is not _END:
+    while (item := await _in_thread(lambda: next(iterator, _END))) is not _END:
         yield item
 
 
-_END: Any = object()
-
-
-async def _elsewhere(work: Callable[[], Any]) -> Any:
-    """Do blocking work in a thread; a cancellation leaves it behind."""
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Do blocking work in a thread; a cancellation leaves the thread behind."""
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

@@ -1,13 +1,12 @@
-"""Where a server of this user leaves its address and token, so that other programs of the same user
-on the same machine find them.
+"""Notes of the user's servers on this machine: address and token, for other programs to find.
 
-Why: a token typed into a cell is saved with the notebook, one on a command line is seen by
-everybody on the machine.
+Why: a token typed into a cell is saved with the notebook; one on a command line is visible to every
+user of the machine.
 
 Rules
-- A note is a file that only the user can read, in the user's state folder; it goes with its server.
-- The server holds a lock on its note: one without a lock belongs to a dead server and is never
-  used. Where there are no locks, the process that wrote it must be alive.
+- A note is a file that only the user can read, in the user's state folder; the server removes it.
+- The server locks its note. An unlocked note belongs to a dead server and is never used; where
+  there are no locks, the process that wrote it must be alive.
 - A token is found for exactly the address it was left for.
 """
 
@@ -25,7 +24,7 @@ from ..record import file_lock
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What a server leaves."""
+    """The address, token and process of a server."""
 
     url: str
     token: str
@@ -33,14 +32,14 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Left:
-    """A note that was left; `close` takes it away."""
+    """A note that was left; `close` removes it."""
 
     def __init__(self, path: Path, file: int) -> None:
         self.path = path
         self._file = file
 
     def close(self) -> None:
-        """Take the note away."""
+        """Remove the note."""
         if self._file >= 0:
             with suppress(OSError):
                 self.path.unlink()
@@ -56,7 +55,7 @@ def folder() -> Path:
 
 
 def leave(url: str, token: str, where: Path | None = None) -> Left | None:
-    """Leave a note of a server; None when it cannot be written."""
+    """Write the note of a server; return None if it cannot be written."""
     place = where or folder()
     path = place / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
     try:
@@ -72,12 +71,12 @@ def leave(url: str, token: str, where: Path | None = None) -> Left | None:
 
 
 def find(url: str, where: Path | None = None) -> str:
-    """Return the token of the living server at `url` ("" when none has left it)."""
+    """Return the token of the running server at `url`, or ""."""
     return next((note.token for note in living(where) if note.url == url), "")
 
 
 def living(where: Path | None = None) -> list[Note]:
-    """Return the notes of the servers that are alive."""
+    """Return the notes of the running servers."""
     found = []
     with suppress(OSError):
         for path in sorted((where or folder()).glob("*.json")):
@@ -88,8 +87,9 @@ def living(where: Path | None = None) -> list[Note]:
 
 
 def from_file(path: Path) -> str:
-    """Return the token in a file, which is made with a new one, for the user alone, when there is
-    none. Raises UsageError.
+    """Return the token in a file; create it, with a new token, if it is missing.
+
+    Only the user can read the file. Raises UsageError.
     """
     try:
         return path.read_text(encoding="utf-8").strip()

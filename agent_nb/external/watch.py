@@ -1,49 +1,47 @@
-"""Follow a run that another system does, as it goes on: a file, an address, a stream of objects, of
-lines or of bytes.
+"""Follow a run of another system as it goes on: a file, an address, a stream of objects, lines or
+bytes.
 
-    run = await agent_nb.watch("run.ndjson")                       # in a notebook cell the cards
-                            are shown meanwhile
-    async for event in agent_nb.watch(somebody.stream()): …
+    run = await agent_nb.watch("run.ndjson")   # in a cell: shows its cards
+    async for event in agent_nb.watch(agent.stream()): …
 
-Why: the cards, the record and the frame need only events; an agent that runs elsewhere is then as
-good to look at as one of ours.
+Why: the cards, the record and the frame need only events; a run from elsewhere is then shown and
+analysed like one of ours.
 
 Rules
-- The source is read once, however many iterate or await; who comes late gets what there was.
-- A person who stops the cell that awaits it ends that cell with AgentStopped.
-- A source that cannot be opened, or is of no known format, is an AgentError. One that breaks off
+- The source is read once, however many iterate or await; a late one gets the events so far first.
+- A source that cannot be opened, or has no known format, is an AgentError. One that breaks off
   later is an error in the log of the run, which is closed as interrupted; an exception of the
   caller's own iterator is raised as well.
-- An address whose events are numbered is asked again where it broke off (`sources`).
+- An address whose events are numbered is asked again where it broke off (`http_stream`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from ..agent import display
+from ..agent.display import Screen
+from ..agent.in_progress import wait
 from ..agent.run import Run
 from ..codecs.sources import is_live, name_of
-from ..errors import AgentError, AgentStopped, UsageError
+from ..errors import AgentError, UsageError
 from ..events import Event
 from ..events.log import EventLog
 from ..models import keys
 from ..wire.redact import redact_text
+from .followed import Followed
 from .importer import Imported
 from .sources import items_of
 
-TICK = 0.05  # seconds between two looks at what waits for items that do not come
+TICK = 0.05  # s, how often held back events are asked for while no item comes
 
 
-class Watch:
-    """A run that is followed: iterate it for events (deltas included), await it for the Run. See
-    `watch`.
+class Watch(Followed):
+    """A run that is followed: iterate it for events (deltas included), await it for the Run.
 
-    `live` says whether what the source gives is news, so that events without a time get that of
-    their arrival.
+    See `watch`. `live`: the source is news, so events without a time get that of their arrival.
     """
 
     def __init__(
@@ -56,19 +54,21 @@ class Watch:
         show: bool | None,
         secrets: Mapping[str, str] | None,
     ) -> None:
+        super().__init__("watch the source again", show=show)
         self.name = name_of(source)
         self.fault: Exception | None = None
         self.live = is_live(source, follow)
-        self._source, self._follow, self._show = source, follow, show
-        self.on_run: Callable[[EventLog], None] = lambda _: None
-        self._secrets = keys.secrets() if secrets is None else secrets
+        self._source, self._grows = source, follow
+        self._secrets = keys.secrets(secrets)
         self._imported = Imported(
-            codec, prompt=prompt, live=self.live, on_run=self._opened, secrets=self._secrets
+            codec,
+            prompt=prompt,
+            live=self.live,
+            on_run=self._opened,
+            secrets=self._secrets,
         )
         self._seen: list[Event] = []
         self._queues: list[asyncio.Queue[Event | None]] = []
-        self._task: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = self._over = False
 
     @property
@@ -88,7 +88,7 @@ class Watch:
 
     @property
     def codec(self) -> str:
-        """The name of the format, "" while it is not known."""
+        """The name of the format, "" while it is unknown."""
         return self._imported.codec.name if self._imported.codec else ""
 
     @property
@@ -103,39 +103,34 @@ class Watch:
         return self._imported.losses.counts()
 
     def _opened(self, log: EventLog) -> None:
-        self.on_run(log)
+        self._on_run(log)
 
     def start(self) -> Watch:
-        """Begin to read on the running event loop, once; return the watch. Raises UsageError when
-        it goes on in another loop.
-        """
-        self._here()
-        if self._task is None:
-            self._loop = asyncio.get_running_loop()
-            self._task = self._loop.create_task(self._drive(), name=f"agent_nb watch {self.name}")
-        return self
+        """Begin to read on the running event loop, once; return the watch.
 
-    def _here(self) -> None:
-        display.same_loop(self._task, "watch the source again")
+        Raises UsageError if it is read in another event loop.
+        """
+        self._same_loop()
+        if self._task is None:
+            self._begin(f"agent_nb watch {self.name}")
+        return self
 
     def stop(self) -> None:
         """Stop reading, from any thread; the run is closed as interrupted."""
         self._stopped = True
-        if self._task is not None and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._task.cancel)
+        if self._task is not None:
+            self._call_soon(self._task.cancel)
 
-    async def aclose(self) -> None:
-        """Stop and wait until the logs have ended."""
-        if self._task is not None and not self._task.done():
-            self.stop()
-            await asyncio.wait([self._task])
-
-    def __await__(self) -> Generator[Any, None, Run]:
-        return self._wait().__await__()
+    async def follow(self, screen: Screen | None = None) -> None:
+        """Wait until the source ends, or until `stop`, here or of the cell that shows it."""
+        self.start()
+        assert self._task is not None
+        await wait(self._task, screen, lambda _: self.stop(), ends=True)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield the events so far, then each as it comes, until the source ends. Raises what
-        `await` raises.
+        """Yield the events so far, then each as it comes, until the source ends.
+
+        Raises what `await` raises.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self.start()
@@ -146,26 +141,10 @@ class Watch:
             queue.put_nowait(None)
         while (found := await queue.get()) is not None:
             yield found
-        self._raise()
+        self._check()
 
-    async def _wait(self) -> Run:
-        self._here()
-        screen = display.followed(self, self._show)
-        try:
-            self.start()
-            assert self._task is not None
-            await display.wait(self._task, screen, lambda _: self.stop(), ends=True)
-        finally:
-            quiet = screen.close() if screen is not None else None
-        if screen is not None and screen.stopped:
-            raise AgentStopped(screen.stopped, self.run if self.logs else None)
-        self._raise()
-        return self.run if quiet is None else Watched(self.run.log, quiet)
-
-    def _raise(self) -> None:
-        """Raise what kept the source from being read at all, or what the caller's own iterator
-        raised.
-        """
+    def _check(self) -> None:
+        """Raise what kept the source from being read at all, or the caller's iterator raised."""
         if self.fault is not None and (
             not self.logs or not isinstance(self.fault, AgentError | OSError)
         ):
@@ -191,22 +170,22 @@ class Watch:
     async def _read(self) -> None:
         ticking = asyncio.ensure_future(self._ticking())
         try:
-            async with aclosing(items_of(self._source, self._done, follow=self._follow)) as items:
+            async with aclosing(items_of(self._source, self._done, follow=self._grows)) as items:
                 async for item in items:
-                    self._tell(self._imported.feed(item))
+                    self._pass_on(self._imported.feed(item))
         finally:
             ticking.cancel()
 
     async def _ticking(self) -> None:
-        """Let out what waits for items that do not come."""
+        """Pass on events that wait for items that do not come."""
         while self.live:
             await asyncio.sleep(TICK)
-            self._tell(self._imported.tick())
+            self._pass_on(self._imported.tick())
 
     def _finish(self, fault: str) -> None:
-        """End every run, and tell who waits."""
+        """End every run, and every iteration."""
         try:
-            self._tell(self._imported.close(fault, stopped=self._stopped))
+            self._pass_on(self._imported.close(fault, stopped=self._stopped))
             if not self.logs and self.fault is None and not self._stopped:
                 self.fault = UsageError(
                     f"There is no event in {self.name}. Is it the right source, and the right codec?"
@@ -218,7 +197,7 @@ class Watch:
             for queue in self._queues:
                 queue.put_nowait(None)
 
-    def _tell(self, events: list[Event]) -> None:
+    def _pass_on(self, events: list[Event]) -> None:
         self._seen += [e for e in events if e.type != "delta"]
         for queue in self._queues:
             for event in events:
@@ -230,21 +209,6 @@ class Watch:
 
     def __repr__(self) -> str:
         return f"<Watch of {self.name}: {len(self.logs)} run{'' if len(self.logs) == 1 else 's'}{'' if self._over else ', open'}>"
-
-
-class Watched(Run):
-    """A run whose cards the cell shows already; `quiet` says whether that cell still runs."""
-
-    def __init__(self, log: EventLog, quiet: Callable[[], bool]) -> None:
-        super().__init__(log)
-        self._quiet = quiet
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return (
-            {"text/plain": repr(self)}
-            if self._quiet()
-            else super()._repr_mimebundle_(include, exclude)
-        )
 
 
 def watch(
@@ -260,9 +224,9 @@ def watch(
 
     `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async
     or not, of bytes, lines, dicts, objects or events. `codec`: the name of its format (None:
-    detected); `prompt`: what the user asked, for formats that do not tell; `follow`: read on in a
-    file that is being written, until its run has ended; `show`: show the cards when awaited (None:
-    in a notebook); `secrets`: values to hide, by name (None: those that are known here). Raises
+    detected); `prompt`: what the user asked, for formats without it; `follow`: read on in a file
+    that is being written, until its run has ended; `show`: show the cards when awaited (None: in a
+    notebook); `secrets`: values to hide, by name (None: those that are known here). Raises
     UsageError on an unknown codec.
     """
     return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)

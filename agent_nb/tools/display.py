@@ -20,7 +20,8 @@ from functools import partial
 from typing import Any
 
 from ..wire.media import base64_without_text, media_type
-from .values import clean, plain, short_repr
+from ..wire.surrogates import encodable
+from .values import plain, short_repr
 
 LARGEST = 4_000_000
 _ROWS = 20
@@ -44,12 +45,12 @@ def rich(value: Any) -> dict[str, Any] | None:
     """Return the mime bundle of a rich object, else None."""
     kind = type(value)
     made: dict[str, Any] = {}
-    if _has(kind, "_repr_mimebundle_"):
+    if hasattr(kind, "_repr_mimebundle_"):
         made.update(_mimebundle(value))
     for mime, method in _METHODS.items():
-        if mime not in made and _has(kind, method):
+        if mime not in made and hasattr(kind, method):
             made[mime] = _call(getattr(value, method))
-    if _has(kind, "savefig") and "image/png" not in made:
+    if hasattr(kind, "savefig") and "image/png" not in made:
         made["image/png"] = _call(lambda: _figure(value))
     return bundle(made) or None
 
@@ -68,7 +69,7 @@ def _kept(content: Any) -> Any:
     if isinstance(content, bytes):
         return base64.b64encode(content).decode() if len(content) <= LARGEST else None
     if isinstance(content, str):
-        return clean(content) if len(content) <= LARGEST else None
+        return encodable(content) if len(content) <= LARGEST else None
     return plain(content)
 
 
@@ -90,7 +91,7 @@ def tabular(value: Any) -> bool:
     """Return True for arrays, tables and columns: values with a non-scalar shape."""
     shape = (
         getattr(value, "shape", None)
-        if _has(type(value), "shape") or _has(type(value), "to_string")
+        if hasattr(type(value), "shape") or hasattr(type(value), "to_string")
         else None
     )
     return isinstance(shape, tuple) and shape != ()
@@ -115,7 +116,7 @@ def image_type(value: Any) -> str:
 
 
 def _rows(value: Any) -> str:
-    if not _has(type(value), "to_string"):
+    if not hasattr(type(value), "to_string"):
         return short_repr(value)
     options = {"max_rows": _ROWS, **({"max_cols": _COLUMNS} if len(value.shape) > 1 else {})}
     return str(_call(lambda: value.to_string(**options)) or short_repr(value))
@@ -133,10 +134,6 @@ def _figure(value: Any) -> bytes:
     target = io.BytesIO()
     value.savefig(target, format="png", bbox_inches="tight")
     return target.getvalue()
-
-
-def _has(kind: type, name: str) -> bool:
-    return hasattr(kind, name)
 
 
 def _call(function: Any) -> Any:

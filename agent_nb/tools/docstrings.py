@@ -69,7 +69,7 @@ def read(text: str | None) -> Doc:
     description = "\n".join(lines[:start]).strip()
     for title, numpy, body in _sections(lines[start:]):
         if title in _PARAMETERS:
-            found.update(_numpy(body) if numpy else _google(body))
+            found.update(_entries(body, _NUMPY_ENTRY if numpy else _GOOGLE_ENTRY))
     found.update(_fields(lines[start:]))
     return Doc(description, found)
 
@@ -96,14 +96,6 @@ def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
         numpy = not lines[at].strip().endswith(":")
         out.append((_heading(lines, at), numpy, lines[at + 1 + numpy : end]))
     return out
-
-
-def _google(body: list[str]) -> dict[str, str]:
-    return _entries(body, _GOOGLE_ENTRY)
-
-
-def _numpy(body: list[str]) -> dict[str, str]:
-    return _entries(body, _NUMPY_ENTRY)
 
 
 def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:

@@ -137,7 +137,7 @@ def _drive(
         value = call()
         if inspect.isgenerator(value):
             return finish(_step(value, context))
-        if not _unfinished(value):
+        if not (inspect.isasyncgen(value) or inspect.isawaitable(value)):
             return finish(value)
     if context.cancelled and inspect.iscoroutine(value):
         value.close()
@@ -200,10 +200,6 @@ def _reported(item: Any, context: ToolContext, last: Any) -> Any:
     if news.fraction is not None and isinstance(item, float | int | Update):
         return last
     return (news.text if news.data is None else news.data) if isinstance(item, Update) else item
-
-
-def _unfinished(value: Any) -> bool:
-    return inspect.isasyncgen(value) or inspect.isawaitable(value)
 
 
 def _cancel_requested() -> bool:

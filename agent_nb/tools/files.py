@@ -17,13 +17,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..errors import ToolError
+from ..errors import ToolError, did_you_mean
+from ..wire.surrogates import encodable
 from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool
 from .paths import Place, check_new, is_private, locate, opened, parent
 from .text_excerpt import excerpt
-from .values import byte_size, clean
+from .values import byte_size
 
 _ENTRIES = 200
 _LARGEST_DIFF = 1_000_000  # bytes of a file that is compared
@@ -90,7 +91,7 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
         content: The whole new text of the file.
     """
     place = locate(context.folder, file)
-    data = clean(content).encode()
+    data = encodable(content).encode()
     try:
         existed = _replace(place, data)
     except OSError as error:
@@ -128,13 +129,8 @@ def _missing(place: Place) -> str:
         return f"There is no {place.name!r}, and no such folder."
     last = place.parts[-1].casefold() if place.parts else ""
     folded = {name.casefold(): name for name in names}
-    near = [folded[n] for n in difflib.get_close_matches(last, folded, n=3, cutoff=0.5)]
-    hint = (
-        f" Did you mean {' or '.join(map(_shown, near))}?"
-        if near
-        else " Use list to see what is there."
-    )
-    return f"There is no file {place.name!r}.{hint}"
+    hint = did_you_mean(last, folded, 3, cutoff=0.5, written=lambda name: _shown(folded[name]))
+    return f"There is no file {place.name!r}.{hint or ' Use list to see what is there.'}"
 
 
 def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
@@ -159,7 +155,7 @@ def _link(name: str, folder: str) -> str:
 
 def _shown(name: str) -> str:
     """Return a file name with control characters escaped."""
-    return clean("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
+    return encodable("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
 
 
 def _count(number: int, noun: str) -> str:

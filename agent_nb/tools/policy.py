@@ -35,10 +35,10 @@ from typing import Any, Literal
 import msgspec
 
 from ..host.trust import Offer
+from ..wire.json_text import dumps
 from .base import Tool
 from .command_line import OPERATORS, commands, joined, spellings, squeezed
 from .decorator import clean_name
-from .values import encoded
 
 Verdict = Literal["allow", "ask", "deny"]
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
@@ -148,7 +148,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else encoded(value)
+    return value if isinstance(value, str) else dumps(value)
 
 
 def is_glob(name: str) -> bool:

@@ -152,7 +152,7 @@ def is_a(value: Any, kinds: Any) -> bool:
 
 def names(code: types.CodeType) -> Iterator[str]:
     """Yield the global names in a code object and in those inside it."""
-    # a class body's
+    # names of a class body
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
     for instruction in dis.get_instructions(code):
         if (
@@ -169,7 +169,7 @@ def closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # not assigned yet
             continue
 
 

@@ -23,10 +23,12 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled, ToolError
+from ..wire.json_text import dumps
 from ..wire.media import without_text
+from ..wire.surrogates import encodable
 from . import display
 from .base import Outcome, Update, update
-from .values import LIMIT, clean, clip, encoded, message_of, plain, short_repr
+from .values import LIMIT, clip, message_of, plain, short_repr
 
 NOTHING = "(no value)"
 # the file name that ipykernel invents for a cell
@@ -55,10 +57,10 @@ def news(value: Any) -> Update:
     data = None if made.data is None else plain(made.data)
     fraction = made.fraction if made.fraction is None or math.isfinite(made.fraction) else None
     return Update(
-        text=clean(made.text),
+        text=encodable(made.text),
         fraction=fraction,
         data=data,
-        message=clean(made.message),
+        message=encodable(made.message),
         printed=made.printed,
     )
 
@@ -77,7 +79,7 @@ def success(
 
 
 def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:
-    text = content if isinstance(content, str) else encoded(content)
+    text = content if isinstance(content, str) else dumps(content)
     try:
         return {"text/plain": text, **display.bundle(render(value))}
     except Exception as error:
@@ -94,7 +96,7 @@ def _described(value: Any, limit: int) -> tuple[Any, dict[str, Any] | None]:
         return text, {"text/plain": text, image: base64.b64encode(without_text(value)).decode()}
     rich = display.rich(value)
     if rich is not None or display.tabular(value):
-        text = clip(clean(_compact(value)), limit)
+        text = clip(encodable(_compact(value)), limit)
         return text, {"text/plain": text, **(rich or {})}
     return _bounded(value, limit), None
 
@@ -111,7 +113,7 @@ def _bounded(value: Any, limit: int) -> Any:
     made = plain(value, limit)
     if isinstance(made, str):
         return clip(made, limit)
-    text = encoded(made)
+    text = dumps(made)
     return made if len(text) <= limit else clip(text, limit)
 
 
@@ -138,7 +140,7 @@ def trace(error: BaseException) -> str:
         tb = tb.tb_next
     try:
         report = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
-        text = clean("".join(report.format()))
+        text = encodable("".join(report.format()))
     except Exception:  # the text of the error itself raises
         text = message_of(error)
     text = _CELL.sub('"<notebook cell>"', text)

@@ -13,7 +13,6 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,8 @@ from typing import Any, Literal
 import anyio
 import msgspec
 
-from ..errors import ToolError
+from ..errors import ToolError, did_you_mean, unknown_name
+from ..wire.json_text import dumps
 from ..wire.redact import Redaction
 from . import read_files, results
 from .approval import Approver
@@ -31,7 +31,7 @@ from .base import Host, Outcome, Report, Tool, ToolContext, current_call, enter_
 from .execution import perform
 from .running_call import Job, RunningCall
 from .toolset import Toolset
-from .values import LIMIT, encoded, message_of, plain
+from .values import LIMIT, message_of, plain
 
 TIMEOUT = 120.0
 _STOPPED = Outcome("cancelled", "Stopped before it was done.")
@@ -208,9 +208,10 @@ class ToolRunner:
         return work.result() if work.done() and not work.cancelled() else None
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.toolset.names, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        return f"There is no tool named {name!r}.{hint} Tools: {', '.join(self.toolset.names) or 'none'}."
+        names = self.toolset.names
+        return unknown_name(
+            "tool named", name, names, hint=did_you_mean(name, names), label="Tools"
+        )
 
 
 def _stopped(
@@ -220,7 +221,7 @@ def _stopped(
     empty = (results.NOTHING, _STOPPED.content)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or _STOPPED.content)
-    kept = returned.content if isinstance(returned.content, str) else encoded(returned.content)
+    kept = returned.content if isinstance(returned.content, str) else dumps(returned.content)
     return msgspec.structs.replace(
         returned, status=status, content=f"{kept}\n[{why}]" if why else returned.content
     )

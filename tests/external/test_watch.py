@@ -19,10 +19,10 @@ from pydantic.alias_generators import to_camel
 
 import agent_nb
 from agent_nb import Agent, Scripted
+from agent_nb.codecs.coerce import Pieces, plain
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.external.coerce import Pieces, plain
 from agent_nb.external.importer import CUT, Imported
 
 LOOM = [

@@ -20,7 +20,7 @@ from agent_nb.view.state.cards import CallCard
 
 SOUND = """
 from agent_nb import Scripted, tool
-from agent_nb.codecs.cogency.read import codec
+from agent_nb.codecs.cogency import codec
 from agent_nb.dialects.xml import dialect
 from agent_nb.view.nodes import Pre
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.codecs.looopy.codec import codec as looopy
+from agent_nb.codecs.looopy import codec as looopy
 
 WHERE = {"taskId": "t", "contextId": "c"}
 SH = {"toolCallId": "x", "toolName": "sh"}

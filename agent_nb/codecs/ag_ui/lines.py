@@ -1,84 +1,109 @@
-"""What has to be read out of AG-UI's lines before they are events: names in snake case, and the
-messages of a snapshot.
-
-Why: `model_dump()` of AG-UI's own Python objects gives `message_id` where the wire has `messageId`,
-and some agents give their whole conversation in one event and stream nothing.
-
-Rules: pure functions; names that are not AG-UI's stay as they are, and so do values that are the
-user's own (states, arguments, payloads).
-"""
+"""How the lines of AG-UI look, one function an event. Rules: pure functions."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import Any
 
-from ..block_protocol import Obj
-
-_NAMES = (
-    "activityType",
-    "cacheWriteTokens",
-    "cachedInputTokens",
-    "encryptedValue",
-    "entityId",
-    "expiresAt",
-    "inputTokens",
-    "interruptId",
-    "messageId",
-    "outputTokens",
-    "parentMessageId",
-    "parentRunId",
-    "parentToolCallId",
-    "rawEvent",
-    "reasoningTokens",
-    "responseSchema",
-    "runId",
-    "stepName",
-    "subagentRunId",
-    "threadId",
-    "toolCallId",
-    "toolCallName",
-    "toolCalls",
-    "totalTokens",
+from ...events import (
+    End,
+    EndStatus,
+    Error,
+    Event,
+    Extension,
+    Node,
+    Result,
+    RunStart,
+    State,
 )
-_CAMEL = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name): name for name in _NAMES}
-# fields whose objects have names of AG-UI's too
-_NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
+from ..block_protocol import Form, Obj
+from ..writing import as_text
+
+NAME = "ag-ui"
 
 
-def camel(obj: Obj) -> Obj:
-    """Return an object with its names as they are on the wire."""
-    if not obj.keys() & _CAMEL.keys() and not obj.keys() & _NESTED:
-        return obj
+TEXT = Form(
+    "respond",
+    "TEXT_MESSAGE_START",
+    "TEXT_MESSAGE_CONTENT",
+    "TEXT_MESSAGE_END",
+    "messageId",
+    "delta",
+)
+
+
+REASONING = Form(
+    "think",
+    "REASONING_MESSAGE_START",
+    "REASONING_MESSAGE_CONTENT",
+    "REASONING_MESSAGE_END",
+    "messageId",
+    "delta",
+)
+
+
+TOOL = Form("call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId", "delta")
+
+
+FORMS = {
+    name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
+}
+
+
+OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
+
+
+OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cancelled"}
+
+
+#: The key of a state's payload, by its kind.
+STATES = {"snapshot": "snapshot", "delta": "delta", "messages": "messages"}
+
+
+_TYPES = {"snapshot": "STATE_SNAPSHOT", "delta": "STATE_DELTA", "messages": "MESSAGES_SNAPSHOT"}
+
+
+def _end(event: End) -> Obj:
+    outcome = OUTCOMES.get(event.status)
+    return {"type": "RUN_FINISHED", **({"outcome": {"type": outcome}} if outcome else {})}
+
+
+def _node(event: Node) -> Obj:
+    if event.data and event.data.get("subagent"):
+        if event.phase == "enter":
+            return {"type": "SUBAGENT_STARTED", "subagentRunId": event.span, "name": event.name}
+        failed = event.result.startswith("error: ")
+        words = {"message": event.result.removeprefix("error: ")} if failed else {}
+        return {
+            "type": "SUBAGENT_ERROR" if failed else "SUBAGENT_FINISHED",
+            "subagentRunId": event.span,
+            **words,
+        }
     return {
-        _CAMEL.get(k, k) if _CAMEL.get(k) not in obj else k: _within(v) if k in _NESTED else v
-        for k, v in obj.items()
+        "type": "STEP_STARTED" if event.phase == "enter" else "STEP_FINISHED",
+        "stepName": event.name,
     }
 
 
-def _within(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_within(v) for v in value]
-    return camel(value) if isinstance(value, dict) else value
-
-
-def said(messages: Any) -> tuple[str, str]:
-    """Return the last message of the user in a snapshot, and what the assistant said after it last;
-    "" for what there is not.
-    """
-    prompt = answer = ""
-    for message in messages if isinstance(messages, list) else ():
-        role = message.get("role") if isinstance(message, dict) else ""
-        text = _text(message.get("content")) if role in ("user", "assistant") else ""
-        if role == "user":
-            prompt, answer = text, ""
-        elif text.strip():
-            answer = text
-    return prompt, answer
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(text for text in texts if isinstance(text, str))
-    return content if isinstance(content, str) else ""
+DRAW: dict[type[Event], Callable[[Any], Obj]] = {
+    RunStart: lambda e: {"type": "RUN_STARTED", "runId": e.run},
+    End: _end,
+    Error: lambda e: {
+        "type": "RUN_ERROR",
+        "message": e.message,
+        **({"code": e.code} if e.code else {}),
+    },
+    Result: lambda e: {
+        "type": "TOOL_CALL_RESULT",
+        "toolCallId": e.call_id,
+        "content": as_text(e.content),
+        "role": "tool",
+    },
+    Node: _node,
+    State: lambda e: (
+        {"type": _TYPES[e.kind], STATES[e.kind]: e.payload}
+        if e.kind in _TYPES
+        else {"type": "STATE_SNAPSHOT"}
+    ),
+    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+}

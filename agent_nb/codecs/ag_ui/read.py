@@ -1,19 +1,8 @@
-"""The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com): what CopilotKit
-and others show.
+"""Read AG-UI's events.
 
 Rules
-- A run is a run (`threadId` the conversation); messages, reasoning and tool calls are blocks with
-  start, content and end, and may interleave; the `…_CHUNK` forms open and close by themselves. A
-  message of role `user` is the user's.
-- Steps and sub-agents are nodes; what carries a `subagentRunId` is a run inside the run. Snapshots
-  and patches are states.
-- A run in which no text came has its answer, and one that tells no prompt its prompt, from the
-  newest snapshot of the messages.
-- Names in snake case, as Python objects of AG-UI have them, are read like those of the wire.
-- How a run finished tells its end: success, interrupt (awaiting), cancelled (interrupted); its
-  `usage` is the total of a metric.
-- Everything else (activities, raw and custom events, encrypted reasoning) is an extension, as it
-  came.
+- A line closes the text that `…_CHUNK` lines opened, unless it continues it.
+- A result of a call that is over already is an extension.
 """
 
 from __future__ import annotations
@@ -41,19 +30,23 @@ from ...events import (
     User,
 )
 from .. import block_protocol
-from ..base import Codec, Item
 from ..block_protocol import Obj
 from ..call_matching import Correlator
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
 from ..run_builder import Source, run_id, text_of
 from ..times import epoch
 from ..usage import added, counts_of
-from .lines import camel, said
-from .write import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL, AgUiWriter
+from .incoming import camel, said
+from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
+
+
 _KINDS = {kind: state for state, kind in STATES.items()}
+
+
 _USAGE = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -61,6 +54,8 @@ _USAGE = {
     "reasoning": "reasoningTokens",
     "total": "totalTokens",
 }
+
+
 _SNAPSHOTS = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta", "MESSAGES_SNAPSHOT": "messages"}
 
 
@@ -334,55 +329,3 @@ class AgUiReader:
 
 
 _CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
-
-
-def _score(item: Item) -> float:
-    kind = item.obj.get("type")
-    if not isinstance(kind, str):
-        return 0.0
-    if kind in AgUiReader.HANDLERS or kind in (
-        "CUSTOM",
-        "RAW",
-        "ACTIVITY_SNAPSHOT",
-        "ACTIVITY_DELTA",
-        "REASONING_START",
-        "REASONING_END",
-    ):
-        return 1.0
-    return 0.3 if kind.isupper() and "_" in kind else 0.0
-
-
-codec = Codec(
-    name=NAME,
-    title="AG-UI events",
-    framing="sse",
-    reader=AgUiReader,
-    writer=AgUiWriter,
-    score=_score,
-    nests=True,
-    adds=frozenset({"extension", "metric"}),
-    carries={
-        "run_start": frozenset(),
-        "user": frozenset({"content"}),
-        "think": frozenset({"content"}),
-        "respond": frozenset({"content"}),
-        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}),
-        "result": frozenset({"call_id", "content", "name"}),
-        "node": frozenset({"name", "phase", "result"}),
-        "state": frozenset({"kind", "payload"}),
-        "error": frozenset({"message", "code"}),
-        "interrupt": frozenset(),
-        "end": frozenset({"status"}),
-        "extension": frozenset({"namespace", "name", "payload"}),
-    },
-    envelope=frozenset({"run", "ts", "span"}),
-    lossy={
-        "approval": "a question ends the run there (outcome interrupt)",
-        "execute": "a call is executed at once",
-        "started": "a call is executed at once",
-        "progress": "a tool's output is written when it is done",
-        "metric": "only the total is written, when the run finishes",
-        "extension": "it belongs to another format",
-        "user.attachments": "a message is text",
-    },
-)

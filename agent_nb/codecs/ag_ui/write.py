@@ -19,7 +19,6 @@ from ...events import (
     Counts,
     Delta,
     End,
-    EndStatus,
     Error,
     Event,
     Extension,
@@ -33,86 +32,16 @@ from ...events import (
     User,
 )
 from ...events.text import Step, Texts
+from ...wire.json_text import dumps
 from .. import block_protocol
-from ..base import Item, Options, note_of
 from ..block_protocol import Form, Obj
-from ..framing import dumps
+from ..contract import Options
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
-from ..writing import Live, as_text, pieces
-
-NAME = "ag-ui"
-TEXT = Form(
-    "respond",
-    "TEXT_MESSAGE_START",
-    "TEXT_MESSAGE_CONTENT",
-    "TEXT_MESSAGE_END",
-    "messageId",
-    "delta",
-)
-REASONING = Form(
-    "think",
-    "REASONING_MESSAGE_START",
-    "REASONING_MESSAGE_CONTENT",
-    "REASONING_MESSAGE_END",
-    "messageId",
-    "delta",
-)
-TOOL = Form("call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId", "delta")
-FORMS = {
-    name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
-}
-OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
-OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cancelled"}
-#: The key of a state's payload, by its kind.
-STATES = {"snapshot": "snapshot", "delta": "delta", "messages": "messages"}
-_TYPES = {"snapshot": "STATE_SNAPSHOT", "delta": "STATE_DELTA", "messages": "MESSAGES_SNAPSHOT"}
-
-
-def _end(event: End) -> Obj:
-    outcome = OUTCOMES.get(event.status)
-    return {"type": "RUN_FINISHED", **({"outcome": {"type": outcome}} if outcome else {})}
-
-
-def _node(event: Node) -> Obj:
-    if event.data and event.data.get("subagent"):
-        if event.phase == "enter":
-            return {"type": "SUBAGENT_STARTED", "subagentRunId": event.span, "name": event.name}
-        failed = event.result.startswith("error: ")
-        words = {"message": event.result.removeprefix("error: ")} if failed else {}
-        return {
-            "type": "SUBAGENT_ERROR" if failed else "SUBAGENT_FINISHED",
-            "subagentRunId": event.span,
-            **words,
-        }
-    return {
-        "type": "STEP_STARTED" if event.phase == "enter" else "STEP_FINISHED",
-        "stepName": event.name,
-    }
-
-
-DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    RunStart: lambda e: {"type": "RUN_STARTED", "runId": e.run},
-    End: _end,
-    Error: lambda e: {
-        "type": "RUN_ERROR",
-        "message": e.message,
-        **({"code": e.code} if e.code else {}),
-    },
-    Result: lambda e: {
-        "type": "TOOL_CALL_RESULT",
-        "toolCallId": e.call_id,
-        "content": as_text(e.content),
-        "role": "tool",
-    },
-    Node: _node,
-    State: lambda e: (
-        {"type": _TYPES[e.kind], STATES[e.kind]: e.payload}
-        if e.kind in _TYPES
-        else {"type": "STATE_SNAPSHOT"}
-    ),
-    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
-}
+from ..provenance import note_of
+from ..writing import Live, pieces
+from .lines import _TYPES, DRAW, NAME, OF, OUTCOMES, REASONING, TEXT, TOOL, _node
 
 
 class AgUiWriter:

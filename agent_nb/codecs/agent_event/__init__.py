@@ -1,3 +1,76 @@
-"""AgentEvent over SSE (seed 003)."""
+"""AgentEvent over SSE (seed 003): thought, tool_call, tool_progress, tool_result, stream, final,
+error.
 
-from .codec import codec as codec
+Also reads ToolEvents in their own spelling (`progress`, `result`), tool arguments as JSON text or
+object, and the later fields of the same system (`callId`, `at`, `start`, `cancelled`). Forms to
+write: `plain` as in the seed, `ids` with `callId`.
+
+Rules
+- The seed has no call ids: an event of a tool belongs to the tool's oldest open call, marked as a
+  guess where there are several; without an open call it opens an implicit one, once.
+- `stdout_chunk` and string data are text, `percent` is a fraction (§ 5); the data is kept as it
+  came.
+- `final` and `error` are terminal: what follows is counted and ignored, unless a new run begins. An
+  error that did not end a run of ours is therefore not written.
+- A sub-agent's answer is progress of the call that runs it (§ 7).
+- Runs that name themselves (`runId`) may interleave.
+"""
+
+from __future__ import annotations
+
+from ..base import Codec
+from ..framing import Item
+from .lines import NAME
+from .read import AgentEventReader
+from .write import AgentEventWriter
+
+
+def _score(item: Item) -> float:
+    obj = item.obj
+    kind = obj.get("type")
+    if (
+        kind in ("tool_call", "tool_progress", "tool_result", "progress", "result")
+        and "toolName" in obj
+    ):
+        return 1.0
+    fields = (
+        {"thought": "content", "stream": "content", "error": "error", "final": "type"}.get(kind)
+        if isinstance(kind, str)
+        else None
+    )
+    return 0.7 if fields in obj and isinstance(obj.get(fields or ""), str) else 0.0
+
+
+codec = Codec(
+    name=NAME,
+    title="AgentEvent",
+    framing="sse",
+    reader=AgentEventReader,
+    writer=AgentEventWriter,
+    score=_score,
+    forms=("plain", "ids"),
+    nests=True,
+    interleaves=True,
+    carries={
+        "think": frozenset({"content"}),
+        "call": frozenset({"name", "args", "raw_args"}),
+        "respond": frozenset({"content"}),
+        "progress": frozenset({"text", "fraction", "data", "message"}),
+        "result": frozenset({"name", "status", "content"}),
+        "error": frozenset({"message"}),
+        "end": frozenset({"status"}),
+        "extension": frozenset({"namespace", "name", "payload"}),
+    },
+    lossy={
+        "run_start": "there is no start of a run",
+        "user": "the client knows what was asked",
+        "execute": "a call is executed at once",
+        "started": "a call is executed at once",
+        "approval": "there are no approvals",
+        "metric": "usage is not written",
+        "node": "there are no nodes",
+        "state": "there is no state",
+        "interrupt": "a run is either final or ends in an error",
+        "extension": "it belongs to another format",
+    },
+)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
-from ..framing import dumps, loads
+from ...wire.json_text import dumps, loads
 from ..passthrough import Shift, count_on
 from ..times import later
 from ..writing import as_text

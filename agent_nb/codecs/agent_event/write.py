@@ -29,9 +29,11 @@ from ...events import (
     Think,
 )
 from ...events.tool_events import progress_fields
-from ..base import Item, Options, note_of
+from ..contract import Options
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
+from ..provenance import note_of
 from ..writing import Live, noted_pieces, pieces
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data
 

@@ -1,3 +1,65 @@
-"""The event stream of Cogency (seed 000 and 001)."""
+"""The event stream of Cogency: ten types, `content` or `payload`, and a timestamp (seed 000 § Event
+Stream; seed 001 § Parser Events).
 
-from .read import codec as codec
+Reads every shape of a result that the system has had: a payload per call, the stored JSON text,
+plain text, and the array of a batch.
+
+Rules
+- `content` holds no delimiters; the content of a call is the JSON text of its name and args.
+- Calls have no ids. Results come in call order, so each ends the oldest open call; an error names
+  the tool of its call.
+- `metric` follows `end` on this wire, but `end` is the last event of a canonical run: the reader
+  holds back the end, the writer the metric.
+- `end` means that the task is done: a run of ours that failed or was stopped has the error or the
+  interrupt as its last line.
+- A `user` line begins a run.
+"""
+
+from __future__ import annotations
+
+from ..base import Codec
+from ..framing import Item
+from .lines import NAME
+from .read import CogencyReader
+from .write import CogencyWriter
+
+
+def _score(item: Item) -> float:
+    obj = item.obj
+    if obj.get("type") not in CogencyReader.HANDLERS or "seq" in obj:
+        return 0.0
+    shape = obj.keys() <= {"type", "content", "payload", "step", "total", "timestamp"}
+    return 0.9 if shape and "timestamp" in obj else 0.6 if shape else 0.2
+
+
+codec = Codec(
+    name=NAME,
+    title="Cogency events",
+    framing="ndjson",
+    reader=CogencyReader,
+    writer=CogencyWriter,
+    score=_score,
+    carries={
+        "user": frozenset({"content"}),
+        "think": frozenset({"content"}),
+        "call": frozenset({"name", "args"}),
+        "execute": frozenset(),
+        "result": frozenset({"status", "content", "display", "name"}),
+        "respond": frozenset({"content"}),
+        "end": frozenset({"status"}),
+        "metric": frozenset({"step", "total"}),
+        "error": frozenset({"message", "call_id"}),
+        "interrupt": frozenset(),
+        "extension": frozenset({"namespace", "name", "payload"}),
+    },
+    envelope=frozenset({"ts"}),
+    lossy={
+        "run_start": "a run begins with its user message",
+        "approval": "there are no approvals",
+        "started": "a call just has a result",
+        "progress": "tools report only at their end",
+        "node": "there are no nodes",
+        "state": "there is no state",
+        "extension": "it belongs to another format",
+    },
+)

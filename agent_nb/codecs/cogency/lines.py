@@ -29,7 +29,7 @@ from ...events import (
     Think,
     User,
 )
-from ..framing import loads
+from ...wire.json_text import loads
 from ..times import epoch
 
 NAME = "cogency"

@@ -1,19 +1,4 @@
-"""The event stream of Cogency: ten types, `content` or `payload`, and a timestamp (seed 000 § Event
-Stream; seed 001 § Parser Events).
-
-Reads all shapes of a result that the system has had: one payload per call, the stored JSON text,
-plain text, and the array of a batch.
-
-Rules
-- `content` holds no delimiters; a call's content is the JSON text of its name and args.
-- Calls have no ids here. Results come in call order, so each ends the oldest open call; an error
-  names the tool of its call.
-- `metric` follows `end` on this wire; `end` is the last event of a canonical run. The reader holds
-  `end` back, the writer the metric.
-- `end` says that the task is done: of a run of ours that failed or was stopped, the error or the
-  interrupt is the last word.
-- A `user` line begins a run.
-"""
+"""Read the lines of Cogency; see the package for its rules."""
 
 from __future__ import annotations
 
@@ -37,8 +22,8 @@ from ...events import (
     Think,
     User,
 )
-from ..base import Codec, Item
 from ..call_matching import Correlator
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
 from ..run_builder import Source, arguments_of, run_id, text_of
@@ -54,9 +39,10 @@ from .lines import (
     read_counts,
     time_of,
 )
-from .write import CogencyWriter
 
 _STOPS = ("interrupt", "cancelled")
+
+
 _TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respond}
 
 
@@ -283,44 +269,3 @@ class CogencyReader:
         "cancelled": _interrupt,
         "end": _ended_run,
     }
-
-
-def _score(item: Item) -> float:
-    obj = item.obj
-    if obj.get("type") not in CogencyReader.HANDLERS or "seq" in obj:
-        return 0.0
-    shape = obj.keys() <= {"type", "content", "payload", "step", "total", "timestamp"}
-    return 0.9 if shape and "timestamp" in obj else 0.6 if shape else 0.2
-
-
-codec = Codec(
-    name=NAME,
-    title="Cogency events",
-    framing="ndjson",
-    reader=CogencyReader,
-    writer=CogencyWriter,
-    score=_score,
-    carries={
-        "user": frozenset({"content"}),
-        "think": frozenset({"content"}),
-        "call": frozenset({"name", "args"}),
-        "execute": frozenset(),
-        "result": frozenset({"status", "content", "display", "name"}),
-        "respond": frozenset({"content"}),
-        "end": frozenset({"status"}),
-        "metric": frozenset({"step", "total"}),
-        "error": frozenset({"message", "call_id"}),
-        "interrupt": frozenset(),
-        "extension": frozenset({"namespace", "name", "payload"}),
-    },
-    envelope=frozenset({"ts"}),
-    lossy={
-        "run_start": "a run begins with its user message",
-        "approval": "there are no approvals",
-        "started": "a call just has a result",
-        "progress": "tools report only at their end",
-        "node": "there are no nodes",
-        "state": "there is no state",
-        "extension": "it belongs to another format",
-    },
-)

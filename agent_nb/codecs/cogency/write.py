@@ -9,9 +9,11 @@ Rules
 from __future__ import annotations
 
 from ...events import Call, End, Error, Event, Extension, Interrupt, Metric, Result
-from ..base import Item, Options, is_derived, note_of
+from ..contract import Options
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
+from ..provenance import is_derived, note_of
 from .lines import DRAW, NAME, STATUS, Obj, batch_line, counts_of, draw, own_outcome, read_counts
 
 

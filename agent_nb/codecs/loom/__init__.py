@@ -1,3 +1,101 @@
-"""Loom's frames: sessions of many node runs (seed 002)."""
+"""Loom's frames: an envelope (session, node run, sequence) around 24 event types and the reply
+(seed 002).
 
-from .codec import codec as codec
+Reads frames with the envelope, legacy frames without it, the single-key form (§ 6), and frames
+wrapped for a socket. Interleaved sessions are separated, repeats dropped and frames ordered
+(`order`). Forms to write: `frames`, `bare` (no envelope), `export`.
+
+Rules
+- A session is a run; after its reply the next frame begins another. The reply is the run's `end`,
+  and its answer if none was streamed.
+- A frame without a session belongs to the session before it; frames before any session was named
+  belong to the first.
+- `node_id` is the path of everything in a node run; a node's own span is unique even where
+  `node_id` repeats (§ 2). In `got_expand` it is part of the payload.
+- Tree and graph of thought, custom and unknown types are extensions of namespace `loom`, their
+  payload as it came.
+"""
+
+from __future__ import annotations
+
+from ..base import Codec
+from ..framing import Item
+from .export import is_export
+from .lines import ENVELOPE, NAME
+from .read import LoomReader
+from .write import LoomWriter
+
+_OWN = frozenset(
+    {
+        "node_enter",
+        "node_exit",
+        "tool_call_chunk",
+        "tool_start",
+        "tool_output",
+        "tool_end",
+        "checkpoint",
+        "updates",
+        "thought_chunk",
+    }
+)
+
+
+_SHARED = frozenset(
+    {"usage", "error", "values", "custom", "tool_call", "run_start", "message_chunk"}
+)
+
+
+def _score(item: Item) -> float:
+    obj = item.obj
+    if is_export(obj):
+        return 1.0
+    if "reply" in obj:
+        return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2
+    kind = obj.get("type")
+    if "toolName" in obj:
+        return 0.0
+    known = kind in _OWN or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))
+    if known or kind in _SHARED:
+        return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if known else 0.6
+    return 0.3 if {"session_id", "event_id"} <= obj.keys() else 0.0
+
+
+codec = Codec(
+    name=NAME,
+    title="Loom frames",
+    framing="ndjson",
+    reader=LoomReader,
+    writer=LoomWriter,
+    score=_score,
+    forms=("frames", "bare", "export"),
+    nests=True,
+    interleaves=True,
+    replies=True,
+    adds=frozenset({"node"}),
+    carries={
+        "run_start": frozenset({"agent"}),
+        "user": frozenset({"content"}),
+        "think": frozenset({"content"}),
+        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks"}),
+        "approval": frozenset({"call_id", "args", "stage"}),
+        "started": frozenset({"call_id", "name"}),
+        "progress": frozenset({"call_id", "text"}),
+        "result": frozenset({"call_id", "name", "status", "content"}),
+        "respond": frozenset({"content"}),
+        "metric": frozenset({"step", "total"}),
+        "node": frozenset({"name", "phase", "result"}),
+        "state": frozenset({"kind", "payload"}),
+        "extension": frozenset({"namespace", "name", "payload"}),
+        "error": frozenset({"message"}),
+        "end": frozenset({"status", "finish_reason"}),
+    },
+    envelope=frozenset({"run", "span", "path"}),
+    lossy={
+        "execute": "the act node stands for it",
+        "interrupt": "only the stop reason of the reply shows it",
+        "extension": "it belongs to another format",
+        "user.attachments": "a message is text",
+        "progress.fraction": "a tool's output is text",
+        "progress.data": "a tool's output is text",
+    },
+)

@@ -35,13 +35,21 @@ from ...events import (
     Started,
     State,
 )
-from ..passthrough import count_on, diff, restore, same
+from ..passthrough import count_on
 from ..writing import as_text
 
 NAME = "loom"
+
+
 Obj = dict[str, Any]
+
+
 ENVELOPE = ("session_id", "node_id", "event_id")
+
+
 SHIFTS = {"event_id": count_on}
+
+
 CHUNK = {"respond": "message_chunk", "think": "thought_chunk"}
 
 
@@ -131,155 +139,3 @@ def bare(frame: Mapping[str, Any]) -> Obj:
         for k, v in frame.items()
         if k not in ENVELOPE and k != "type" and not k.startswith("#")
     }
-
-
-# The single-key form.
-
-_NODE = {"id": "node_id"}
-KEYS: dict[str, tuple[str, dict[str, str]]] = {
-    "run_start": ("RunStart", {}),
-    "node_enter": ("TaskStart", _NODE),
-    "node_exit": ("TaskEnd", _NODE),
-    "usage": ("Usage", {}),
-    "updates": ("Updates", _NODE),
-    "checkpoint": ("Checkpoint", {}),
-    "tot_expand": ("TotExpand", {}),
-    "tot_evaluate": ("TotEvaluate", {}),
-    "tot_backtrack": ("TotBacktrack", {}),
-    "got_plan": ("GotPlan", {}),
-    "got_node_start": ("GotNodeStart", _NODE),
-    "got_node_complete": ("GotNodeComplete", _NODE),
-    "got_node_failed": ("GotNodeFailed", _NODE),
-    "got_expand": ("GotExpand", {}),
-    "tool_call_chunk": ("ToolCallChunk", {}),
-    "tool_call": ("ToolCall", {}),
-    "tool_start": ("ToolStart", {}),
-    "tool_output": ("ToolOutput", {}),
-    "tool_end": ("ToolEnd", {}),
-    "tool_approval": ("ToolApproval", {}),
-}
-_TYPES = {key: (kind, {v: k for k, v in names.items()}) for kind, (key, names) in KEYS.items()}
-_NAMESPACED = frozenset({"node_enter", "node_exit", "updates"})
-_NAMED = frozenset(
-    {"tool_call_chunk", "tool_call", "tool_start", "tool_output", "tool_end", "tool_approval"}
-)
-_BARE = {"values": ("Values", "state"), "custom": ("Custom", "value")}
-_KINDS = {"message_chunk": "Message", "thought_chunk": "Thinking"}
-SINGLE_KEYS = frozenset({*_TYPES, "Values", "Custom", "Messages"})
-
-
-def to_export(frame: Obj) -> Obj:
-    """Return the single-key object of a frame; a reply or an unknown type stays as it is."""
-    key, body = _exported(frame)
-    if not key:
-        return {k: v for k, v in frame.items() if not k.startswith("#")}
-    note = frame.get("#export")
-    if not isinstance(note, dict):
-        return {key: body}
-    beside = note.get("envelope")
-    envelope = (
-        {k: frame[k] for k in ENVELOPE if k in frame}
-        if beside is True
-        else beside
-        if isinstance(beside, dict)
-        else {}
-    )
-    return {
-        **envelope,
-        key: note["body"]
-        if "body" in note
-        else restore(body, note)
-        if isinstance(body, dict)
-        else body,
-    }
-
-
-def _exported(frame: Obj) -> tuple[str, Any]:
-    kind = frame.get("type")
-    fields: Obj = {k: v for k, v in frame.items() if k != "type" and not k.startswith("#")}
-    fields = {
-        k: v
-        for k, v in fields.items()
-        if k not in ENVELOPE or (k == "node_id" and kind == "got_expand")
-    }
-    if not isinstance(kind, str):
-        return "", None
-    if kind in _BARE:
-        key, field = _BARE[kind]
-        return key, fields.get(field)
-    if kind in _KINDS:
-        return "Messages", _message(fields, _KINDS[kind])
-    if kind not in KEYS:
-        return "", None
-    key, names = KEYS[kind]
-    body = {names.get(k, k): v for k, v in fields.items()}
-    ids: Obj = {"call_id": None} if kind in _NAMED and "call_id" not in body else {}
-    space: Obj = {"namespace": None} if kind in _NAMESPACED and "namespace" not in body else {}
-    return key, {**ids, **body, **space}
-
-
-def _message(fields: Obj, kind: str) -> Obj:
-    chunk = {"content": fields.get("content", ""), "kind": kind}
-    return {
-        "chunk": chunk,
-        "metadata": {"loom_node": fields.get("id", ""), "namespace": fields.get("namespace")},
-    }
-
-
-def is_export(obj: Obj) -> bool:
-    """True for an object of the single-key form, with or without an envelope beside its key."""
-    return (
-        "type" not in obj
-        and len(obj.keys() & SINGLE_KEYS) == 1
-        and obj.keys() <= SINGLE_KEYS | set(ENVELOPE)
-    )
-
-
-def from_export(obj: Obj) -> Obj:
-    """Return the frame of an object of the single-key form (see `is_export`)."""
-    envelope = {k: v for k, v in obj.items() if k in ENVELOPE}
-    ((key, body),) = ((k, v) for k, v in obj.items() if k not in ENVELOPE)
-    frame = _frame(key, body)
-    back = _exported(frame)[1]
-    note = {}
-    if not same(body, back):
-        note = (
-            diff(body, back)
-            if isinstance(body, dict) and isinstance(back, dict)
-            else {"body": body}
-        )
-    if envelope:
-        note["envelope"] = True if not envelope.keys() & frame.keys() else envelope
-    return {**envelope, **frame, **({"#export": note} if note else {})}
-
-
-def _frame(key: str, body: Any) -> Obj:
-    for bare_kind, (name, field) in _BARE.items():
-        if key == name:
-            return {"type": bare_kind, field: body}
-    fields: Obj = body if isinstance(body, dict) else {}
-    if key == "Messages":
-        return _chunk_frame(fields)
-    kind, names = _TYPES[key]
-    return {
-        "type": kind,
-        **{names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None},
-    }
-
-
-def _chunk_frame(fields: Obj) -> Obj:
-    if "chunk" not in fields and isinstance(fields.get("content"), str):
-        return {"type": "message_chunk", **{k: v for k, v in fields.items() if k != "type"}}
-    chunk, metadata = _dict(fields.get("chunk")), _dict(fields.get("metadata"))
-    kind = "thought_chunk" if chunk.get("kind") == "Thinking" else "message_chunk"
-    space = {"namespace": metadata["namespace"]} if metadata.get("namespace") is not None else {}
-    return {
-        "type": kind,
-        "content": chunk.get("content", ""),
-        "id": metadata.get("loom_node", ""),
-        **space,
-    }
-
-
-def _dict(value: Any) -> Obj:
-    return value if isinstance(value, dict) else {}

@@ -38,11 +38,15 @@ from ...events import (
     User,
 )
 from ...events.text import Answer, repeats
-from ..base import REASONS, Item, Options, note_of
+from ..contract import Options
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
+from ..provenance import note_of
+from ..stream_encoder import NO_KIND
 from ..writing import Block, Live, noted_pieces, pieces
-from .lines import NAME, SHIFTS, Obj, draw, draw_chunk, to_export
+from .export import to_export
+from .lines import NAME, SHIFTS, Obj, draw, draw_chunk
 
 #: The stop reason that tells of an end that was not ok.
 STOPS: dict[EndStatus, str] = {
@@ -255,7 +259,7 @@ class _Run:
         ]
 
     def _no_place(self, event: Event) -> list[Obj]:
-        self._losses.add(f"nested {event.type}", REASONS["kind"])
+        self._losses.add(f"nested {event.type}", NO_KIND)
         return []
 
     def _on_node(self, event: Node) -> list[Obj]:

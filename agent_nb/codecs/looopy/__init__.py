@@ -1,3 +1,80 @@
-"""Looopy's events over SSE (seed 004)."""
+"""Looopy's events over SSE (seed 004): tasks, streamed content, thoughts, tools, `internal:*`.
 
-from .codec import codec as codec
+Reads the server's frames (the kind is on the `event:` line, not in the data) and the document's
+(all in the data). Forms to write: `server` (the default) and `document`, whose pieces of text have
+the names that its client reads (`content` of a delta, `thought`).
+
+Rules
+- A task is a run; tasks of one stream may interleave. Events with a `path`, or of a subtask, belong
+  to a run inside its run (`span`).
+- `path` is kept as it came, joined with `/`; times are ISO texts there and epoch seconds here.
+"""
+
+from __future__ import annotations
+
+from ..base import Codec
+from ..framing import Item
+from .lines import NAME
+from .read import LooopyReader
+from .write import LooopyWriter
+
+_KINDS = (
+    "task-",
+    "content-",
+    "thought-",
+    "tool-",
+    "internal:",
+    "llm-usage",
+    "subtask-",
+    "input-",
+    "auth-",
+)
+
+
+def _score(item: Item) -> float:
+    kind = item.obj.get("kind")
+    kind = kind if isinstance(kind, str) else item.event
+    if kind.startswith(_KINDS):
+        return 1.0 if item.obj.keys() & {"taskId", "contextId", "timestamp"} else 0.8
+    return 0.3 if item.obj.keys() >= {"kind", "taskId"} else 0.0
+
+
+codec = Codec(
+    name=NAME,
+    title="Looopy events",
+    framing="sse",
+    reader=LooopyReader,
+    writer=LooopyWriter,
+    score=_score,
+    forms=("server", "document"),
+    nests=True,
+    interleaves=True,
+    framed=True,
+    replies=True,
+    adds=frozenset({"state", "extension", "node"}),
+    carries={
+        "run_start": frozenset({"agent", "model"}),
+        "user": frozenset({"content"}),
+        "think": frozenset({"content", "attributes"}),
+        "call": frozenset({"call_id", "name", "args"}),
+        "started": frozenset({"call_id", "name"}),
+        "approval": frozenset({"call_id", "args", "stage"}),
+        "progress": frozenset({"call_id", "fraction", "message", "data", "text"}),
+        "result": frozenset({"call_id", "name", "status", "content", "duration"}),
+        "respond": frozenset({"content"}),
+        "metric": frozenset({"step", "total"}),
+        "state": frozenset({"kind", "payload"}),
+        "error": frozenset({"message"}),
+        "interrupt": frozenset({"reason", "detail"}),
+        "end": frozenset({"status", "finish_reason"}),
+        "extension": frozenset({"namespace", "name", "payload"}),
+    },
+    envelope=frozenset({"run", "ts", "path", "span", "parent"}),
+    lossy={
+        "execute": "each tool starts on its own",
+        "node": "of nodes only the start of a model request and of a sub-agent is written",
+        "extension": "it belongs to another format",
+        "user.attachments": "a message is text",
+        "progress.text": "output becomes the message of the progress",
+    },
+)

@@ -38,9 +38,10 @@ from ...events import (
     User,
 )
 from ...events.text import Answer, repeats
-from ..base import Item, Options, note_of
-from ..framing import sse_safe
+from ..contract import Options
+from ..framing import Item, sse_safe
 from ..losses import Losses
+from ..provenance import note_of
 from ..times import iso
 from ..writing import Live, pieces
 from .imported import Imported

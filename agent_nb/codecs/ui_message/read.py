@@ -1,16 +1,9 @@
-"""The UI message stream of the Vercel AI SDK 6 (ai-sdk.dev, stream protocol): what `useChat` and
-others show.
+"""Read the chunks of the UI message stream.
 
 Rules
-- A message is a run. Text, reasoning and tool input are blocks with start, deltas and end, and may
-  interleave.
-- `tool-input-available` is the call; a preliminary output is progress, the other outputs, errors
-  and denials are results.
-- Steps are internal nodes; message metadata is a state; sources, files and `data-*` parts are
-  extensions, as they came.
-- `finish` and `abort` end the run. An `error` does not by itself: some senders finish after it; the
-  end of the stream does.
-- A receiver wants the header `x-vercel-ai-ui-message-stream: v1`, and `[DONE]` as the last frame.
+- A chunk that fits no open block or call is an extension, as it came.
+- An input that broke off (`tool-input-error`) is an incomplete call; any other such error is also
+  its result.
 """
 
 from __future__ import annotations
@@ -35,24 +28,13 @@ from ...events import (
     State,
 )
 from .. import block_protocol
-from ..base import Codec, Item
 from ..block_protocol import Obj
 from ..call_matching import Correlator
+from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
 from ..run_builder import OpenBlock, Source, arguments_of, run_id, text_of
-from .write import (
-    CAUSES,
-    CUT,
-    DRAW,
-    FORMS,
-    NAME,
-    REASONING,
-    TEXT,
-    TOOL,
-    UiMessageWriter,
-    read_output,
-)
+from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
 
 
 class UiMessageReader:
@@ -307,53 +289,3 @@ _OUTPUTS: dict[str, Callable[[Obj], tuple[str, Any]]] = {
     "tool-output-error": lambda o: ("error", text_of(o, "errorText")),
     "tool-output-denied": lambda _: ("denied", ""),
 }
-_OWN = frozenset(UiMessageReader.HANDLERS) - {"start", "error"}
-
-
-def _score(item: Item) -> float:
-    obj = item.obj
-    kind = obj.get("type")
-    if not isinstance(kind, str):
-        return 0.0
-    if kind in (TEXT.delta, REASONING.delta) and "delta" in obj:
-        return 1.0
-    if kind in _OWN or kind.startswith(("data-", "source-")):
-        return 0.9
-    fits = (kind == "start" and obj.keys() <= {"type", "messageId", "messageMetadata"}) or (
-        kind == "error" and "errorText" in obj
-    )
-    return 0.8 if fits else 0.0
-
-
-codec = Codec(
-    name=NAME,
-    title="UI message stream (AI SDK)",
-    framing="sse",
-    headers={"x-vercel-ai-ui-message-stream": "v1"},
-    reader=UiMessageReader,
-    writer=UiMessageWriter,
-    score=_score,
-    carries={
-        "run_start": frozenset(),
-        "think": frozenset({"content"}),
-        "respond": frozenset({"content"}),
-        "call": frozenset({"call_id", "name", "args", "raw_args", "chunks", "incomplete"}),
-        "approval": frozenset({"call_id", "stage"}),
-        "progress": frozenset({"call_id", "text", "fraction", "data", "message"}),
-        "result": frozenset({"call_id", "name", "status", "content"}),
-        "state": frozenset({"kind", "payload"}),
-        "error": frozenset({"message"}),
-        "interrupt": frozenset({"reason", "detail"}),
-        "end": frozenset({"status", "finish_reason"}),
-        "extension": frozenset({"namespace", "name", "payload"}),
-    },
-    envelope=frozenset({"run"}),
-    lossy={
-        "user": "the client knows what was asked",
-        "execute": "a call is executed at once",
-        "started": "a call is executed at once",
-        "metric": "usage is not written",
-        "node": "of nodes only the steps of the model are written",
-        "extension": "it belongs to another format",
-    },
-)

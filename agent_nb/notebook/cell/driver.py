@@ -19,9 +19,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from ...errors import Cancelled, UsageError
 from .interrupts import Interrupts
@@ -31,30 +31,40 @@ TICK = 0.05
 LINGER = 0.1  # s; for the thread to close connections after its work
 
 
-class Work(Protocol):
-    """What the driver runs: `run` on the agent's loop, `cancel` there too, at the first
-    interrupt.
-    """
+class Work:
+    """What the driver runs: `run` on the agent's loop, `cancel` there at the first interrupt."""
+
+    def __init__(
+        self, run: Callable[[], Coroutine[Any, Any, None]], cancel: Callable[[], None]
+    ) -> None:
+        self._run, self._cancel = run, cancel
 
     async def run(self) -> None:
-        """Do the work; whatever it raises is kept in `Driver.fault`."""
+        """Do the work; what it raises is kept in `Driver.fault`."""
+        await self._run()
 
     def cancel(self) -> None:
         """Ask the work to stop soon."""
+        self._cancel()
 
 
 class Driver:
-    """One run of a cell. Make it in the cell, whose `interrupts` are listened to; `host` is where
-    its tools find the main thread.
+    """One run of a cell. Make it in the cell, whose `interrupts` it hears.
 
+    `host` gives tools the main thread; `clean` takes the secrets out of what their code displays.
     Raises UsageError when no asyncio loop runs here.
     """
 
-    def __init__(self, shell: Any, interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        shell: Any,
+        interrupts: Interrupts,
+        clean: Callable[[Any], Any] = lambda shown: shown,
+    ) -> None:
         self._loop = _running_loop()
         self._woken = self._loop.create_future()
         self.interrupts = interrupts
-        self.host = MainThread(shell, interrupts, self._wake)
+        self.host = MainThread(shell, interrupts, self._wake, clean)
         self.abandoned = False
         self.fault: BaseException | None = None
         self._work: Work | None = None

@@ -1,0 +1,111 @@
+"""A run in progress: iterate it for events, await it for the `Run`, stop it from any thread.
+
+Why shared: a run of an agent (`stream`), of another system (`external.watch`) and of another
+process (`external.attach`) differ in where their events come from, not in how code holds them.
+
+Rules
+- One task drives the run, in the event loop that started it; code in another loop cannot await it.
+- A cell that is stopped stops the run it awaits. A cancellation that no user caused (a timeout)
+  stays a cancellation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import suppress
+from typing import Any
+
+from ..errors import UsageError
+from ..events import Event
+from .display import Screen
+from .run import Run
+
+# s, the poll interval of a cell that waits; an untimed await would not notice a kernel interrupt
+TICK = 0.05
+
+
+class InProgress(ABC):
+    """Base of the three; `again` says what to do instead of awaiting it in another event loop."""
+
+    def __init__(self, again: str) -> None:
+        self._again = again
+        self._task: asyncio.Task[None] | None = None
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return self._wait().__await__()
+
+    @abstractmethod
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """Yield the events, those so far first."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop it, from any thread."""
+
+    @abstractmethod
+    async def _wait(self) -> Run:
+        """Wait for the end, in a cell with cards; return the run."""
+
+    @abstractmethod
+    async def _drive(self) -> None:
+        """Do the work of the task."""
+
+    async def aclose(self) -> None:
+        """Stop it and wait until its logs have ended."""
+        if self._task is not None and not self._task.done():
+            self.stop()
+            await asyncio.wait([self._task])
+
+    def _begin(self, name: str) -> asyncio.Task[None]:
+        """Begin the task, called `name`, on the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._drive(), name=name)
+        return self._task
+
+    def _call_soon(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Call something on the event loop of the task, from any thread."""
+        if self._task is not None:
+            with suppress(RuntimeError):  # the loop is closed: the run is over
+                self._task.get_loop().call_soon_threadsafe(call, *arguments)
+
+    def _same_loop(self) -> None:
+        """Raise UsageError if the task runs in another event loop than the current one."""
+        task = self._task
+        if task is None or task.done() or task.get_loop() is asyncio.get_running_loop():
+            return
+        closed = ", which is closed," if task.get_loop().is_closed() else ""
+        raise UsageError(
+            f"This run was started in another event loop{closed} and can be awaited only there. Await it where it was started, or {self._again}"
+            " here; its `run` holds what has come so far."
+        )
+
+
+async def wait(
+    task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
+) -> None:
+    """Wait for a run's task. A stopped cell calls `stop`, once, with the cause; stopped again, it
+    gives up.
+
+    `ends`: cancelling the waiting code stops the run too (`stop` gets ""); the cancellation is
+    raised when the run has ended, except one that an interrupt of the cell caused.
+    """
+    if screen is not None:
+        screen.begin()
+    cut, asked = None, False
+    while not task.done() and not (screen is not None and screen.abandoned):
+        by = screen.stopped if screen is not None else ""
+        if (by or cut is not None) and not asked:
+            asked = True
+            stop(by)
+        try:
+            await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
+        except asyncio.CancelledError as cancelled:
+            if cut is not None or not (ends or (screen is not None and screen.stopped)):
+                raise
+            cut = cancelled
+    if cut is not None:
+        if screen is None or not screen.stopped:
+            raise cut
+        if (waiting := asyncio.current_task()) is not None:
+            waiting.uncancel()

@@ -1,0 +1,84 @@
+"""What has to be read out of AG-UI's lines before they are events: names in snake case, and the
+messages of a snapshot.
+
+Why: `model_dump()` of AG-UI's own Python objects gives `message_id` where the wire has `messageId`,
+and some agents give their whole conversation in one event and stream nothing.
+
+Rules: pure functions; names that are not AG-UI's stay as they are, and so do values that are the
+user's own (states, arguments, payloads).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..block_protocol import Obj
+
+_NAMES = (
+    "activityType",
+    "cacheWriteTokens",
+    "cachedInputTokens",
+    "encryptedValue",
+    "entityId",
+    "expiresAt",
+    "inputTokens",
+    "interruptId",
+    "messageId",
+    "outputTokens",
+    "parentMessageId",
+    "parentRunId",
+    "parentToolCallId",
+    "rawEvent",
+    "reasoningTokens",
+    "responseSchema",
+    "runId",
+    "stepName",
+    "subagentRunId",
+    "threadId",
+    "toolCallId",
+    "toolCallName",
+    "toolCalls",
+    "totalTokens",
+)
+_CAMEL = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name): name for name in _NAMES}
+# fields whose objects have names of AG-UI's too
+_NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
+
+
+def camel(obj: Obj) -> Obj:
+    """Return an object with its names as they are on the wire."""
+    if not obj.keys() & _CAMEL.keys() and not obj.keys() & _NESTED:
+        return obj
+    return {
+        _CAMEL.get(k, k) if _CAMEL.get(k) not in obj else k: _within(v) if k in _NESTED else v
+        for k, v in obj.items()
+    }
+
+
+def _within(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_within(v) for v in value]
+    return camel(value) if isinstance(value, dict) else value
+
+
+def said(messages: Any) -> tuple[str, str]:
+    """Return the last message of the user in a snapshot, and what the assistant said after it last;
+    "" for what there is not.
+    """
+    prompt = answer = ""
+    for message in messages if isinstance(messages, list) else ():
+        role = message.get("role") if isinstance(message, dict) else ""
+        text = _text(message.get("content")) if role in ("user", "assistant") else ""
+        if role == "user":
+            prompt, answer = text, ""
+        elif text.strip():
+            answer = text
+    return prompt, answer
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,194 @@
+"""Coerce a caller's items to what a decoder takes: bytes, JSON objects or events.
+
+Why: other systems yield parsed objects, pydantic or msgspec models, SSE events of a client library,
+chunks of bytes, or lines without their ends. Accepting only one of these would need glue code in
+every notebook.
+
+Rules
+- A text item that is one JSON object is a line, with or without its newline; printed over several
+  lines (an example from a document) it is joined to one.
+- The first two texts decide between stripped SSE lines and chunks; only the first is held for that.
+- An item that cannot be read raises UsageError, which names what can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+from ..events import Event
+
+Piece = bytes | Mapping[str, Any] | Event
+_FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
+_DATA = re.compile(rb"data\s*:\s*(.*)", re.DOTALL)
+_AG_UI = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
+_MODEL = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
+#: What to watch instead of an object, by the package that defines it.
+ADAPTERS = {
+    "pydantic_ai": _AG_UI.format(
+        how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'
+    ),
+    **dict.fromkeys(
+        ("langchain", "langchain_core", "langgraph"),
+        _AG_UI.format(how="run() of ag_ui_langgraph.LangGraphAgent (pip install ag-ui-langgraph)"),
+    ),
+    "crewai": _AG_UI.format(how="The package ag-ui-crewai"),
+    "strands": _AG_UI.format(how="The package ag-ui-strands"),
+    "google": _AG_UI.format(how="The package ag-ui-adk, for agents of google.adk,"),
+    "openai": _MODEL.format(name="openai/…"),
+    "anthropic": _MODEL.format(name="anthropic/…"),
+}
+KNOWN = (
+    "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
+)
+
+
+class Pieces:
+    """Coerce the items of one stream."""
+
+    def __init__(self) -> None:
+        self._held: bytes | None = None
+        self._lines: bool | None = None  # stripped SSE lines (True), chunks (False), undecided
+        self._fresh = True  # at the start of a line
+
+    def feed(self, item: Any) -> list[Piece]:
+        """Return the pieces of one item. Raises UsageError if its type is unknown."""
+        found = plain(item)
+        return self._text(found) if isinstance(found, bytes) else [found]
+
+    def close(self) -> list[Piece]:
+        """Return the text that is still held."""
+        held, self._held = self._held, None
+        return [held] if held else []
+
+    def _text(self, data: bytes) -> list[Piece]:
+        if self._held is not None:
+            return self._second(data)
+        if (
+            self._lines is None
+            and self._fresh
+            and b"\n" not in data
+            and b"\r" not in data
+            and _FIELD.match(data)
+        ):
+            self._held = data
+            return []
+        return [self._chunk(data)] if data or self._lines else []
+
+    def _second(self, data: bytes) -> list[Piece]:
+        """Decide between lines and chunks by the text after the first."""
+        first, self._held = self._held or b"", None
+        self._lines = (
+            _whole_line(first)
+            and (not data.strip(b"\r\n") or bool(_FIELD.match(data)))
+            and data[:1] not in (b"\n", b"\r")
+        )
+        return [self._chunk(first), self._chunk(data)]
+
+    def _chunk(self, data: bytes) -> bytes:
+        if self._lines and data[-1:] != b"\n":
+            data += b"\n"
+        elif self._fresh and _is_object(data):
+            data = b" ".join(data.strip().split(b"\n")) + b"\n"
+        self._fresh = data[-1:] == b"\n" if data else self._fresh
+        return data
+
+
+def _is_object(data: bytes) -> bool:
+    """Return whether a text is one JSON object that is not yet one line."""
+    body = data.strip()
+    stripped = data[-1:] == b"}" or b"\n" in body
+    return stripped and body[:1] == b"{" and body[-1:] == b"}" and is_json(body)
+
+
+def _whole_line(line: bytes) -> bool:
+    """Return whether an SSE line stands alone: the JSON of a data line must be whole."""
+    data = _DATA.fullmatch(line)
+    return data is None or is_json(data[1]) or data[1].strip() == b"[DONE]"
+
+
+def is_json(data: bytes) -> bool:
+    """Return whether a text is one JSON value."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def plain(item: Any) -> Piece:
+    """Return an item as bytes, a mapping or an event. Raises UsageError if its type is unknown."""
+    if isinstance(item, Event | Mapping):
+        return item
+    if isinstance(item, str):
+        return item.encode("utf-8", "replace")
+    if isinstance(item, bytes | bytearray | memoryview):
+        return bytes(item)
+    if isinstance(getattr(item, "data", None), str) and isinstance(
+        getattr(item, "event", None), str | None
+    ):
+        return _sse(item)
+    found = _object(item)
+    if not isinstance(found, Mapping):
+        hint = adapter_of(type(item)) or f"Known: {KNOWN}."
+        raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
+    return found
+
+
+def adapter_of(kind: type | None) -> str:
+    """Return a sentence on what to watch instead of objects of a known package, or ""."""
+    package = getattr(kind, "__module__", "").partition(".")[0]
+    return f"Objects of {package} {ADAPTERS[package]}." if package in ADAPTERS else ""
+
+
+def _sse(item: Any) -> bytes:
+    """Return the frame of an SSE event of a client library (`event`, `data`, `id`)."""
+    event, number = getattr(item, "event", None), getattr(item, "id", None)
+    head = (
+        f"id: {number}\n"
+        if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number)
+        else ""
+    )
+    kind = (
+        f"event: {event}\n"
+        if event and event != "message" and not re.search(r"[\r\n]", event)
+        else ""
+    )
+    data = "".join(f"data: {line}\n" for line in item.data.split("\n"))
+    return f"{head}{kind}{data}\n".encode("utf-8", "replace")
+
+
+def _object(item: Any) -> Any:
+    dump = getattr(item, "model_dump", None)
+    if callable(dump) and not isinstance(item, type):
+        return _with_defaults(
+            dump(mode="json", by_alias=True), dump(mode="json", by_alias=True, exclude_unset=True)
+        )
+    for name in ("to_dict", "_asdict"):
+        own = getattr(item, name, None)
+        if callable(own) and not isinstance(item, type):
+            return own()
+    try:
+        return msgspec.to_builtins(item)
+    except (TypeError, RecursionError):
+        return None
+
+
+def _with_defaults(whole: Any, given: Any) -> Any:
+    """Return the `given` fields of a model, with the defaults of the `whole` that are not None.
+
+    The type of an event is often such a default.
+    """
+    if isinstance(whole, dict) and isinstance(given, dict):
+        return {
+            k: _with_defaults(v, given[k]) if k in given else v
+            for k, v in whole.items()
+            if k in given or v is not None
+        }
+    if isinstance(whole, list) and isinstance(given, list) and len(whole) == len(given):
+        return [_with_defaults(v, g) for v, g in zip(whole, given, strict=True)]
+    return given

@@ -1,0 +1,90 @@
+"""What decoders, encoders, readers and writers do: the protocols of a codec's parts.
+
+A decoder is the framing and a format's reader, an encoder a format's writer and the framing; see
+`base`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from ..events import Event
+from .framing import Framing, Item
+from .losses import Losses
+
+
+class Decoder(Protocol):
+    """Reads one stream."""
+
+    losses: Losses
+
+    def feed(self, data: bytes | str) -> list[Event]:
+        """Return the events that `data` completes."""
+
+    def read(self, obj: Any) -> list[Event]:
+        """Return the events of one parsed object (an async iterator of dicts yields such)."""
+
+    def tick(self, now: float) -> list[Event]:
+        """Return the events held back long enough at `now` (s, of a monotonic clock).
+
+        Called while a live stream is watched.
+        """
+
+    def close(self) -> list[Event]:
+        """End the stream: return what was held back; open blocks are closed as incomplete."""
+
+
+class Encoder(Protocol):
+    """Writes one stream."""
+
+    losses: Losses
+    framing: Framing
+
+    def feed(self, event: Event) -> list[str]:
+        """Return the units of text that `event` completes."""
+
+    def close(self) -> list[str]:
+        """Return what was held back."""
+
+    def items(self, event: Event | None) -> list[Item]:
+        """Return what `feed` (None: `close`) frames, for a server that numbers its own frames."""
+
+
+class Reader(Protocol):
+    """A format's half of a decoder: objects in, events out.
+
+    One that holds back for a time also has `tick`, see Decoder.
+    """
+
+    def read(self, item: Item) -> list[Event]:
+        """Return the events of one object."""
+
+    def close(self) -> list[Event]:
+        """Return what was held back."""
+
+
+class Writer(Protocol):
+    """A format's half of an encoder: events in, objects out."""
+
+    def write(self, event: Event) -> list[Item]:
+        """Return the objects of one event; uncarried fields have been counted before."""
+
+    def close(self) -> list[Item]:
+        """Return what was held back."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a stream is to be written.
+
+    `form`: one of the codec's forms; `conversation`: its id where the format has one; `earlier`:
+    how many runs the conversation had in other streams before; `asked`: the receiver sent the
+    user's message itself.
+    """
+
+    form: str = ""
+    framing: Framing = "ndjson"
+    conversation: str = ""
+    earlier: int = 0
+    asked: bool = False

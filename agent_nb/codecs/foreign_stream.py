@@ -1,0 +1,94 @@
+"""Read the items of one stream in any format; `decode`, `convert` and `watch` all read through it.
+
+Rules
+- The format is the one named, or detected from the first items, which are held until then.
+- Events pass through unread; a stream that begins with one is canonical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import UsageError
+from ..events import Event
+from ..wire.json_text import dumps, plain
+from .base import Codec
+from .coerce import Piece, Pieces, adapter_of
+from .contract import Decoder
+from .detect import Detector, named
+from .losses import Losses
+
+_OURS = "canonical"
+
+
+class ForeignStream:
+    """Items in, events out. `codec` None: detected. Raises UsageError if it is unknown."""
+
+    def __init__(self, codec: str | None = None, *, strict: bool = False) -> None:
+        self.codec: Codec | None = named(codec)[0] if codec is not None else None
+        self._strict = strict
+        self._decoder: Decoder | None = None
+        self._pieces = Pieces()
+        self._held: list[Piece] = []  # until the format is clear
+        self._detector = Detector()
+        self._first: type | None = None  # of the items
+
+    @property
+    def losses(self) -> Losses:
+        """What could not be read so far."""
+        return self._decoder.losses if self._decoder is not None else Losses()
+
+    @property
+    def known_codec(self) -> Codec:
+        """The codec, after the end of the stream. Raises UsageError if no format is likely."""
+        return self.codec or self._detected()
+
+    def feed(self, item: Any) -> list[Event]:
+        """Return the events that an item completes.
+
+        Raises UsageError if the item or its format is unknown, WireError if strict.
+        """
+        self._first = self._first or type(item)
+        return [event for piece in self._pieces.feed(item) for event in self._piece(piece)]
+
+    def tick(self, now: float) -> list[Event]:
+        """Return the events held back long enough at `now` (s, of a monotonic clock)."""
+        return self._decoder.tick(now) if self._decoder is not None else []
+
+    def close(self) -> list[Event]:
+        """End the stream: return what was held back. Raises as `feed`."""
+        out = [event for piece in self._pieces.close() for event in self._piece(piece)]
+        if self._held and (self.codec is not None or self._detector.head.strip()):
+            out += self._begin()
+        return [*out, *self._decoder.close()] if self._decoder is not None else out
+
+    def _piece(self, piece: Piece) -> list[Event]:
+        if self._decoder is not None:
+            return self._read(self._decoder, piece)
+        self._held.append(piece)
+        clear = self.codec is not None or isinstance(piece, Event)
+        return self._begin() if clear or self._detector.feed(_as_bytes(piece)) else []
+
+    def _begin(self) -> list[Event]:
+        held, self._held = self._held, []
+        if self.codec is None:
+            self.codec = named(_OURS)[0] if isinstance(held[0], Event) else self._detected()
+        decoder = self._decoder = self.codec.decoder(strict=self._strict)
+        return [event for piece in held for event in self._read(decoder, piece)]
+
+    def _detected(self) -> Codec:
+        try:
+            return self._detector.codec()
+        except UsageError as fault:
+            raise UsageError(f"{fault} {adapter_of(self._first)}".rstrip()) from fault
+
+    def _read(self, decoder: Decoder, piece: Piece) -> list[Event]:
+        if isinstance(piece, Event):
+            return [piece]
+        return decoder.read(piece) if isinstance(piece, Mapping) else decoder.feed(piece)
+
+
+def _as_bytes(piece: Any) -> bytes:
+    """Return a piece as a detector reads it: an object as a JSON line."""
+    return piece if isinstance(piece, bytes) else dumps(plain(piece)[0]).encode() + b"\n"

@@ -1,0 +1,130 @@
+"""How the chunks of the UI message stream look, one function an event. Rules: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...events import (
+    Approval,
+    Call,
+    End,
+    Error,
+    Event,
+    Extension,
+    Node,
+    Progress,
+    Result,
+    RunStart,
+    State,
+)
+from ..block_protocol import Form, Obj
+from ..writing import as_text
+
+NAME = "ui-message"
+
+
+CUT = "the arguments broke off"
+
+
+CAUSES = ("user", "timeout", "limit")
+
+
+TEXT = Form("respond", "text-start", "text-delta", "text-end", "id", "delta")
+
+
+REASONING = Form("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id", "delta")
+
+
+TOOL = Form(
+    "call",
+    "tool-input-start",
+    "tool-input-delta",
+    "tool-input-available",
+    "toolCallId",
+    "inputTextDelta",
+)
+
+
+FORMS = {
+    name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
+}
+
+
+OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
+
+
+def _result(event: Result) -> Obj:
+    who = {"toolCallId": event.call_id}
+    if event.status == "denied":
+        return {"type": "tool-output-denied", **who}
+    if event.status == "ok":
+        return {"type": "tool-output-available", **who, "output": event.content}
+    return {"type": "tool-output-error", **who, "errorText": as_text(event.content)}
+
+
+def progress_output(event: Progress) -> Any:
+    """Return the preliminary output that a report of a tool becomes: text as it is, anything else
+    as an object.
+    """
+    if event.text and not event.message:
+        return event.text
+    told = {
+        "text": event.text,
+        "progress": event.fraction,
+        "message": event.message,
+        "data": event.data,
+    }
+    return {k: v for k, v in told.items() if v not in ("", None)}
+
+
+def read_output(output: Any) -> Obj:
+    """Return the fields of a report from a preliminary output."""
+    if isinstance(output, str):
+        return {"text": output}
+    if (
+        not isinstance(output, dict)
+        or not output
+        or not output.keys() <= {"text", "progress", "message", "data"}
+    ):
+        return {"data": output}
+    share = output.get("progress")
+    sound = share is None or (
+        isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
+    )
+    words = [output.get(k, "") for k in ("text", "message")]
+    if not sound or not all(isinstance(w, str) for w in words):
+        return {"data": output}
+    return {
+        "text": words[0],
+        "message": words[1],
+        "fraction": None if share is None else float(share),
+        "data": output.get("data"),
+    }
+
+
+DRAW: dict[type[Event], Callable[[Any], Obj]] = {
+    RunStart: lambda _: {"type": "start"},
+    End: lambda e: {
+        "type": "finish",
+        **({"finishReason": e.finish_reason} if e.finish_reason else {}),
+    },
+    Error: lambda e: {"type": "error", "errorText": e.message},
+    Call: lambda e: {
+        "type": TOOL.end,
+        "toolCallId": e.call_id,
+        "toolName": e.name,
+        "input": e.args,
+    },
+    Approval: lambda e: {"type": "tool-approval-request", "toolCallId": e.call_id},
+    Progress: lambda e: {
+        "type": "tool-output-available",
+        "toolCallId": e.call_id,
+        "output": progress_output(e),
+        "preliminary": True,
+    },
+    Result: _result,
+    Node: lambda e: {"type": "start-step" if e.phase == "enter" else "finish-step"},
+    State: lambda e: {"type": "message-metadata", "messageMetadata": e.payload},
+    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+}

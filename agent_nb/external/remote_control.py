@@ -1,0 +1,82 @@
+"""What the follower of a remote run asks of its server: stop the run, answer its questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import httpx
+
+from ..errors import AgentError, UsageError
+from ..events.log import EventLog
+from .connect import Target, ask, connect, newest
+
+
+class RemoteControl:
+    """The controls of one remote run; `log` knows its id, once it has been followed."""
+
+    def __init__(self, where: Target, log: EventLog) -> None:
+        self._where, self._log = where, log
+        self._answers: set[asyncio.Task[None]] = set()
+
+    async def may_cancel(self) -> bool:
+        """Return whether the run goes on there and may be stopped from here."""
+        with anyio.move_on_after(2):
+            try:
+                async with connect(self._where) as client:
+                    url = f"{self._where.server}/runs/{quote(self._log.run)}"
+                    _, said = await ask(client, "GET", url)
+                found = json.loads(said)
+                return found.get("status") == "running" and "cancel" in found.get("controls", ())
+            except (httpx.HTTPError, OSError, ValueError, AttributeError):
+                return False
+        return False
+
+    async def cancel(self) -> None:
+        """Ask the server to stop the run. Raises UsageError when it refuses."""
+        await self._post("cancel", {})
+
+    async def approve(
+        self, call_id: str, *, allow: bool, args: dict[str, Any] | None, scope: str, reason: str
+    ) -> None:
+        """Answer the question about a call. Raises UsageError when the server refuses."""
+        said = {
+            "decision": "allow" if allow else "deny",
+            "args": args,
+            "scope": scope,
+            "reason": reason,
+        }
+        await self._post(f"approvals/{quote(call_id)}", said)
+
+    def answer(self, payload: Mapping[str, Any], allow: bool) -> None:
+        """Answer as a button does, on the event loop's thread; a refusal is printed on stderr."""
+        task = asyncio.get_running_loop().create_task(self._answer(payload, allow))
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer(self, payload: Mapping[str, Any], allow: bool) -> None:
+        call_id, args = str(payload.get("call_id", "")), payload.get("args")
+        scope = "tool" if payload.get("scope") == "tool" else "once"
+        try:
+            await self.approve(call_id, allow=allow, args=args, scope=scope, reason="")
+        except AgentError as fault:
+            sys.stderr.write(f"agent_nb: {str(fault)!a}\n")
+
+    async def _post(self, what: str, body: dict[str, Any]) -> None:
+        server = self._where.server
+        async with connect(self._where) as client:
+            try:
+                known = self._where.run or len(self._log)
+                run = self._log.run if known else await newest(client, server)
+                status, said = await ask(client, "POST", f"{server}/runs/{quote(run)}/{what}", body)
+            except (httpx.HTTPError, OSError) as fault:
+                raise UsageError(f"{server} does not answer ({fault}).") from fault
+        if status >= 300:
+            raise UsageError(
+                f"{server} refuses ({status}): {said[:300].decode('utf-8', 'replace')}"
+            )

@@ -1,0 +1,112 @@
+"""The events of a remote run, over as many connections as it takes.
+
+Rules
+- After any break it reconnects with `Last-Event-ID`, waiting longer each time nothing new came, and
+  gives up after `Backoff.patience` seconds without news; a server that restarts meanwhile is found
+  again.
+- An unknown run is waited for, because a restarted server may not have it yet.
+- A connection is left when events are missing on it for longer than `Backoff.torn` seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import httpx
+
+from ..errors import ModelError, WireError
+from ..events import Event
+from ..wire.sse import SSEDecoder
+from .connect import Backoff, Patience, accept, body
+from .follow import Follower
+
+
+class RemoteRun:
+    """One remote run. `on_state`: see `attach.Attached`."""
+
+    def __init__(self, backoff: Backoff, on_state: Callable[[str], Any]) -> None:
+        self.connections = 0
+        self._backoff, self._on_state = backoff, on_state
+        self._follower = Follower()
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return self._follower.over
+
+    async def events(self, client: httpx.AsyncClient, url: str) -> AsyncGenerator[Event, None]:
+        """Yield each event once, in order, until the run has ended.
+
+        Raises UsageError if refused, ModelError if the server stays away.
+        """
+        patience, why = Patience(self._backoff), "it never answered"
+        while True:
+            before = self._follower.last_id
+            self._on_state("connecting")
+            try:
+                async with aclosing(self._connection(client, url)) as events:
+                    async for event in events:
+                        yield event
+                why = "the connection ended before the run did"
+            except (httpx.HTTPError, WireError, TimeoutError, OSError) as fault:
+                why = str(fault) or type(fault).__name__
+            if self._follower.over:
+                return
+            if self._follower.last_id != before:
+                patience.renew()
+            limit = self._backoff.patience
+            limit = limit if self.connections else min(self._backoff.door, limit)
+            if patience.over(limit):
+                raise ModelError(
+                    f"Gave up on {url} after {limit:g} s without news: {why}.", code="attach"
+                )
+            self._on_state("waiting")
+            await patience.wait()
+
+    async def _connection(self, client: httpx.AsyncClient, url: str) -> AsyncGenerator[Event, None]:
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
+        if self._follower.last_id:
+            headers["Last-Event-ID"] = self._follower.last_id
+        async with client.stream("GET", url, params={"internal": "1"}, headers=headers) as response:
+            self.connections += 1
+            await accept(response)
+            self._on_state("following")
+            self._follower.connected()
+            decoder, torn = SSEDecoder(), 0.0
+            async with aclosing(self._bytes(response, lambda: torn)) as chunks:
+                async for chunk in chunks:
+                    for frame in decoder.feed(chunk):
+                        for event in self._follower.feed(frame):
+                            yield event
+                    torn = (torn or anyio.current_time()) if self._follower.torn else 0.0
+                    if self._follower.over:
+                        return
+
+    async def _bytes(
+        self, response: httpx.Response, torn: Callable[[], float]
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of a connection; end when missing events do not come.
+
+        `torn` returns since when events are missing, 0 if none are. Raises TimeoutError after a
+        long silence.
+        """
+        async with aclosing(body(response)) as source:
+            while True:
+                limit = self._backoff.idle
+                if since := torn():
+                    limit = since + self._backoff.torn - anyio.current_time()
+                    if limit <= 0:
+                        return
+                with anyio.move_on_after(limit) as scope:
+                    try:
+                        chunk = await anext(source)
+                    except StopAsyncIteration:
+                        return
+                if scope.cancelled_caught:
+                    if torn():
+                        return
+                    raise TimeoutError(f"nothing came for {self._backoff.idle:g} s")
+                yield chunk
