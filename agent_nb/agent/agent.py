@@ -34,9 +34,9 @@ from .limits import Limits, limits_from
 from .loop import Loop
 from .model_choice import ModelChoice
 from .registry import Questions
+from .replay_check import Wish
 from .run import Run
 from .stream import Asked, Replay, Stream
-from .strict import Wish
 from .tape import Tape
 
 if TYPE_CHECKING:

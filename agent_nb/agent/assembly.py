@@ -26,8 +26,8 @@ from .dependencies import behind, place
 from .limits import Limits
 from .model_choice import ModelChoice
 from .replay import Player
+from .replay_check import ReplayCheck, Wish
 from .run_spec import Plan
-from .strict import Strict, Wish
 from .tape import Tape, TapeApprover
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def player(
         return _runner(child, approver, log, redaction, host=child.host or agent.host)
 
     def make(scope: CancelScope) -> Player:
-        strict = Strict(tape, wish, agent.tools, policy, agent.folder) if wish is not None else None
+        strict = (
+            ReplayCheck(tape, wish, agent.tools, policy, agent.folder) if wish is not None else None
+        )
         return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
 
     return make

@@ -1,17 +1,17 @@
-"""One batch of tool calls, from the runner's reports to the log.
+"""Log one batch of tool calls, from the runner's reports.
 
-Why: tools run at the same time and report from anywhere; the log wants results in call order, text
-in few pieces and nothing secret.
+Why: tools run concurrently and report at any time; the log needs results in call order, few pieces
+of text, and no secrets.
 
 Rules
-- Exactly one `result` per call, in call order; one that ended early is announced by a live delta
-  (`of="result"`) and waits.
-- Progress text is joined, never lost, and logged at most `RATE` times a second and call; of
-  fractions only the newest is logged, and of a line that is drawn over with carriage returns what
-  it says then (`tools.console`): a bar of tqdm is a fraction.
-- What a tool printed is also in its result, bounded, as `printed` of `extra`: the model reads it
-  beside the content, and a replay compares the content only.
-- Whatever a tool said is logged before its result; text, data and results pass the secret filter.
+- Exactly one `result` per call, in call order. A call that ends early is announced by a live delta
+  (`of="result"`), and its result waits.
+- Progress text is joined, never lost, and logged at most `RATE` times a second per call. Only the
+  newest fraction is logged. Of a line redrawn with carriage returns its current state counts
+  (`wire.console`): a tqdm bar becomes a fraction.
+- Printed output is also part of the result, bounded, as `printed` in `extra`: the model reads it,
+  and a replay compares only the content.
+- A tool's output is logged before its result. Text, data and results pass the secret filter.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ MOST_PRINTED = 4_000  # characters of what a tool printed that the model reads
 
 
 class _Stream:
-    """Text of one source on its way to the log: without secrets, and as a screen would leave it."""
+    """Text of one source on its way to the log: redacted, and as a terminal would show it."""
 
     def __init__(self, filter_: Redactor) -> None:
         self.filter = filter_
         self.console = Console()
-        self.drawn = ""  # the line that was drawn over, as it was logged last
+        self.drawn = ""  # the redrawn line as last logged
 
     def news(self) -> tuple[float | None, str]:
-        """Return what the line that is drawn over says, if that has changed."""
+        """Return fraction and text of the redrawn line, if it has changed."""
         status = self.console.status
         changed, self.drawn = status != self.drawn, status
         return report(status) if changed else (None, "")
 
 
 class _Voice:
-    """What one call has said and what of it is not logged yet. What it prints to stdout is a stream
-    of its own: the model reads it.
+    """The output of one call that is not logged yet.
+
+    Output printed to stdout is kept apart, since the model reads it.
     """
 
     def __init__(self, new_filter: Callable[[], Redactor]) -> None:
@@ -64,27 +65,33 @@ class _Voice:
         self.last = 0.0
 
     def hear(self, text: str, *, printed: bool) -> None:
-        """Take text."""
+        """Take output text."""
         stream = self._prints if printed else self._others
         self._pass(stream, stream.filter.feed(text))
 
     def filtered(self, data: Any) -> Any:
-        """Return progress data whose text went through the filter of the output: a key may be cut
-        by two chunks.
-        """
+        """Return progress data with its text filtered as output: two chunks may share a key."""
         text = meaning(data).text
         return {**data, "content": self._others.filter.feed(text)} if text else data
 
     def end(self) -> None:
-        """Take what was held back."""
+        """Take what the filters hold back."""
         for stream in (self._prints, self._others):
             self._pass(stream, stream.filter.close())
             self.text.append(stream.console.close())
 
-    def take(self, *, whole: bool) -> tuple[str, float | None, str]:
-        """Return text, fraction and message that are to be logged; of a line that goes on what
-        stood there before, unless `whole`.
-        """
+    @property
+    def pending(self) -> bool:
+        """True if there is something to log."""
+        return bool(self.text or self.message) or self.fraction is not None
+
+    def note(self, fraction: float | None, message: str) -> None:
+        """Take the newest fraction and message, if there are any."""
+        self.fraction = self.fraction if fraction is None else fraction
+        self.message = message or self.message
+
+    def take(self, now: float, *, whole: bool) -> tuple[str, float | None, str]:
+        """Return the text, fraction and message to log; an unfinished line only if `whole`."""
         text = "".join(
             [
                 *self.text,
@@ -94,7 +101,7 @@ class _Voice:
         fraction, message = self.fraction, self.message
         for far, said in (self._prints.news(), self._others.news()):
             fraction, message = (far if fraction is None else fraction), message or said
-        self.text, self.fraction, self.message = [], None, ""
+        self.text, self.fraction, self.message, self.last = [], None, "", now
         return text, fraction, message
 
     def _pass(self, stream: _Stream, text: str) -> None:
@@ -105,7 +112,7 @@ class _Voice:
 
 
 class Batch:
-    """The log's side of one running batch."""
+    """One running batch, as a `Report` that writes the log."""
 
     def __init__(
         self,
@@ -147,7 +154,7 @@ class Batch:
         )
 
     def update(self, call_id: str, news: Update) -> None:
-        """Take news of a running tool; it is logged now or with the next `flush`."""
+        """Take progress of a running tool; it is logged now or with the next `flush`."""
         if call_id in self.ended:
             return
         voice = self._voices.get(call_id) or self._voices.setdefault(
@@ -162,12 +169,8 @@ class Batch:
             return
         if news.text:
             voice.hear(encodable(news.text), printed=news.printed)
-        if news.fraction is not None:
-            voice.fraction = news.fraction
-        voice.message = self._redaction.value(encodable(news.message)) or voice.message
-        if (
-            voice.text or voice.message or voice.fraction is not None
-        ) and self._clock() - voice.last >= 1 / RATE:
+        voice.note(news.fraction, self._redaction.value(encodable(news.message)))
+        if voice.pending and self._clock() - voice.last >= 1 / RATE:
             self._flush(call_id, voice)
 
     def relay(self, call_id: str, event: Any) -> None:
@@ -177,13 +180,13 @@ class Batch:
             self._spent(event.step)
 
     def flush(self) -> None:
-        """Log what has gathered; called RATE times a second while the batch runs."""
+        """Log pending output; called RATE times a second while the batch runs."""
         for call_id, voice in self._voices.items():
             if call_id not in self.ended and self._clock() - voice.last >= 1 / RATE:
                 self._flush(call_id, voice)
 
     def end(self, call_id: str, outcome: Outcome) -> None:
-        """Log the end of a call, now or when the calls before it have ended."""
+        """Log the result of a call, now or after those of the calls before it."""
         if call_id in self.ended:
             return
         if (voice := self._voices.get(call_id)) is not None:
@@ -231,8 +234,7 @@ class Batch:
         )
 
     def _flush(self, call_id: str, voice: _Voice, *, whole: bool = False) -> None:
-        text, fraction, message = voice.take(whole=whole)
-        voice.last = self._clock()
+        text, fraction, message = voice.take(self._clock(), whole=whole)
         for at in range(0, len(text), LARGEST):
             self._progress(call_id, text=text[at : at + LARGEST])
         if fraction is not None or message:

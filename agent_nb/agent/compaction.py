@@ -1,12 +1,11 @@
-"""What a conversation leaves behind when it outgrows the model's context.
+"""Shorten a conversation that exceeds the model's context.
 
-Two strategies: `window` leaves the oldest runs out and says so; `summary` has the model put them
-into a few sentences first, which then travel in the system message. Within one run, the oldest tool
-results are shortened before anything else is lost.
+Two strategies: `window` leaves out the oldest runs and says so; `summary` first has the model
+summarise them for the system message. Within one run, the oldest tool results are cut first.
 
 Rules
-- Pure functions, but for `summary`, which asks the model once and raises its ModelError.
-- What was left out or shortened is marked in what the model reads; the log keeps everything.
+- Pure functions, except `summary`, which asks the model once and raises its ModelError.
+- What the model reads is marked where something was left out or cut; the log keeps everything.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from .parse import parse
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
 SAYS = "Assistant: "
-SHORT = 400  # characters that stay of a shortened result
-# characters of a transcript; nobody's summary of it is longer, however long its model goes on
+SHORT = 400  # characters left of a shortened result
+# characters of a transcript, and the most that is read of a summary
 MOST = 24_000
 
 
 def transcript(runs: Sequence[Sequence[Event]], most: int = MOST) -> str:
-    """Return runs as plain lines of dialogue; of more than `most` characters the end."""
+    """Return runs as lines of dialogue: the last `most` characters."""
     lines: list[str] = []
     for run in runs:
         texts = Texts()
@@ -59,9 +58,7 @@ def _line(event: Event) -> list[str]:
 
 
 def request(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
-    """Return what asks a model for a summary of `runs`, of which it shows `room` characters at
-    most.
-    """
+    """Return the request for a summary of `runs`, of which at most `room` characters are shown."""
     shown = transcript(runs, min(room, MOST))
     return Request(
         messages=(text_message("system", TASK), text_message("user", shown)),
@@ -70,7 +67,7 @@ def request(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
 
 
 async def summary(model: Model, asked: Request) -> str:
-    """Return what `model` answers to `asked` (see `request`). Raises ModelError."""
+    """Return the answer of `model` to `asked` (see `request`). Raises ModelError."""
     said: list[str] = []
     size = 0
     async with aclosing(model.stream(asked)) as stream:
@@ -83,10 +80,9 @@ async def summary(model: Model, asked: Request) -> str:
 
 
 def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:
-    """Return `run` with its oldest long tool results cut to `SHORT` characters until it fits into
-    `budget` tokens (0: any number).
+    """Return `run` with its oldest long tool results cut until it fits into `budget` tokens.
 
-    The newest result is never cut.
+    A budget of 0 is unlimited. The newest result is never cut.
     """
     kept = list(run)
     results = [i for i, e in enumerate(kept) if isinstance(e, events.Result)]

@@ -1,16 +1,16 @@
-"""What stands behind the inputs of a run, as digests in its record: the code and schema of its
-tools and the agents among them; and where and by which clock it went on.
+"""What a run depends on besides its inputs: code and schema of its tools and sub-agents (as
+digests), and its place: time zone and folders.
 
-Why outside the inputs: a run is found by what the user put in. A tool that changed since is
-noticed, and the run is found all the same.
+Why outside the inputs: a record is found by what the user put in. A tool that has changed is
+reported, and the record is found all the same.
 
 Rules
-- Nothing that is absent is compared: older records have none of this.
-- A schema counts without the defaults of functions whose code is seen, for a default may come from
-  the machine.
-- Our own tools do not count: they change with releases.
-- The place is for reading times and paths in results (`masks`). A folder stands there as the length
-  and the digest of its path: it can be found again in a text, and not be read.
+- Only what both sides have is compared: older records have none of this.
+- The schema of a function with readable code counts without defaults, which may depend on the
+  machine.
+- Built-in tools do not count: they change with releases.
+- The place serves to recognise times and paths in results (`masks`). A folder is recorded as the
+  length and digest of its path, so it can be found in a text but not read from the record.
 """
 
 from __future__ import annotations
@@ -36,11 +36,9 @@ _OURS = __name__.partition(".")[0]
 
 
 def behind(tools: Toolset, folder: str, unseen: set[str] | None = None, depth: int = 0) -> Behind:
-    """Return the digests of the tools and the agents among them, by name; `folder` is the
-    notebook's.
+    """Return the digests of tools and sub-agents by name; `folder` is the notebook's.
 
-    `unseen` receives the names of functions and modules that they use and whose code does not
-    count.
+    `unseen` receives the names of functions and modules they use whose code does not count.
     """
     unseen = set() if unseen is None else unseen
     found = {
@@ -60,9 +58,7 @@ def behind(tools: Toolset, folder: str, unseen: set[str] | None = None, depth: i
 
 
 def place(folder: str) -> dict[str, Any]:
-    """Return where a run goes on: the zone of its clock, its working folder and that for temporary
-    files, which are not named.
-    """
+    """Return the place of a run: time zone, working folder, temporary folder (as digests)."""
     zone, offset = here()
     return {
         "zone": zone,
@@ -109,10 +105,9 @@ def _bare(schema: Any) -> Any:
 
 
 def changed(recorded: Any, now: Behind, below: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield (name of a tool or agent, what of it changed, the agent it belongs to) where two sets
-    of digests differ.
+    """Yield (name of the tool or agent, changed part, owning agent) for each differing digest.
 
-    What is changed is `schema` or `code` of a tool, `model`, `settings` or `tools` of an agent.
+    The part is `schema` or `code` of a tool, `model`, `settings` or `tools` of an agent.
     """
     old, new = _mapping(recorded), _mapping(now)
     for kind in ("tools", "agents"):

@@ -21,7 +21,7 @@ _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
 
 class Shown(Protocol):
-    """What is shown: a run, whoever made it."""
+    """A run that can be shown."""
 
     @property
     def log(self) -> EventLog:
@@ -29,7 +29,7 @@ class Shown(Protocol):
 
 
 class Begun(Shown, Protocol):
-    """The stream of a run of ours. `asked`: what was asked, None where nothing keeps its record."""
+    """The stream of our own run. `asked`: what was asked, None if the run is not recorded."""
 
     @property
     def asked(self) -> object:
@@ -37,57 +37,57 @@ class Begun(Shown, Protocol):
 
 
 class Kept(Protocol):
-    """What keeps the record of a run: with `shown` its cards show it too, else the record stands
-    alone.
-    """
+    """Keeps the record of a run."""
 
-    shown: bool
+    def leave_to_cards(self) -> None:
+        """Leave the record with the cards that show the run; without cards it stands alone."""
 
 
 class Screen(Protocol):
-    """What the cell that awaits a run does for it: `shown` says whether there are cards."""
+    """What a cell offers a run it awaits. `shown`: whether there are cards."""
 
     shown: bool
 
     def begin(self) -> None:
-        """The cell waits from now on."""
+        """Note that the cell waits from now on."""
 
     @property
     def stopped(self) -> str:
-        """How somebody stopped the cell, "" if nobody did."""
+        """How the cell was stopped, "" if it was not."""
 
     @property
     def abandoned(self) -> bool:
-        """Whether somebody stopped it again because it did not end."""
+        """Whether the cell was stopped a second time because the run did not end."""
 
     def close(self) -> Any:
-        """Leave what stays."""
+        """Leave the final output."""
 
 
 class Presenter(Protocol):
-    """What a notebook offers here (`notebook.cell.presenter`)."""
+    """What a notebook implements (`notebook.cell.presenter`)."""
 
     def screen(self, stream: Begun, view: str | None) -> Screen | None:
-        """Return what the running cell does for a run of ours that it awaits."""
+        """Return the screen of the running cell for our own run that it awaits."""
 
     def begun(self, stream: Begun) -> Kept | None:
-        """Return what keeps the record of a run that is about to begin."""
+        """Return the recorder of a run that is about to begin."""
 
     def followed(self, source: Any, *, insist: bool) -> Screen | None:
-        """Return what the running cell does for a run of another system that it awaits."""
+        """Return the screen of the running cell for a run of another system that it awaits."""
 
     def show(self, run: Shown, view: str) -> None:
         """Show a run."""
 
 
 def enter() -> None:
-    """Say that what runs in this context from now on belongs to a run."""
+    """Mark the context as part of a run."""
     _inside.set(True)
 
 
 def screen(stream: Begun, view: str | None) -> Screen | None:
-    """Return what a cell does for a run that it awaits here, None where no cell does. `view`: one
-    of `VIEWS`, None: it is not shown.
+    """Return the screen of the cell that awaits a run here, or None.
+
+    `view`: one of `VIEWS`; None: do not show it.
     """
     if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
@@ -95,8 +95,9 @@ def screen(stream: Begun, view: str | None) -> Screen | None:
 
 
 def begun(stream: Begun) -> Kept | None:
-    """Say that a run is about to begin; return what keeps its record, None where no cell does. It
-    may play a record in its place.
+    """Announce that a run is about to begin; return its recorder, or None.
+
+    The recorder may play a record in its place.
     """
     if stream.asked is None or "IPython" not in sys.modules:
         return None
@@ -104,8 +105,9 @@ def begun(stream: Begun) -> Kept | None:
 
 
 def followed(source: Any, show: bool | None) -> Screen | None:
-    """Return what a cell does for a run of another system that it awaits (`watch`, `attach`), None
-    where no cell does. `show`: True insists on cards, None shows them where there are any.
+    """Return the screen of the cell that awaits a run of another system, or None.
+
+    `show`: True insists on cards, None shows them where possible.
     """
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
@@ -113,7 +115,7 @@ def followed(source: Any, show: bool | None) -> Screen | None:
 
 
 def show(run: Shown, view: str) -> None:
-    """Show a run in the cell that runs now, live if it goes on; without a notebook as text."""
+    """Show a run in the running cell, live if it has not ended; without a notebook as text."""
     _presenter().show(run, view)
 
 

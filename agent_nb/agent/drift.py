@@ -13,7 +13,7 @@ from ..events import Call, Event
 from ..events.log import EventLog
 from ..record import sides
 from ..tools.base import Outcome, Update
-from .strict import Checked
+from .replay_check import Checked
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):

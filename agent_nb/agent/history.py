@@ -1,20 +1,17 @@
-"""From stored events to the messages that a model reads (seed 000, "Storage → Messages").
+"""Build the messages that a model reads from stored events (seed 000, "Storage → Messages").
 
-Why a fold of its own: what is stored has no markers, no roles and no batches; every dialect and
-provider gets them synthesised here in the same chronological order, so that a conversation can go
-on with another model or dialect.
+Why: stored events have no markers, roles or batches. These are added here, in chronological order,
+for every dialect and provider, so that a conversation can continue with another model or dialect.
 
 Rules
 - Pure functions: events in, messages out.
-- A step of the assistant is written in the order it happened; calls of one batch are written as one
-  batch, results follow in call order.
-- The blocks of one text are one text (see `text`); in a text dialect the thoughts in the middle of
-  it stand before it.
-- An error that was fed back (malformed batch, forged results) is written as the assistant's raw
-  text and an error result.
-- What a tool printed is read beside its result.
-- Opaque blocks go back only to the provider they came from; runs before the window are left out and
-  counted.
+- The steps of the assistant keep their order. Calls of a batch form one batch; results follow in
+  call order.
+- Blocks of one text are joined (`events.text`); in a text dialect, thoughts inside it come first.
+- An error that was fed back (malformed batch, forged results) becomes the assistant's raw text and
+  an error result.
+- Printed output of a tool is part of its result.
+- Opaque blocks go back only to their provider. Runs outside the window are left out and counted.
 """
 
 from __future__ import annotations
@@ -45,9 +42,7 @@ IMAGE_TOKENS = 1000
 
 
 def messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]:
-    """Return the conversation of `runs` (each the events of one run, oldest first) as messages of
-    `dialect`.
-    """
+    """Return the conversation of `runs` (events of each run, oldest first) as messages."""
     writer = _Writer(dialect)
     for run in runs:
         for event in run:
@@ -58,7 +53,7 @@ def messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]
 
 
 class _Writer:
-    """Collects one step after the other."""
+    """Collects the messages step by step."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.messages: list[Message] = []
@@ -67,7 +62,7 @@ class _Writer:
         self._results: list[ResultBlock] = []
         self._pending: list[str] = []
         self._texts = Texts()
-        self._begin = 0  # where in the step its newest text begins
+        self._begin = 0  # index in the step where its newest text begins
 
     def add(self, event: Event) -> None:
         if not isinstance(event, events.Respond):
@@ -93,7 +88,7 @@ class _Writer:
         if how == "begin":
             self._begin = len(self._step)
         said = self._step[self._begin :]
-        # a provider wants its thoughts back where they stood
+        # providers need thoughts back in their original place
         if how == "go_on" and self._dialect.native:
             said, text = (
                 (said[:-1], said[-1].text + text)
@@ -133,7 +128,7 @@ class _Writer:
             self._speak(OpaqueBlock(event.namespace, event.payload))
 
     def flush(self) -> None:
-        """Write the step and its results."""
+        """Add the messages of the current step and its results."""
         if self._step:
             self._put(self._assistant())
         if self._results:
@@ -141,7 +136,7 @@ class _Writer:
         self._step, self._results, self._pending, self._texts = [], [], [], Texts()
 
     def _speak(self, block: Block) -> None:
-        """A word of the assistant: after results a new step begins."""
+        """Add a block of the assistant; after results it begins a new step."""
         if self._results:
             self.flush()
         self._step.append(block)
@@ -176,8 +171,8 @@ class _Writer:
         return text_message("user", "\n".join(f"Error ({r.name}): {r.content}" for r in loose))
 
     def _put(self, message: Message) -> None:
-        """Add a message; neighbours of one role become one, because some providers demand that
-        roles alternate.
+        """Add a message, merged with its neighbour of the same role: some providers require
+        alternating roles.
         """
         last = self.messages[-1] if self.messages else None
         if last is not None and last.role == message.role and message.role in ("user", "assistant"):
@@ -199,13 +194,13 @@ _WRITE: dict[type[Event], Callable[..., None]] = {
 
 
 def printed_by(event: events.Result) -> str:
-    """Return what the tool of a result printed to stdout, "" if nothing."""
+    """Return what the tool printed to stdout, as kept in its result."""
     found = (event.extra or {}).get(events.PRINTED)
     return found if isinstance(found, str) else ""
 
 
 def estimate_tokens(sent: Sequence[Message]) -> int:
-    """Estimate the tokens of messages: four characters each, a thousand for an image."""
+    """Estimate the tokens of messages: one per four characters, a thousand per image."""
     return sum(_weight(b) for m in sent for b in m.blocks) + 4 * len(sent)
 
 
@@ -218,7 +213,7 @@ def _weight(block: Block) -> int:
 
 
 class Window(msgspec.Struct, frozen=True):
-    """What of a conversation is sent: the runs kept, and those left out (oldest first)."""
+    """The part of a conversation that is sent: runs kept, and runs left out (oldest first)."""
 
     kept: tuple[Sequence[Event], ...]
     left_out: tuple[Sequence[Event], ...] = ()
@@ -233,9 +228,7 @@ class Window(msgspec.Struct, frozen=True):
 def window(
     dialect: Dialect, history: Sequence[Sequence[Event]], current: Sequence[Event], budget: int
 ) -> Window:
-    """Keep the newest runs of `history` that fit into `budget` tokens beside `current`; a budget of
-    0 keeps all.
-    """
+    """Keep the newest runs of `history` that fit with `current` into `budget` tokens (0: all)."""
     if budget <= 0:
         return Window(tuple(history))
     room = budget - estimate_tokens(messages(dialect, [current]))

@@ -1,7 +1,6 @@
-"""How far a run may go, the meter that watches it, and the clock of a request.
+"""The limits of a run, the meter that counts against them, and the clock of a request.
 
-Rules: a limit of 0 or None is no limit; the meter only counts and answers; what a hit limit means
-is the loop's business.
+Rules: 0 or None means unlimited. The meter only counts; the loop decides what a hit limit means.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from ..events.interruption import AT
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Model turns, tool calls, consecutive tool failures, tokens (in + out), US
-    dollars, seconds.
-    """
+    """Model turns, tool calls, consecutive tool failures, tokens (in + out), dollars, seconds."""
 
     turns: int = 30
     tool_calls: int = 50
@@ -31,8 +28,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
-    """Return limits with the given ones replaced. Raises UsageError on an unknown name or a value
-    that is no number.
+    """Return the default limits with `values` replaced.
+
+    Raises UsageError for an unknown name or a value that is not a number.
     """
     if isinstance(values, Limits):
         return values
@@ -50,7 +48,7 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
 
 
 class Meter:
-    """Counts what a run has used."""
+    """Counts what a run uses."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -84,11 +82,11 @@ class Meter:
         )
 
     def outcome(self, ok: bool) -> None:
-        """Count how a call ended: only failures in a row add up."""
+        """Count how a call ended: only consecutive failures add up."""
         self.failures = 0 if ok else self.failures + 1
 
     def recount(self, log: Iterable[Event]) -> None:
-        """Take over what a run that goes on has used so far."""
+        """Count what the events of a resumed run have used."""
         continued = 0
         for event in log:
             if isinstance(event, Node) and event.name == "llm" and not event.parent:
@@ -106,8 +104,9 @@ class Meter:
         self.turns += continued
 
     def hit(self, tokens: int = 0, turns: int = 0) -> str:
-        """Return the words of the first limit that is used up, or ""; `tokens` and `turns` come on
-        top: those of the turn in progress.
+        """Return the first limit that is used up, in words, or "".
+
+        `tokens`, `turns`: those of the turn in progress, counted on top.
         """
         lim, total = self.limits, self.total
         table = (
@@ -119,13 +118,11 @@ class Meter:
         return next((f"{AT}{words}" for limit, used, words in table if limit and used >= limit), "")
 
     def calls_left(self) -> int | None:
-        """Return how many tool calls may still run (None: any number)."""
+        """Return how many tool calls may still run (None: unlimited)."""
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
     def left(self) -> dict[str, float]:
-        """Return what is left of the limits that a sub-agent shares (names without a bound are
-        absent).
-        """
+        """Return what is left of the limits that a sub-agent shares, without the unlimited ones."""
         lim, total = self.limits, self.total
         table = (
             ("turns", lim.turns, self.turns),
@@ -140,9 +137,7 @@ class Meter:
         }
 
     def near(self) -> bool:
-        """True when the coming turn is the last one that may be asked for: the model is then told
-        to finish.
-        """
+        """True if the next turn is the last one allowed: the model is then asked to finish."""
         lim, used = self.limits, self.total.input + self.total.output
         return bool(
             (lim.turns and self.turns >= lim.turns - 1) or (lim.tokens and used >= 0.9 * lim.tokens)
@@ -162,12 +157,12 @@ class Clock:
         self._end: float | None = None
 
     def first(self) -> None:
-        """The first event of the answer is there."""
+        """Note the first event of the answer."""
         if self._first is None:
             self._first = time.monotonic()
 
     def stop(self) -> None:
-        """The answer is complete."""
+        """Note that the answer is complete."""
         self._end = time.monotonic()
 
     @property

@@ -1,19 +1,17 @@
-"""The loop of one run: context -> messages -> model stream -> parts -> events -> tools, turn after
-turn.
+"""The loop of one run: context -> messages -> model stream -> parts -> events -> tools, repeated.
 
-Why it appends to the log and does not yield: a run goes on, and ends properly, whoever reads it and
-whether anyone still does; `agent.Stream` is the asynchronous iterator over it.
+Why it appends to the log instead of yielding: a run must continue and end properly even if nothing
+reads it. `agent.Stream` is the asynchronous iterator over it.
 
 Rules
-- It knows no protocol, no provider, no widget and no HTTP: model, dialect, tools and filters are
-  handed in (`Plan`).
-- In a text dialect the model is not read on once a batch is complete; natively it is read to the
-  end, `TAIL` seconds at most.
-- A fault before the first part of an answer may be retried; after it never.
-- The limits of tokens and turns hold within a turn too: tokens are estimated while text, reasoning
-  and arguments come.
-- Whatever happens: open blocks are closed, every call gets one result, and `end` is the last event,
-  exactly once.
+- No protocol, provider, widget or HTTP here: model, dialect, tools and filters are in the `Plan`.
+- In a text dialect, reading stops once a batch is complete. Native responses are read to the end,
+  but for at most `TAIL` seconds after their finish reason.
+- A request may be retried before the first part of its answer, never after it.
+- Limits of tokens and turns apply within a turn too: tokens are estimated while text, reasoning and
+  arguments stream in.
+- Whatever happens, open blocks are closed, every call gets one result, and exactly one `end` is the
+  last event.
 """
 
 from __future__ import annotations
@@ -39,8 +37,8 @@ from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
 from .readiness import loading_shown, name_of
-from .refusals import Again, again
 from .request import Prompt, digest
+from .retry import Retry, retry_of
 from .run_spec import Plan
 from .turn import Turn
 from .turn_calls import TurnCalls
@@ -75,13 +73,13 @@ class Loop:
         self._resume = resume
 
     def cancel(self, why: Cancelled) -> None:
-        """Stop the run for the given reason; the first one counts."""
+        """Stop the run; the first reason counts."""
         if not self._scope.cancel_called:
             self._why = why
             self._scope.cancel()
 
     async def run(self) -> None:
-        """Run to the end. Raises nothing: what went wrong is in the log."""
+        """Run to the end. Raises nothing; errors are in the log."""
         status: events.EndStatus = "error"
         reason = ""
         seconds = self._plan.limits.seconds
@@ -108,9 +106,7 @@ class Loop:
             )
 
     async def _begin(self) -> None:
-        """Log the beginning of the run, whatever becomes of the question for the model's name, and
-        the remarks on the conversation.
-        """
+        """Log the start of the run, even if the model's name cannot be found out, and the notes."""
         name = ""
         try:
             check_model(self._plan.model)
@@ -151,7 +147,7 @@ class Loop:
     async def _turns(self) -> tuple[events.EndStatus, str]:
         await self._remember()
         while True:
-            # a stop that came before, or during code that never waits, counts here
+            # apply a cancellation that came earlier, or during code that never awaits
             await anyio.lowlevel.checkpoint()
             if words := self._meter.hit():
                 raise Cancelled("limit", words)
@@ -179,9 +175,7 @@ class Loop:
             self._log.append(event)
 
     def _take_up(self, resume: Resume) -> None:
-        """Begin with what a replay played up to its drift, and with the fresh outcomes of the batch
-        that was open there.
-        """
+        """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
         for event in resume.restamped(self._log.run, self._log.now()):
             self._log.append(event)
         self._meter.recount(resume.events)
@@ -203,7 +197,7 @@ class Loop:
         self._calls.restore(resume)
 
     async def _model_turn(self) -> Turn:
-        """Ask the model once, with further attempts before the first part."""
+        """Return the next model turn, retrying the request if need be."""
         attempt = 0
         while True:
             attempt += 1
@@ -214,8 +208,9 @@ class Loop:
             await anyio.sleep(wait)
 
     async def _request(self, turn: Turn, attempt: int) -> float | None:
-        """Make one request. Returns the seconds to wait before another one, None if it was
-        answered. Raises ModelError when it was not.
+        """Make one request; return the seconds to wait before a retry, None if it was answered.
+
+        Raises ModelError if it failed and is not retried.
         """
         request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
         sent = context.estimate_tokens(request.messages)
@@ -237,13 +232,13 @@ class Loop:
         clock = Clock()
         pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction)
         result = "cancelled"
-        more: Again | None = None
+        more: Retry | None = None
         try:
             await self._read(request, pipeline, clock, sent)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
-            more = None if pipeline.heard else again(fault, attempt, self._plan, self._prompt)
+            more = None if pipeline.heard else retry_of(fault, attempt, self._plan, self._prompt)
             if more is None:
                 raise
         finally:
@@ -294,10 +289,8 @@ class Loop:
         )
 
 
-def _outcome(turn: Turn, more: Again | None) -> dict[str, Any]:
-    """Return what the node of a request says at its end: the answer's head, further requests within
-    it, the wait before another attempt.
-    """
+def _outcome(turn: Turn, more: Retry | None) -> dict[str, Any]:
+    """Return the data of a request's exit node: the answer's head, continuations, retry delay."""
     found = {"status": turn.head.status, "model": turn.head.model}
     found |= {"continued": turn.continued} if turn.continued else {}
     return found | ({"retry_in": round(more.wait, 3)} if more is not None and more.wait else {})

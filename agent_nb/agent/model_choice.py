@@ -1,12 +1,10 @@
-"""The model of an agent: its name as the user gave it, and the model itself, looked up on first
-use.
+"""The model of an agent: the name the user gave, and the model itself, resolved on first use.
 
-Why late: a replay needs neither the model nor a key.
+Why on first use: a replay needs neither the model nor a key.
 
 Rules
 - A name may also be that of a model object in the namespace.
-- An unknown name raises UsageError. Its message is redacted: the name may be a key in the wrong
-  place.
+- An unknown name raises UsageError. Its message is redacted, since the name may be a misplaced key.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ SCRIPTED = "scripted/"  # models of this provider are text files beside the note
 class ModelChoice:
     """One choice of a model.
 
-    `asked`: its name as the user gave it ("": the environment chooses). `source`: where the choice
-    came from ("" until the model is used).
+    `asked`: the name the user gave ("": the environment chooses). `source`: where the choice came
+    from (if not given, "" until the model is used).
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class ModelChoice:
 
     @property
     def model(self) -> Model:
-        """The model. Raises UsageError when there is none of that name."""
+        """The model. Raises UsageError if its name is unknown."""
         if self._model is None:
             self._model, source = self._find()
             self.source = self.source or source
@@ -62,24 +60,20 @@ class ModelChoice:
 
     @property
     def identity(self) -> str:
-        """The model as an input of a run. For a script it includes a hash of its text, so that a
-        changed script shows.
-        """
+        """The model as an input of a run; for a script, with a hash of its text."""
         if self._model is None and self.asked.startswith(SCRIPTED):
             with suppress(AgentError):  # a replay needs no script
                 return str(getattr(self.model, "identity", self.asked))
         return str(getattr(self._model, "identity", self.asked)) if self.asked else ""
 
     def is_script(self) -> bool:
-        """Return whether the model is a script, which may run where nothing else is asked
-        (`offline`).
-        """
+        """Return whether the model is a script, which may run even offline."""
         with suppress(AgentError):
             return offline.is_script(self.model)
         return False
 
     async def aclose(self) -> None:
-        """Close the model's connections, if it was needed."""
+        """Close the model's connections, if the model was used."""
         if self._model is not None:
             await self._model.aclose()
 
@@ -97,7 +91,7 @@ class ModelChoice:
             raise
 
     def _variable(self) -> Model | None:
-        """Return the model object of that name in the namespace, as it is now."""
+        """Return the model object with that name in the namespace, as it is now."""
         found: Model | None = (
             self._namespace.get(self._given) if isinstance(self._given, str) else None
         )

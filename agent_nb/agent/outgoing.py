@@ -1,17 +1,15 @@
-"""The last look at what goes to a model: no key in any text of a request.
+"""Remove keys from requests, just before they go to a model.
 
-Why one place, as late as this: the log is filtered where it is written, but a request is also made
-of what no log holds: instructions, docstrings and defaults of tools, stop texts, records made
-before a key was known.
+Why one place, this late: the log is filtered as it is written, but a request also contains text
+from elsewhere: instructions, docstrings and defaults of tools, stop texts, older records.
 
 Rules
-- Every text of a request passes the secret filter; media, signatures and what a provider wants back
-  encrypted stay as they are, but for the texts in a PNG.
-- In a tool's schema a value (default, constant, example, pattern) that holds a key is left out: a
-  model would send the marker back.
-- What is merged into the request as it is (`extra_body`), and names that must be exact (the
-  model's, the tools'), cannot be filtered: a key in them is a UsageError that names the place,
-  before anything is sent.
+- Every text of a request passes the secret filter. Media, signatures and encrypted values of the
+  provider stay unchanged, except text chunks in a PNG.
+- In a tool's schema, values (default, constant, example, pattern) with a key are left out: a model
+  would repeat the marker.
+- `extra_body` and the names of the model and of tools must be sent exactly, so they cannot be
+  filtered: a key in them is a UsageError that names the place, before anything is sent.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ _MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSc
 
 
 def outgoing(request: Request, redaction: Redaction) -> Request:
-    """Return `request` without keys."""
+    """Return `request` with keys redacted."""
     value = redaction.value
     extra = request.settings.get("extra_body")
     settings: dict[str, Any] = value(
@@ -61,7 +59,7 @@ def _block(block: Block, redaction: Redaction) -> Block:
 
 
 def tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:
-    """Return what a model is told of a tool, without keys."""
+    """Return the spec of a tool with keys redacted."""
     return ToolSpec(
         spec.name, redaction.value(spec.description), _schema(spec.parameters, redaction.value)
     )
@@ -88,7 +86,7 @@ def _schema(schema: Any, value: Callable[[Any], Any]) -> Any:
 def check(
     model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any], redaction: Redaction
 ) -> None:
-    """Look at what must be sent exactly as it is. Raises UsageError for a key in it."""
+    """Raise UsageError if a text that must be sent unchanged holds a key."""
     for place, held in _exact(model, tools, settings):
         if redaction.value(held) != held:
             raise UsageError(
@@ -105,9 +103,7 @@ def _exact(
 
 
 def _fields(path: str, held: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every text of a JSON value with its place; of a member with a key in its name the place
-    ends before it.
-    """
+    """Yield every text of a JSON value with its place; a member's name has its object's place."""
     if isinstance(held, Mapping):
         for name, inner in held.items():
             yield path, name

@@ -1,9 +1,6 @@
-"""What a model needs before it can answer: its name where the server gives it, its weights where
-they have to load.
+"""What some models need before they answer: a name from their server, or loaded weights.
 
-Why beside the loop: only some models have this, and none of it is a turn.
-
-Rules: a model that needs neither is not waited for, not even for an instant.
+Rules: a model that needs neither causes no wait at all.
 """
 
 from __future__ import annotations
@@ -19,8 +16,9 @@ from ..models.base import Model
 
 
 async def name_of(model: Model) -> str:
-    """Return the name of a model that may have to ask its server for it (one with `named`), "" of
-    any other. Raises ModelError.
+    """Return the name that a model with `named` gets from its server, else "".
+
+    Raises ModelError.
     """
     named = getattr(model, "named", None)
     return "" if named is None else str(await named())
@@ -28,8 +26,9 @@ async def name_of(model: Model) -> str:
 
 @contextmanager
 def loading_shown(model: Model, log: EventLog) -> Iterator[None]:
-    """Show how far a model is that has to load first (one with `loading`, which reports from any
-    thread).
+    """Log the progress of a model that must load first: one with `loading`.
+
+    `loading` may report from any thread.
     """
     loading = getattr(model, "loading", None)
     if loading is None or loading.now.state == "ready":

@@ -1,15 +1,13 @@
-"""The runs of this process, for whoever follows them: announced as they begin, with the ways to
-stop and to answer them.
+"""The registry of this process's runs: announced as they begin, with ways to stop and answer them.
 
-Why apart: neither an agent nor a cell has to know whether a server is there, and a server that
-comes later finds the runs that were there before it.
+Why: an agent or a cell need not know whether a server is running, and a server that starts later
+finds the earlier runs.
 
 Rules
-- A run is kept by whoever holds its log, never by this: a run that nobody holds any more is not
-  told to those who come later.
-- The first announcement of a log counts: a cell knows better than its stream how it is stopped.
-  Runs below another run are not announced.
-- A follower that raises is dropped; the run never hears of it.
+- Logs are held weakly; a collected log is invisible to later followers.
+- The first announcement of a log counts: a cell knows better than its stream how to stop the run.
+  Runs of sub-agents are not announced.
+- A follower that raises is dropped; the run is not affected.
 """
 
 from __future__ import annotations
@@ -31,11 +29,9 @@ _below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 
 class Questions:
-    """The open questions of a run that may be answered from elsewhere. `ask` waits on the agent's
-    loop; `answer` is for any thread.
+    """The open questions of a run, which can also be answered remotely.
 
-    `reachable` says whether there is anybody elsewhere just now; `near` is whom to ask where the
-    agent itself has nobody, such as the cell that shows it.
+    Questions wait on the agent's loop; `answer` may be called from any thread.
     """
 
     def __init__(self) -> None:
@@ -45,22 +41,20 @@ class Questions:
 
     @property
     def reachable(self) -> bool:
-        """Whether someone can answer from elsewhere now."""
+        """Whether a remote answer is possible now."""
         return any(listens() for listens in self._listening)
 
     def reachable_while(self, listening: Callable[[], bool]) -> None:
-        """Wait for answers from elsewhere while `listening()`, or another such condition, holds."""
+        """Wait for remote answers while `listening()`, or another such condition, is true."""
         self._listening.append(listening)
 
     def fall_back_to(self, near: Asker, *, keep: bool = False) -> None:
-        """Ask `near` where the agent has no asker of its own; `keep`: unless one is set already."""
+        """Ask `near`, such as a cell, if the agent has no asker; `keep`: unless one is set."""
         if self._near is None or not keep:
             self._near = near
 
     def beside(self, near: Asker | None) -> Asker:
-        """Return an asker that takes the first answer, that of `near` (None: nobody is near) or one
-        from elsewhere.
-        """
+        """Return an asker that takes the first answer: of `near`, if any, or a remote one."""
 
         async def ask(question: Question) -> Decision | None:
             far: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -96,8 +90,9 @@ class Questions:
         reason: str = "",
         by: str = "remote",
     ) -> bool:
-        """Answer the question about a call; return whether one was open. `args`: what to use
-        instead of those asked about.
+        """Answer the question about a call; return whether one was open.
+
+        `args`: arguments to use instead.
         """
         far = self._open.get(call_id)
         if far is None or far.done():
@@ -111,12 +106,12 @@ class Questions:
 
 
 async def _given_up(asking: asyncio.Future[Decision | None]) -> None:
-    """See a question to its end that is answered elsewhere or not wanted any more."""
+    """Cancel a question that was answered elsewhere or is obsolete, and wait for its end."""
     if not asking.done():
         asking.cancel()
         await asyncio.wait([asking])
     if not asking.cancelled():
-        asking.exception()  # asyncio reports one that nobody has looked at
+        asking.exception()  # asyncio reports an exception that is never retrieved
 
 
 def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
@@ -125,8 +120,9 @@ def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
 
 
 class Announced:
-    """How a run is reached: its `log`, the conversation it belongs to, its open questions, and
-    `cancel`, for any thread.
+    """An announced run: its log, its conversation, its open questions and `cancel`.
+
+    All methods may be called from any thread.
     """
 
     def __init__(
@@ -142,7 +138,7 @@ class Announced:
         self._cancel = cancel
 
     def cancel(self) -> None:
-        """Ask the run to stop. Raises UsageError when it can no longer be stopped from here."""
+        """Ask the run to stop. Raises UsageError if it has ended or cannot be stopped from here."""
         if self._cancel is None or self.log.ended:
             raise UsageError("This run is over, or it cannot be stopped from here.")
         self._cancel()
@@ -152,7 +148,7 @@ Follower = Callable[[Announced], None]
 
 
 class Runs:
-    """The runs that were announced, and who follows. Thread-safe."""
+    """The announced runs and their followers. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -169,8 +165,9 @@ class Runs:
         questions: Questions | None = None,
         cancel: Callable[[], Any] | None = None,
     ) -> Announced | None:
-        """Say that a run begins; keep what is returned while the run goes on. None if it was
-        announced before or is below another.
+        """Announce that a run begins; None if it is already announced or a sub-agent's.
+
+        The registry holds the result weakly: keep it while the run goes on.
         """
         with self._lock:
             if log in self._logs or _below.get():
@@ -179,18 +176,19 @@ class Runs:
             self._logs[log] = (conversation, weakref.ref(found))
             followers = list(self._followers)
         for follower in followers:
-            self._tell(follower, found)
+            self._notify(follower, found)
         return found
 
     def follow(self, follower: Follower) -> Callable[[], None]:
-        """Tell `follower` of every run that is there, in order, and of each to come; return a
-        function that ends it.
+        """Call `follower` with every announced run, in order, and with each later one.
+
+        Returns a function that stops it.
         """
         with self._lock:
             known = [(log, *kept) for log, kept in self._logs.items()]
             self._followers = [*self._followers, follower]
         for log, conversation, reached in known:
-            self._tell(follower, reached() or Announced(log, conversation, Questions(), None))
+            self._notify(follower, reached() or Announced(log, conversation, Questions(), None))
 
         def stop() -> None:
             with self._lock:
@@ -199,7 +197,7 @@ class Runs:
         return stop
 
     def reach(self, log: EventLog) -> Announced | None:
-        """Return how the run of a log is reached, None when it is over or was never announced."""
+        """Return the announced run of a log, or None if it is over or was never announced."""
         with self._lock:
             kept = self._logs.get(log)
         return kept[1]() if kept is not None else None
@@ -209,17 +207,17 @@ class Runs:
         with self._lock:
             return [log for log in self._logs if not log.ended]
 
-    def _tell(self, follower: Follower, found: Announced) -> None:
+    def _notify(self, follower: Follower, found: Announced) -> None:
         try:
             follower(found)
-        except Exception:  # whatever it is, it is the follower's own trouble
+        except Exception:  # a fault of the follower must not stop the run
             with self._lock:
                 self._followers = [f for f in self._followers if f is not follower]
 
 
 @contextmanager
 def below() -> Iterator[None]:
-    """Runs that begin inside are part of another run and are not announced."""
+    """Do not announce runs that begin inside: they are part of another run."""
     token = _below.set(True)
     try:
         yield

@@ -1,19 +1,18 @@
-"""A recorded run played again, without a model.
+"""Replay a recorded run, without a model.
 
-Why: Run All should be free, quick and safe until something has changed, and a notebook should be
-testable with no key and no network.
+Why: Run All should be free, quick and safe until something changes, and a notebook should be
+testable without a key or a network.
 
 Rules
-- A replay yields the recorded events, ids and times included; the record itself is not touched.
-- Model turns and results come from the tape. Calls that live in the kernel (`tape.lives`) run
-  again, one after the other, so that later cells find their variables; their fresh results are only
-  compared (`normal`), their fresh progress is dropped.
-- A question about such a call is shown (live only: a delta) and not recorded; the recorded decision
-  stands in the log.
-- The first difference is the drift. A replay goes on to its end and reports it, or (`Tape.live`)
-  stops there and hands over what is needed to go on with the model (`Resume`).
-- Calls whose arguments were cut or hold something redacted never run again; what else may not is in
-  `tape`.
+- A replay yields the recorded events with their ids and times; the record itself is not changed.
+- Model turns and results come from the tape. Calls that touch the kernel (`tape.lives`) run again,
+  one after another, so that later cells find their variables. Their fresh results are compared
+  (`record.normalize`), their fresh progress is dropped.
+- A question about such a call is shown as a live delta and not recorded; the log keeps the recorded
+  decision.
+- The first difference is the drift. A replay reports it at its end or, with `Tape.live`, stops
+  there and returns what the loop needs to continue (`Resume`).
+- Calls whose arguments were cut or redacted never run again; for other reasons see `tape`.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from ..events.event_json import encode_event
 from ..events.log import EventLog
 from ..events.tool_events import is_tool_event, result_fields
 from ..record.normalize import normal
+from ..record.record import Record
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.reads import reads
 from ..tools.runner import ToolRunner
@@ -42,15 +42,14 @@ from ..wire.redact import Redaction
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
 from .history import printed_by
-from .strict import Checked, Strict
+from .replay_check import Checked, ReplayCheck
 from .tape import Tape, lives
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
-_SHOWN = 300  # characters of a result in a report
 
 
 async def replay(
-    record: Mapping[str, Any],
+    record: Record,
     runner: ToolRunner | None = None,
     *,
     payloads: Mapping[str, Any] | None = None,
@@ -59,11 +58,11 @@ async def replay(
     live: bool = False,
     redaction: Redaction | None = None,
 ) -> Played:
-    """Play a record from beginning to end and return its log and the drift.
+    """Play a record to its end and return its log and the drift.
 
-    `runner` runs the kernel calls again (None: they come from the tape too); its approver should be
-    a `TapeApprover`. `key`, `trust`, `live`: see `Tape`. Raises UsageError when the record's hash
-    does not fit.
+    `runner` runs the kernel calls again (None: they too come from the tape); its approver should be
+    a `TapeApprover`. `key`, `trust`, `live`: see `Tape.of`. Raises UsageError if the record does
+    not match its hash.
     """
     tape = Tape.of(record, payloads, key=key, trust=trust, live=live)
     player = Player(tape, EventLog(tape.run), runner, redaction)
@@ -82,19 +81,17 @@ class Player:
         redaction: Redaction | None = None,
         scope: anyio.CancelScope | None = None,
         *,
-        strict: Strict | None = None,
+        strict: ReplayCheck | None = None,
         below: Callable[[Any], ToolRunner] | None = None,
     ) -> None:
-        """`strict` checks the replay for a test; `below` makes what runs the calls of an agent that
-        is a tool.
-        """
+        """`strict` checks the replay for a test; `below` makes a sub-agent's runner."""
         self._tape = tape
         self._log = log
         self._runner = runner
         self._strict = strict
         self._below = below
         self._again_ran: list[str] = []
-        self._runners: dict[str, ToolRunner] = {}  # of agents that are tools, by span
+        self._runners: dict[str, ToolRunner] = {}  # of sub-agents, by span
         self._value = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
         self._why = ""
@@ -103,24 +100,22 @@ class Player:
         self._calls = {e.call_id: e for e in tape.events if isinstance(e, Call)}
         self._results = {e.call_id: e for e in tape.events if isinstance(e, Result)}
         self._ran = tape.ran()
-        self._checked: Checked | None = None  # of the ended log, once
+        self._checked: Checked | None = None  # set once the log has ended
 
     @property
     def played(self) -> Played:
-        """What has come of it."""
+        """The outcome so far."""
         if self._checked is None and self._strict is not None and self._log.ended:
             self._checked = self._strict.checked(self._again_ran)
         return Played(log=self._log, drift=self._drift, resume=self._resume, checked=self._checked)
 
     def cancel(self, why: Cancelled) -> None:
-        """Stop the replay; what was played so far is closed as interrupted."""
+        """Stop the replay; the log is closed as interrupted."""
         self._why = self._why or why.detail
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Play to the end, or to the drift; the log has ended afterwards. Raises nothing of a
-        tool's.
-        """
+        """Play to the end or to the drift, and end the log. Exceptions of tools are results."""
         with self._scope:
             await self._play()
         for event in missing(self._log, self._why or LOST):
@@ -142,9 +137,7 @@ class Player:
                     return
 
     async def _again(self, batch: Execute, runner: ToolRunner) -> _Fresh:
-        """Run the kernel calls of a batch again, in the order in which they began, and return what
-        they gave now.
-        """
+        """Run the kernel calls of a batch again, in start order, and return the fresh outcomes."""
         fresh = _Fresh(self._asks)
         for call in self._ran:
             tool = self._tape.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
@@ -166,14 +159,14 @@ class Player:
         return self._runners.get(span) or self._runners.setdefault(span, self._below(agent))
 
     def _asks(self, question: Approval) -> None:
-        """Show a question about a call, or its answer, where the call stands."""
+        """Show a question about a call, or its answer, as a delta beside the call."""
         call = self._calls[question.call_id]
-        told = msgspec.structs.replace(
+        shown = msgspec.structs.replace(
             question, args=self._value(question.args), extra=self._value(question.extra)
         )
         place: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
         self._log.append(
-            Delta(of=question.type, block=call.call_id, text=encode_event(told).decode(), **place)
+            Delta(of=question.type, block=call.call_id, text=encode_event(shown).decode(), **place)
         )
 
     def _barred(self, call: Call, args: dict[str, Any]) -> str:
@@ -200,14 +193,14 @@ class Player:
                     call_id=call_id,
                     name=result.name,
                     how=how,
-                    recorded=_told(result.status, result.content),
-                    fresh=_told(outcome.status, content),
+                    recorded=_result_text(result.status, result.content),
+                    fresh=_result_text(outcome.status, content),
                     reads=self._reads(call_id),
                 )
         return None
 
     def _how(self, call_id: str, result: Result, content: Any, outcome: Outcome) -> str | None:
-        """Return how a result differs, "" where its text does, None where it does not."""
+        """Return how a result differs in words ("": in its text), None if it does not."""
         if (result.seq, "content") in self._tape.cut:
             return None
         tool = self._tool(call_id)
@@ -228,18 +221,14 @@ class Player:
         return sorted(reads(tool.invoke)) if tool is not None and tool.effect == "none" else []
 
     def _anew(self, drift: Drift) -> Resume:
-        """Gather what the loop needs to begin again: the run of an agent that is a tool drifted,
-        and cannot go on in the middle.
-        """
+        """Return what the loop needs to start over; a sub-agent's run cannot be resumed."""
         asked = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
         return Resume(
             events=self._tape.events[: asked + 1], calls=(), outcomes={}, updates={}, drift=drift
         )
 
     def _taken(self, batch: Execute, fresh: _Fresh, drift: Drift) -> Resume:
-        """Gather what the loop needs: fresh outcomes where there are any, recorded ones
-        elsewhere.
-        """
+        """Return what the loop needs to continue, with recorded outcomes where none are fresh."""
         outcomes = {
             c: fresh.outcomes.get(c) or _recorded(self._results.get(c)) for c in batch.calls
         }
@@ -260,9 +249,7 @@ class Player:
 
 
 class _Fresh(Report):
-    """Takes down what a runner reports of calls that run again; `ask` gets questions and their
-    answers.
-    """
+    """Keeps what a runner reports of calls that run again; questions and answers go to `ask`."""
 
     def __init__(self, ask: Callable[[Approval], None]) -> None:
         self.outcomes: dict[str, Outcome] = {}
@@ -271,21 +258,19 @@ class _Fresh(Report):
         self._open = ""
 
     def approval(self, call_id: str, **fields: Any) -> None:
-        """Pass a question on, and the answer to it; a decision without a question stands in the
-        log, as it was recorded.
-        """
+        """Pass on a question and its answer; the log already has decisions without a question."""
         if fields["stage"] == "requested" or self._open == call_id:
             self._ask(Approval(call_id=call_id, **fields))
             self._open = call_id if fields["stage"] == "requested" else ""
 
     def started(self, call_id: str) -> None:
-        """So does the start."""
+        """Ignore the start, which the log already has."""
 
     def relay(self, call_id: str, event: Any) -> None:
-        """And the events of sub-agents."""
+        """Ignore the events of sub-agents, which the log already has."""
 
     def update(self, call_id: str, news: Update) -> None:
-        """Keep what is said, in case the run goes on live."""
+        """Keep an update, in case the run continues live."""
         self.updates.setdefault(call_id, []).append(news)
 
     def end(self, call_id: str, outcome: Outcome) -> None:
@@ -294,9 +279,7 @@ class _Fresh(Report):
 
 
 def _contents(result: Result) -> list[Any]:
-    """Return the content of a recorded result; where it is a ToolEvent, as a record may have it,
-    also what that says.
-    """
+    """Return the content of a recorded result and, if it is a ToolEvent, the content inside it."""
     return [
         result.content,
         *([result_fields(result.content)["content"]] if is_tool_event(result.content) else []),
@@ -311,6 +294,6 @@ def _recorded(result: Result | None) -> Outcome:
     )
 
 
-def _told(status: str, content: Any) -> str:
+def _result_text(status: str, content: Any) -> str:
     text = content if isinstance(content, str) else canonical(clean_value(content))
     return text if status == "ok" else f"{status}: {text}"

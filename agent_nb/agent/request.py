@@ -1,16 +1,11 @@
-"""What a run asks its model, turn after turn: the request made from the log, within the model's
-context.
-
-Why beside the loop: what is sent depends on the conversation, the dialect and the model's size;
-what is done with the answer does not.
+"""Build the requests of a run from history and log, within the model's context.
 
 Rules
-- Every request is made anew from the history and the log; nothing is kept between turns but the
-  dialect and a summary.
-- What the window leaves out is said before the request that lacks it: the first, or the one after a
-  refusal as too long.
-- Nothing goes out but through `outgoing`, a request for a summary included; instructions and
-  grammar are made of tools without keys.
+- Every request is built anew; only the dialect and a summary are kept between turns.
+- What the window leaves out is logged before the request that lacks it: the first one, or the one
+  after a refusal as too long.
+- Every request, one for a summary included, passes `outgoing`. Instructions and grammar are built
+  from tools without keys.
 """
 
 from __future__ import annotations
@@ -38,7 +33,7 @@ LAST_TURN = (
 
 
 class Prompt:
-    """The requests of one run; `dialect` may change while it goes on."""
+    """The requests of one run; `dialect` may change during it."""
 
     def __init__(self, plan: Plan, log: EventLog, history: Sequence[Sequence[Event]]) -> None:
         self.dialect = plan.dialect
@@ -50,13 +45,11 @@ class Prompt:
         self._tools = [tool(spec, plan.redaction) for spec in plan.tools]
 
     def fall_back(self) -> None:
-        """Go on in the fallback dialect: the server accepts no tools."""
+        """Continue in the fallback dialect, since the server accepts no tools."""
         self.dialect = self._plan.fallback
 
     def request(self, *, last: bool) -> Request:
-        """Return the request of the coming turn; in the `last` one that the limits allow the model
-        is told so.
-        """
+        """Return the request of the next turn; `last`: the limits allow no more, and it says so."""
         plan, dialect = self._plan, self.dialect
         head = self._head()
         budget = self._budget(head)
@@ -75,11 +68,10 @@ class Prompt:
         return outgoing(made, plan.redaction)
 
     def shrink(self, most: int) -> bool:
-        """Make room after a request that the model refused as too long; return whether the next one
-        is smaller.
+        """Reduce the context after a refusal as too long; return whether the next request shrinks.
 
-        `most`: the tokens that it takes, 0 where it did not say. Our counts are estimates, so a
-        part goes in any case.
+        `most`: the tokens that the model accepts (0: unknown). Our counts are estimates, so the
+        context is reduced in any case.
         """
         before, size = context.estimate_tokens(self.request(last=False).messages), self._size
         self._size = min(
@@ -91,9 +83,7 @@ class Prompt:
         return False
 
     async def remember(self) -> list[Event]:
-        """Return the events that say what the window leaves out, after having it summarised if that
-        is wanted.
-        """
+        """Return the events that note what the window leaves out, summarised if configured."""
         kept = context.window(
             self.dialect, self._history, list(self._log), self._budget(self._head())
         )
@@ -114,9 +104,7 @@ class Prompt:
         return [*out, events.State(kind="window", payload=payload)]
 
     def _head(self) -> list[Message]:
-        """Return what stands before the conversation: instructions, the user's system text, a
-        summary, example turns.
-        """
+        """Return what precedes the conversation: instructions, system text, summary, examples."""
         plan, dialect = self._plan, self.dialect
         before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
         texts = (dialect.instructions(self._tools, small=plan.model.shots), plan.system, before)
@@ -129,7 +117,7 @@ class Prompt:
         )
 
     def _budget(self, head: Sequence[Message]) -> int:
-        """Return the tokens that the conversation may take (0: the context is unknown)."""
+        """Return the tokens left for the conversation (0: the context is unknown)."""
         return max(self._size - RESERVE - context.estimate_tokens(head), 1) if self._size else 0
 
     def _grammar(self) -> str:
@@ -139,5 +127,5 @@ class Prompt:
 
 
 def digest(request: Request) -> str:
-    """Return a short digest of what is sent, for the record: equal requests have equal digests."""
+    """Return a short digest of a request, for the record."""
     return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:16]

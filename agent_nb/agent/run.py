@@ -1,7 +1,7 @@
-"""A run as people hold it in their hands: the log of one prompt and what can be asked of it.
+"""A run as users see it: the log of one prompt, with properties and views derived from it.
 
-Rules: everything is derived from the log at the moment it is asked; nothing is stored twice. Works
-on partial and empty logs.
+Rules: everything is computed from the log on access; nothing is stored twice. Partial and empty
+logs work.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ class Run:
 
     @property
     def prompt(self) -> str:
-        """What the user said first."""
+        """The first message of the user."""
         return next((e.content for e in self.log if isinstance(e, User)), "")
 
     @property
     def answer(self) -> str:
-        """What the last turn that answered said; "" if none did (see `text`)."""
+        """The text of the last turn that answered; "" if none did (see `events.text`)."""
         return answer_text(self.log)
 
     @property
     def status(self) -> str:
-        """`ok`, `error`, `interrupted`, `limit`, `awaiting`, or `running` while there is no end."""
+        """`ok`, `error`, `interrupted`, `limit`, `awaiting`, or `running` until the run ends."""
         last = self.log[-1] if len(self.log) else None
         return last.status if isinstance(last, End) else "running"
 
@@ -81,13 +81,14 @@ class Run:
 
     @property
     def reason(self) -> str:
-        """Why the run did not end `ok`: the error, or what stopped it; "" if nothing says."""
+        """Why the run did not end `ok`: the error, or what stopped it; "" if unknown."""
         stops = [e.detail or e.reason for e in self.log if isinstance(e, Interrupt) and not e.span]
         return self.error or (stops[-1] if stops and self.status != "ok" else "")
 
     def raise_for_status(self) -> Run:
-        """Return the run itself. Raises RunFailed when its status is `error`; a run that was
-        stopped or hit a limit did not fail.
+        """Return the run itself, or raise RunFailed if its status is `error`.
+
+        A run that was stopped or hit a limit did not fail.
         """
         __tracebackhide__ = True
         if self.status == "error":
@@ -102,17 +103,13 @@ class Run:
         return to_frame(list(self.log), columns, places={self.id: Place(self.cell, self.notebook)})
 
     def timeline(self) -> Timeline:
-        """Return the waterfall of model, tools and waiting; it shows itself in a notebook, and
-        `print` shows it as text.
-        """
+        """Return the waterfall of model, tools and waiting; it displays in cells and prints."""
         from ..view.timeline import Timeline
 
         return Timeline(self.log)
 
     def messages(self) -> list[dict[str, Any]]:
-        """Return the conversation of this run as plain role and content pairs, in the words of the
-        `xml` dialect.
-        """
+        """Return the conversation as role and content pairs, written in the `xml` dialect."""
         from ..host.plugins import load
         from .history import messages
 
@@ -120,10 +117,9 @@ class Run:
         return [{"role": m.role, "content": m.text} for m in built]
 
     def show(self, view: str = "auto") -> None:
-        """Show the run here as a live view again, with its buttons while it goes on. `view`: auto,
-        widgets, html or text.
+        """Show the run here as a live view, with buttons while it runs.
 
-        Raises UsageError on an unknown view.
+        `view`: auto, widgets, html or text. Raises UsageError for an unknown view.
         """
         from .display import show
 

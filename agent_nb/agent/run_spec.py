@@ -1,10 +1,6 @@
-"""What a run is made of, handed to the loop by whoever starts one.
+"""The plan of a run: everything the loop needs, assembled by an agent (`assembly`) or a test.
 
-Why a value of its own: the loop, and what it asks for the next request, know only these things; an
-agent, a test or a sub-agent puts them together.
-
-Rules: frozen; nothing in it changes while the run goes on, but the runner's and the redaction's own
-state.
+Rules: frozen. Only the runner and the redaction have state that changes during the run.
 """
 
 from __future__ import annotations
@@ -25,8 +21,10 @@ from .limits import Limits
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a run is made of. `start` holds the fields of its `run_start` event, `notes`
-    remarks on its conversation, `warnings` what the user should know of its policy.
+    """The parts of one run.
+
+    `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
+    remarks on the policy.
     """
 
     model: Model

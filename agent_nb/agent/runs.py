@@ -2,9 +2,10 @@
 
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
-Rules: order as in `record.find`; a run that stands in several places counts once (ids of imported
-runs are not ours, so equal ids alone do not make a run the same); a file that cannot be read raises
-nothing, it is in `problems`, as `path: reason`.
+Rules
+- Order as in `record.find`. A run found in several places counts once; since ids of imported runs
+  are not ours, its record's hash must be the same too.
+- An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..record.find import load, notebooks, records
 
 
 class Runs(Sequence[Run]):
-    """Recorded runs; each has `cell` and `notebook`. `problems` says what could not be read."""
+    """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read."""
 
     def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
         self._runs = list(found)
@@ -50,9 +51,7 @@ class Runs(Sequence[Run]):
         return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
 
     def to_frame(self, columns: Any = None) -> EventFrame:
-        """Return one frame of all runs, with their cells and notebooks; by default one row per
-        event. See `agent_nb.events.frame`.
-        """
+        """Return one frame of all runs, by default one row per event (see `events.frame`)."""
         from ..events.frame import to_frame
 
         events = [event for run in self._runs for event in run.log]
@@ -61,9 +60,7 @@ class Runs(Sequence[Run]):
 
 
 def runs(path: str | os.PathLike[str]) -> Runs:
-    """Return every recorded run of `path`: a notebook, a folder (with all below it) or a glob (`**`
-    for folders).
-    """
+    """Return every recorded run of `path`: a notebook, a folder (recursively) or a glob."""
     found: list[Run] = []
     problems: list[str] = []
     seen: set[tuple[str, str]] = set()

@@ -1,18 +1,15 @@
-"""The stream of one run: iterated it gives the events, awaited it gives the run, or raises
-RunFailed.
+"""The stream of one run: iterate it for the events, await it for the run.
 
-Why apart from the agent: an agent is what a run is made of and holds no state of one; this is the
-run that goes on.
+Why separate from the agent: an agent holds no run state; a stream is one run in progress.
 
 Rules
-- A run executes once, however many iterate over its stream; a late one gets the stored events first
-  and then what comes live.
-- A run ends properly whoever reads it: stopped or not, its log ends with `end`.
-- A stream lives in the event loop that started it.
-- A notebook cell that awaits it ends with AgentStopped when a person stops the cell or the run;
-  code that cancels it gets the run.
-- A run that ended in an error is an exception for whoever awaits it, unless it was made with
-  `check=False`; who iterates sees the events.
+- A run executes once, however many readers iterate its stream. A late reader receives the stored
+  events first, then the live ones.
+- Read or not, stopped or not, the log of a run ends with `end`.
+- A stream belongs to the event loop that started it.
+- A notebook cell that awaits it ends with AgentStopped if the user stops the cell or the run; code
+  that cancels it receives the run.
+- Awaiting a run that ended in an error raises RunFailed, unless it was made with `check=False`.
 """
 
 from __future__ import annotations
@@ -41,14 +38,12 @@ from .run import Run
 if TYPE_CHECKING:
     from ..record.given import Given
     from ..tools.toolset import Toolset
-    from .strict import Wish
+    from .replay_check import Wish
     from .tape import Tape
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What one run was asked: the user's words, all that was `given`, the tools it has and whether
-    its model is a script; and what plays a tape of it.
-    """
+    """The request of one run: message, inputs, tools, whether its model is a script; its player."""
 
     user: User
     given: Given
@@ -58,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Refused:
-    """Drives a run that may not begin: its log says what was asked and why nothing came of it."""
+    """Drives a run that was refused: its log holds the message and the reason."""
 
     def __init__(self, log: EventLog, asked: Asked | None, why: str) -> None:
         self._log, self._asked, self._why = log, asked, why
@@ -75,17 +70,16 @@ class Refused:
             self._log.append(event)
 
     def cancel(self, why: Cancelled) -> None:
-        """It is over at once."""
+        """Do nothing: the run ends at once."""
 
 
 class Stream(InProgress):
-    """One run: iterate it for events (deltas included), await it for the `Run`. `make` makes what
-    drives it, in its cancel scope.
+    """One run: iterate it for events (deltas included), await it for the `Run`.
 
-    `questions` are those that may be answered from elsewhere, by whoever follows the run
-    (`published`); `view`: how a cell that awaits it shows it (`showing`); `check`: awaiting a run
-    that ended in an error raises RunFailed; `asked`: what was asked, where a notebook may keep a
-    record of the run or play one in its place.
+    `make` makes the driver of the run, in its cancel scope. `questions`: questions that followers
+    of the run may answer (`registry`). `view`: how a cell that awaits it shows it (`display`).
+    `check`: awaiting a failed run raises RunFailed. `asked`: the request, if a notebook may record
+    the run or play a record in its place.
     """
 
     def __init__(
@@ -110,11 +104,12 @@ class Stream(InProgress):
         self._make = make
         self._driver: Loop | Player | Refused | None = None
         self._stop: Cancelled | None = None
-        self._stopped = ""  # how a person who is not in the cell stopped it
+        self._stopped = ""  # how the run was stopped outside the cell
 
     def start(self) -> Stream:
-        """Begin the run on the running event loop, once; return the stream. Raises UsageError when
-        it goes on in another loop.
+        """Start the run on the running event loop, once; return the stream.
+
+        Raises UsageError if it runs in another loop.
         """
         self._same_loop()
         if self._task is None:
@@ -134,8 +129,9 @@ class Stream(InProgress):
         self._call_soon(self.cancel, "user", detail)
 
     def cancel(self, reason: str = "user", detail: str = "") -> None:
-        """Stop the run; call it on the event loop's thread. What there is is kept and the log ends
-        with `interrupt` and `end`.
+        """Stop the run, on the event loop's thread.
+
+        The log keeps its events and ends with `interrupt` and `end`.
         """
         self._stop = self._stop or Cancelled(reason, detail)
         if self._driver is not None:
@@ -149,15 +145,13 @@ class Stream(InProgress):
         await asyncio.wait([self._task])
 
     def play(self, tape: Tape, wish: Wish) -> None:
-        """Play a recorded run in the place of this one, which has not begun; it is looked at as
-        `wish` says.
-        """
+        """Play a recorded run instead of this one, which has not begun; `wish`: how strictly."""
         assert self.asked is not None
         self.log.run = tape.run
         self._make = self.asked.player(tape, wish)
 
     def refuse(self, why: str) -> None:
-        """Let the run, which has not begun, end with an error that says why."""
+        """End the run, which has not begun, with an error that gives the reason."""
         self._make = lambda _: Refused(self.log, self.asked, why)
 
     async def _drive(self) -> None:
@@ -167,7 +161,7 @@ class Stream(InProgress):
             self._driver.cancel(self._stop)
         try:
             await self._driver.run()
-        finally:  # its event loop may have been shut down
+        finally:  # even if its event loop was shut down
             for event in missing(self.log):
                 self.log.append(event)
 
@@ -179,7 +173,7 @@ class Stream(InProgress):
             with nullcontext() if screen is None else shown():
                 self.start()
             if self.kept is not None and screen is not None and screen.shown:
-                self.kept.shown = True
+                self.kept.leave_to_cards()
             assert self._task is not None
             await wait(
                 self._task, screen, self._cancelled, ends=screen is not None and screen.shown
@@ -201,15 +195,11 @@ class Stream(InProgress):
 
     @property
     def played(self) -> Played:
-        """What has come so far of a recorded run that is played: the drift, and how to
-        go on live.
-        """
+        """The outcome so far of a recorded run that is played."""
         return self._driver.played if isinstance(self._driver, Player) else Played(log=self.log)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield every event: those stored so far, then what comes live, deltas included, until
-        `end`.
-        """
+        """Yield every event until `end`: the stored ones, then the live ones, deltas included."""
         queue: asyncio.Queue[Event] = asyncio.Queue()
         detach = self.log.subscribe(queue.put_nowait)
         try:
@@ -224,4 +214,4 @@ class Stream(InProgress):
 
 
 class Replay(Stream):
-    """A recorded run played again."""
+    """The stream of a recorded run that is replayed."""

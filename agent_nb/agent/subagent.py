@@ -1,17 +1,16 @@
 """An agent as a tool of another agent (seed 003 §7).
 
-Why the child's events travel: a delegated task that is a black box cannot be followed, stopped,
-paid for or recorded; here the child's whole run is part of the parent's log, as a node below the
-call.
+Why the child's events are relayed: a delegated task must be followed, stopped, paid for and
+recorded like any other. So its whole run is part of the parent's log, as a node below the call.
 
 Rules
-- Every event of the child is told as it happens, with `span` = the call's id (and the child's own
-  span below it), its block and call ids prefixed by it, so that nothing in one log collides.
-- The child's `trace_id` is the parent's; its limits are its own, bounded by what the parent has
-  left; its usage counts in the parent's.
-- What the child asks the user is asked under the id that the call has in the parent's log.
+- Every event of the child is relayed as it happens. Its `span` is the call's id (with the child's
+  own span below), and its block and call ids are prefixed by it, so that ids stay unique.
+- The child has the parent's `trace_id` and its own limits, bounded by what the parent has left. Its
+  usage counts toward the parent's.
+- Questions of the child are asked under the call's id in the parent's log.
 - Cancelling the call cancels the child, which ends properly before the call does.
-- The result is the child's answer; a run that did not end `ok` is a ToolError that says why.
+- The result is the child's answer. A run that did not end `ok` is a ToolError with the reason.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ SCHEMA = {
 
 
 class Delegate(Protocol):
-    """What an agent is to the tool that delegates to it."""
+    """An agent, as the tool that delegates to it needs it."""
 
     name: str
     host: Host | None
@@ -65,8 +64,9 @@ class Delegate(Protocol):
 
 
 def as_tool(agent: Delegate, name: str = "", description: str = "") -> Tool:
-    """Return a tool that gives `agent` a prompt and returns its answer. Raises UsageError without a
-    usable name.
+    """Return a tool that prompts `agent` and returns its answer.
+
+    Raises UsageError without a usable name.
     """
     name = name or agent.name
     if not name.strip():
@@ -124,14 +124,15 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
 
 
 async def _closed(stream: Stream) -> None:
-    """See the child's run to its end, also when we are being cancelled."""
+    """Wait for the end of the child's run, even while being cancelled."""
     with anyio.CancelScope(shield=True):
         await stream.aclose()
 
 
 def bounded(agent: Delegate, context: ToolContext) -> Delegate:
-    """Return a copy of `agent` for one call: the parent's trace, host and asker, and limits within
-    what the parent has left.
+    """Return a copy of `agent` for one call.
+
+    It has the parent's trace, host and asker, and limits within what the parent has left.
     """
     return agent.within(
         trace_id=context.trace_id,
@@ -142,8 +143,9 @@ def bounded(agent: Delegate, context: ToolContext) -> Delegate:
 
 
 def _asker(context: ToolContext) -> Asker | None:
-    """Return the parent's asker; a question's id is prefixed as the child's events are, so that the
-    buttons below the call answer it.
+    """Return the parent's asker, with question ids prefixed as the child's events are.
+
+    So the buttons below the call answer its questions.
     """
     parent = context.ask
     if parent is None:
@@ -158,16 +160,14 @@ def _asker(context: ToolContext) -> Asker | None:
 
 
 def tighter(limits: Limits, left: Mapping[str, float]) -> Limits:
-    """Return `limits` with each one at most what is left (names without a bound are absent from
-    `left`).
-    """
+    """Return `limits`, each at most what is `left` (unlimited names are absent)."""
     current = msgspec.structs.asdict(limits)
     changes = {k: type(current[k] or v)(min(current[k] or v, v)) for k, v in left.items()}
     return msgspec.structs.replace(limits, **changes)
 
 
 def below(event: Event, call_id: str) -> Event:
-    """Return a child's event as it stands in the parent's log, below the call `call_id`."""
+    """Return a child's event as logged by the parent, below the call `call_id`."""
     changes: dict[str, Any] = {
         "seq": 0,
         "run": "",

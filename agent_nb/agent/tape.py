@@ -26,7 +26,7 @@ from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
 from ..record.match import TAMPERED
 from ..record.payloads import attach
-from ..record.record import events_of
+from ..record.record import Record, events_of
 from ..record.signing import intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import Asker, Decision, Question, Report, Tool, ToolContext
@@ -59,7 +59,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     def of(
         cls,
-        record: Mapping[str, Any],
+        record: Record,
         payloads: Mapping[str, Any] | None = None,
         *,
         key: bytes = b"",

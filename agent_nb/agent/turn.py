@@ -1,17 +1,16 @@
 """One model turn: parts in, events out.
 
-Why here: this is the only place where parts become events, so ids, the opening and closing of
-blocks, and what a cut stream leaves behind are decided once for all providers and dialects.
+Why: this is the only place where parts become events, so ids, the opening and closing of blocks,
+and what a cut stream leaves are decided once for all providers and dialects.
 
 Rules
-- A block closes before the next opens; parts of another provider block wait, in order of first
-  appearance, until it has closed.
-- Leading white space of a block is held back until something follows; a block of nothing but white
-  space yields no event.
-- White space between two blocks of one text (see `text`) belongs to the text: it begins the block
-  after it.
+- A block closes before the next opens. Parts of other provider blocks wait, in order of first
+  appearance.
+- White space at the start of a block is held back until text follows; a block of white space alone
+  yields no event.
+- White space between two blocks of one text (`events.text`) becomes the start of the later block.
 - A block that is cut off is closed with `incomplete=True`.
-- Every call gets an id that is unique in the run; one that the model did not give is `synthetic`.
+- Every call gets an id that is unique in the run; one that the model did not supply is `synthetic`.
 - Lone surrogates become U+FFFD: they can be neither saved nor sent.
 - No I/O, no clock; `feed` and `close` return events without `seq` and `ts`.
 """
@@ -37,10 +36,10 @@ class Turn:
         self, number: int, ids: CallIds | None = None, *, span: str = "", parent: str = ""
     ) -> None:
         self.number = number
-        self.calls: list[events.Call] = []  # of the batch to run, in order
-        self.rejected: list[tuple[events.Call, str]] = []  # calls that must not run, and why
+        self.calls: list[events.Call] = []  # of the batch, in order
+        self.rejected: list[tuple[events.Call, str]] = []  # with the reason
         self.feedback: list[events.Error] = []  # errors that go back to the model
-        self.faults: list[events.Error] = []  # errors that are no feedback
+        self.faults: list[events.Error] = []  # other errors
         self.executed = False
         self.ended = False
         self.continued = 0  # requests of this turn beyond the first
@@ -55,7 +54,7 @@ class Turn:
             "origin": "model",
         }
         self._open: TextBlock | None = None
-        self._talking = False  # a text has begun that may go on
+        self._talking = False  # a text has begun and may continue
         self._blank = ""  # white space since its last block
         self._waiting: dict[str, list[parts.Part]] = {}
         self._count = 0
@@ -74,7 +73,7 @@ class Turn:
         return out
 
     def close(self, *, incomplete: bool = False) -> list[Event]:
-        """Close what is open and return its events; `incomplete` when the stream was cut off."""
+        """Close open blocks and return their events; `incomplete`: the stream was cut off."""
         out: list[Event] = []
         self._close(out, incomplete=incomplete)
         while self._waiting:
@@ -89,14 +88,14 @@ class Turn:
 
     @property
     def broken(self) -> bool:
-        """True when the provider reported a fault in mid-stream: nothing of this turn may run."""
+        """True if the provider reported a fault in mid-stream: no call of this turn may run."""
         return any(e.code not in HARMLESS for e in self.faults)
 
     def spent(self, sent: int, written: int, *, whole: bool = False) -> tuple[events.Counts, bool]:
-        """Return the usage so far, and whether it is estimated: `sent` and `written` (tokens) stand
-        for what the provider does not say.
+        """Return the usage so far, and whether it is estimated.
 
-        Until a turn is `whole`, the provider's count of its output may lag behind what has come.
+        `sent`, `written`: our estimates in tokens, used where the provider reports nothing. Until a
+        turn is `whole`, the provider's count of the output may lag behind.
         """
         given = self.usage or parts.Usage(input=sent, output=written, estimated=True)
         behind = not whole and written > given.output
@@ -111,9 +110,7 @@ class Turn:
         return counts, given.estimated or behind
 
     def batch(self) -> list[Event]:
-        """Return the `execute` event for calls that a provider left without one (native calling),
-        or nothing.
-        """
+        """Return the `execute` event that native calls lack, or nothing."""
         out: list[Event] = []
         if self.calls and not self.executed:
             self._execute(parts.Execute(), out)
@@ -156,7 +153,7 @@ class Turn:
             out.append(events.Respond(**common))
 
     def _release(self, out: list[Event]) -> None:
-        """Feed the parts of the block that waited longest."""
+        """Feed the parts of the block that has waited longest."""
         key = next(iter(self._waiting), None)
         if key is not None and self._open is None:
             out.extend(self.feed(self._waiting.pop(key)))
@@ -181,7 +178,7 @@ class Turn:
         )
 
     def _settle(self, out: list[Event]) -> None:
-        """Close text that is open: what comes next, such as a call, parts it from other text."""
+        """Close open text: what follows, such as a call, separates it from later text."""
         self._close(out)
         while self._waiting:
             self._release(out)
@@ -275,10 +272,10 @@ class Turn:
         )
 
     def _ignore(self, part: parts.Part, out: list[Event]) -> None:
-        """Parts of a kind that yields no event."""
+        """Ignore a part that yields no event."""
 
 
-HARMLESS = frozenset({"forged_results", "incomplete"})  # faults after which the turn is still good
+HARMLESS = frozenset({"forged_results", "incomplete"})  # faults after which calls may still run
 
 _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
     parts.Close: Turn._closed,

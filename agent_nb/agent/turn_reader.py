@@ -1,16 +1,13 @@
-"""The way of one model turn: parts of a model -> secret filter -> dialect -> turn -> events.
-
-Why one object: the loop, `parse`, the tape and the benchmarks take exactly the same way.
+"""The pipeline of one model turn: model parts -> secret filter -> dialect -> turn -> events.
 
 Rules
-- Text goes through the secret filter and then the dialect; reasoning, call arguments and everything
-  else that a provider says through the filter only.
-- What a filter holds back is released before a part of another kind passes, so order is kept.
+- Text passes the secret filter and then the dialect. Reasoning, call arguments and all else from
+  the provider pass only the filter.
+- Text that a filter holds back is released before a part of another kind passes, so order is kept.
 - Call fragments are assembled here; a call is complete when the model says so or the response ends.
-- When the dialect has stopped (a batch is complete, the end is reached) later parts are dropped,
-  usage aside.
-- A turn of more than `LARGEST` characters is cut off there with a clear fault: nothing of it runs,
-  what came is kept.
+- Once the dialect has stopped (after a batch or the end marker), later parts are dropped, except
+  usage and the like.
+- A turn longer than `LARGEST` characters is cut off with a fault: what came is kept, nothing runs.
 - No I/O and no clock.
 """
 
@@ -48,7 +45,7 @@ class Pipeline:
 
     @property
     def stopped(self) -> bool:
-        """True when nothing more of this response is wanted."""
+        """True if the rest of the response is not needed."""
         return self._parser.stopped or self._full
 
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
@@ -67,9 +64,9 @@ class Pipeline:
         return self.turn.feed(out)
 
     def close(self, *, incomplete: bool = False) -> list[Event]:
-        """The response is over (`incomplete`: cut off): flush, close and return the last events.
+        """End the response (`incomplete`: cut off) and return the last events.
 
-        Native calls that came whole form a batch (`execute`); after a cut they do not run.
+        Complete native calls form a batch (`execute`); after a cut they do not run.
         """
         out: list[parts.Part] = []
         self._release(out)
@@ -115,7 +112,7 @@ class Pipeline:
             self._plain(msgspec.structs.replace(kept, text=text), out)
 
     def _release(self, out: list[parts.Part]) -> None:
-        """Let the text pass that the filter in use holds back."""
+        """Pass on the text that the current filter holds back."""
         if self._passing is None:
             return
         rest = self._filters.pop(self._passing).close()
@@ -140,9 +137,7 @@ class Pipeline:
         out.append(self._clean(part))
 
     def _clean(self, part: parts.Part) -> parts.Part:
-        """Return a part that is no delta without secrets; what a provider wants back as it was
-        keeps its signatures.
-        """
+        """Return a part without secrets; values that the provider needs back stay unchanged."""
         if self._redaction is None:
             return part
         said = {name: getattr(part, name) for name in part.__struct_fields__}
@@ -159,7 +154,7 @@ def _says_more(part: parts.Text | parts.Thought | parts.CallDelta) -> bool:
 
 
 def _cut(closing: Sequence[parts.Part]) -> Iterable[parts.Part]:
-    """Mark what a parser closes at its end as incomplete: the stream broke off there."""
+    """Mark the closing parts of a parser as incomplete, after a cut."""
     return [
         msgspec.structs.replace(p, incomplete=True) if isinstance(p, parts.Close) else p
         for p in closing
@@ -167,5 +162,5 @@ def _cut(closing: Sequence[parts.Part]) -> Iterable[parts.Part]:
 
 
 def _placed(parsed: Sequence[parts.Part], block: str) -> Iterable[parts.Part]:
-    """Give the text among `parsed` back the provider's block id."""
+    """Restore the provider's block id on the text among `parsed`."""
     return [parts.Text(p.text, block) if isinstance(p, parts.Text) else p for p in parsed]

@@ -1,3 +1,1 @@
-"""How a model writes a turn: each file is one dialect (instructions, rendering, parser); see
-`base`.
-"""
+"""Dialects: how a model writes a turn; one file each, see `base`."""

@@ -1,19 +1,18 @@
 """Tool calls as JSON text: follow the text across chunks, then read it strictly.
 
-Why two steps: the end of a block can be found, and arguments shown while they grow, long before the
-JSON is complete; whether it is valid is decided once, on the whole text.
+Why two steps: the end of a block can be found, and growing arguments shown, before the JSON is
+complete; whether it is valid is decided once, on the whole text.
 
 Rules
-- `Scan` knows strings: a marker inside a JSON string is text. It looks at every character once and
-  copies nothing but the names.
-- The fragments that `Scan` gives out (CallDelta) are provisional: they hold until the block has
-  been read. A Call of the same `index` confirms them (its `raw_args` is their sum); a Fault revokes
-  them. A call whose name comes after its arguments has none.
+- `Scan` knows strings: a marker inside a JSON string is text. It visits every character once and
+  copies only names.
+- The fragments of `Scan` (CallDelta) are provisional. A Call of the same `index` confirms them (its
+  `raw_args` is their concatenation); a Fault revokes them. A call whose name follows its arguments
+  has no fragments.
 - Strict JSON (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs, no
-  number out of range; nesting deeper than `MAX_DEPTH` is refused. Of equal members the last one
-  counts.
-- `name` is a text that is not empty, `args` an object and mandatory; a member `id` is kept as the
-  call id; others are dropped.
+  number out of range, no nesting deeper than `MAX_DEPTH`. Of duplicate members the last counts.
+- `name` must be a non-empty string and `args` an object. A member `id` is kept as the call id;
+  others are dropped.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _KINDS = {
 class Scan:
     """Follows the JSON text of calls across chunks.
 
-    `sigil` is the character that begins a marker, `level` the depth at which call objects stand (0:
-    one bare object, 1: in an array), `index` that of the first call, `live` whether to give out the
-    growing arguments.
+    `sigil`: the first character of a marker. `level`: the depth of call objects (0: one bare
+    object, 1: in an array). `index`: that of the first call. `live`: whether to yield growing
+    arguments.
     """
 
     def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:
@@ -75,10 +74,10 @@ class Scan:
         return self._index + 1
 
     def run(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
-        """Go on at `pos`; return why and where it stopped.
+        """Continue at `pos`; return why and where scanning stopped.
 
-        `more`: the text is used up (an escape cut in two is left). `sigil`: one stands outside a
-        string; go on behind it if it is no marker. `broken`: a character that no JSON has there.
+        `more`: at the end of the text (half an escape is left). `sigil`: at one outside a string;
+        continue after it if it begins no marker. `broken`: at a character that is invalid JSON.
         `done`: the outermost bracket has closed.
         """
         self._from = pos
@@ -117,9 +116,7 @@ class Scan:
         return "more", size
 
     def _string(self, text: str, pos: int) -> tuple[int, bool]:
-        """Go on in a string; return the position behind its quote, or where it cannot go on (yet),
-        and whether it has closed.
-        """
+        """Continue in a string; return the position where it stopped and whether it closed."""
         end = _STRING(text, pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         if self._word is not None:
             self._word.append(text[pos:end])
@@ -190,8 +187,9 @@ def read_call(text: str, index: int = 0) -> Call:
 
 
 def read_args(text: str) -> dict[str, Any]:
-    """Return arguments as an object; none at all are {}. Raises ValueError with a message for the
-    model.
+    """Return arguments as an object, {} for an empty text.
+
+    Raises ValueError with a message for the model.
     """
     value = _strictly(_decode, text) if text.strip() else {}
     if not isinstance(value, dict):
@@ -200,7 +198,7 @@ def read_args(text: str) -> dict[str, Any]:
 
 
 def within_depth(depth: int) -> None:
-    """Raise ValueError when JSON is nested deeper than is read."""
+    """Raise ValueError if JSON is nested too deeply."""
     if depth > MAX_DEPTH:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
 

@@ -1,14 +1,13 @@
-"""Example turns for small models, made from the tools that are really there.
+"""Example turns for small models, made from the given tools.
 
-Why: a model of a hundred million parameters copies what it has seen; it must see these tools, with
-arguments as a user would give them.
+Why: a model of a hundred million parameters copies what it has seen, so it must see these tools
+with plausible arguments.
 
 Rules
-- A few tools at most (`MOST`), in their order, and one question that needs none.
+- At most `MOST` tools, in their order, and one question that needs none.
 - An argument's value is, in this order: its schema's example, default, constant or first enumerated
-  value, the value that its name suggests (`PLAUSIBLE`), a value of its type within the schema's
-  bounds.
-- Required arguments are given; of a tool without any, the first optional one.
+  value, a value suggested by its name (`PLAUSIBLE`), a value of its type within bounds.
+- Required arguments are included; if there are none, the first optional one.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .grammar import CONCLUSION, NO_TOOL, PLAN
 MOST = 3
 _DEPTH = 4
 
-# parameter name -> a value that such a parameter may have
+# parameter name -> a plausible value
 PLAUSIBLE: dict[str, Any] = {
     "path": "docs",
     "folder": "docs",
@@ -61,7 +60,7 @@ PLAUSIBLE: dict[str, Any] = {
     "seconds": 2,
 }
 
-# parameter name -> what a tool with such a parameter may return, and how an answer puts it
+# parameter name -> a plausible result of the tool, and the answer
 OUTCOMES: dict[str, tuple[str, str]] = {
     "path": ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
     "folder": (
@@ -82,7 +81,7 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 
 
 class Example(msgspec.Struct, frozen=True):
-    """One question and its way to the answer; without `call` it is answered at once."""
+    """One question and the turns to its answer; without `call` it is answered at once."""
 
     question: str
     thought: str
@@ -93,7 +92,7 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def examples(tools: Sequence[ToolSpec]) -> list[Example]:
-    """Return examples for the given tools, the plainest first; for no tools one plain answer."""
+    """Return examples for the given tools, the simplest first; without tools one answer."""
     if not tools:
         return [_PLAIN]
     return [_GREETING, *(_example(t, n) for n, t in enumerate(tools[:MOST], 1))]
@@ -122,7 +121,7 @@ def _example(tool: ToolSpec, number: int) -> Example:
 
 
 def _question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
-    """Return what a user would say: the tool's purpose, and the values."""
+    """Return the question of a user: the tool's purpose and the values."""
     purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
     said = [
         str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
@@ -141,11 +140,11 @@ def example_args(tool: ToolSpec) -> dict[str, Any]:
 def example_value(
     schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0
 ) -> Any:
-    """Return a value that fits `schema`; `root` holds its definitions."""
+    """Return a value valid under `schema`; `root` holds its definitions."""
     schema = render.resolve(schema, root)
-    told = _told(schema)
-    if told is not None:
-        return told
+    named = _named_value(schema)
+    if named is not None:
+        return named
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((k for k in kind if k != "null"), "null")
@@ -159,8 +158,8 @@ def example_value(
     return maker(schema, root, name, depth) if depth < _DEPTH else None
 
 
-def _told(schema: Mapping[str, Any]) -> Any:
-    """Return the value that the schema itself names, or None."""
+def _named_value(schema: Mapping[str, Any]) -> Any:
+    """Return a value that the schema itself names, or None."""
     for key in ("examples", "enum"):
         if isinstance(schema.get(key), list) and schema[key]:
             return schema[key][0]
@@ -222,10 +221,9 @@ class Writer(Protocol):
 
 
 def shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> list[Message]:
-    """Return example turns as `dialect` writes them: a call, its result and the answer, for a few
-    of the tools.
+    """Return example turns as `dialect` writes them, for a few of the tools.
 
-    `closing` stands after each answer, where the dialect marks the end of one.
+    `closing` follows each answer, if the dialect marks its end.
     """
     return [message for example in examples(tools) for message in _shot(dialect, example, closing)]
 

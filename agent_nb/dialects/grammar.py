@@ -1,15 +1,14 @@
-"""llguidance grammars: under them even a very small model writes valid calls only.
+"""llguidance grammars, under which even a very small model writes only valid calls.
 
-Why: the tools' JSON schemas go into the grammar as they are (`%json`), so names, argument names,
-types and enumerations are enforced while the model writes.
+Why: the tools' JSON schemas are part of the grammar (`%json`), so names, types and enumerations are
+enforced while the model writes.
 
 Rules
-- Only keywords that llguidance knows are passed on, so that no schema of a user makes the whole
-  grammar invalid; tools validate anyway.
-- Objects take no members beyond their schema's, unless it says so. Texts, numbers and arrays
-  without a bound get one: a small model that has begun to repeat itself would otherwise never end.
-- Definitions (`$defs`) move to the root under a name with their tool's number; nothing else refers
-  outside.
+- Only keywords that llguidance knows are passed on, so that a user's schema cannot make the grammar
+  invalid; tools validate anyway.
+- Objects allow no additional members unless their schema says so. Unbounded texts, numbers and
+  arrays get a bound: a small model that repeats itself would otherwise never end.
+- Definitions (`$defs`) move to the root, prefixed by their tool's number.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ THOUGHT = r"/[^<§\n]{5,400}/"
 ANSWER = r"/[^<§]{1,6000}/"
 MOST_CALLS = 3
 
-# For a model of a hundred million parameters: fixed words for what it is about to do (the shots use
-# the same), one short paragraph to say.
+# For a model of a hundred million parameters: fixed words for its plan (the shots use the same),
+# and one short paragraph as answer.
 PLAN = "I need to call "
 NO_TOOL = "I need no tool."
 CONCLUSION = "I have the result."
@@ -34,7 +33,7 @@ SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\
 
 
 def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
-    """Return the rules that all dialects share: `thought` and `reply`, `plan` (before calls) and
+    """Return the rules that all dialects share: `thought`, `reply`, `plan` (before calls) and
     `settled` (before the reply).
     """
     if not small:
@@ -110,9 +109,7 @@ def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
 
 
 def as_json(schema: Mapping[str, Any]) -> str:
-    """Return a schema as a grammar holds it: JSON of one line, spaced as the shots are, because
-    white space has no end either.
-    """
+    """Return a schema for a grammar: one line of JSON with fixed white space, as in the shots."""
     form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
 
@@ -139,10 +136,10 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 
 def bounded(schema: Any, prefix: str = "", name: str = "") -> Any:
-    """Return `schema` in the keywords that the grammar takes, with bounds where it has none.
+    """Return `schema` with only the grammar's keywords, and with bounds where it has none.
 
-    `prefix` is put before the names of definitions; `name` is the parameter's, from which the
-    length of a text is guessed.
+    `prefix`: of the names of definitions. `name`: of the parameter, by which the length of a text
+    is guessed.
     """
     if not isinstance(schema, Mapping):
         return schema if isinstance(schema, bool) else {}

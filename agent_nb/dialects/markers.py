@@ -1,16 +1,14 @@
-"""The parser that the text dialects share: text with markers in it, in any chunking, to parts.
+"""The base parser of the text dialects: text with markers, in any chunking, to parts.
 
-Why one machine: what is held back, when a block closes and what a cut stream leaves behind must be
-the same in every dialect; and the thought tags of `thinking` have to be read by the parser that
-knows when it is inside a block, not by one before it.
+Why shared: what is held back, when a block closes and what a cut stream leaves must be the same in
+every dialect. Thought tags must be read by the parser that knows when it is inside a block.
 
 Rules
-- A parser is a set of modes; each consumes what it can of the buffer. A mode is run until it leaves
-  the mode as it is.
-- Ordinary text takes one look for a sigil and is returned as it came, in the same call.
-- Text is kept raw: white space around markers belongs to the text beside it.
-- Text that ends with the stream is closed; a thought tag that was never closed is closed as
-  incomplete.
+- A parser is a set of modes; each consumes what it can of the buffer. Modes run until one leaves
+  the mode unchanged.
+- Plain text costs one search for a sigil and is returned unchanged by the same call.
+- Text is kept raw: white space around markers belongs to the adjacent text.
+- Text that ends with the stream is closed; an unclosed thought is closed as incomplete.
 - Nothing raises, whatever the text.
 """
 
@@ -19,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ..models.parts import Close, Part, Text, Thought
 from ..wire.scanner import Markers, hold
@@ -30,6 +28,7 @@ Mode = Callable[[], None]
 Handler = Callable[["re.Match[str]"], None]
 
 
+@runtime_checkable
 class Taggable(Protocol):
     """A dialect whose parser can also read thought tags."""
 
@@ -41,7 +40,7 @@ class Taggable(Protocol):
 def markers_with_tags(
     pattern: str, words: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False
 ) -> Markers:
-    """Return the markers of a dialect together with the thought tags `tags`, which come first."""
+    """Return the markers of a dialect with the thought tags `tags` before them."""
     if not tags:
         return Markers(pattern, words, fold=fold)
     names = "|".join(sorted(map(re.escape, tags), key=len, reverse=True))
@@ -54,15 +53,14 @@ def markers_with_tags(
 class MarkerParser:
     """Reads text with thought tags; dialects add their markers.
 
-    `_handlers` says by the name of the group that matched what to do with a marker. A handler moves
-    `_pos` behind it.
+    `_handlers` maps the name of the matched group to a handler, which moves `_pos` past the marker.
     """
 
     def __init__(self, markers: Markers, last: Markers | None = None) -> None:
         self.stopped = False
         self._markers = markers
-        self._last = last or markers  # in force once no more text comes
-        # what a marker may begin with
+        self._last = last or markers  # used once no more text comes
+        # first characters of markers
         self._sigil, self._others = markers.sigils[0], list(markers.sigils[1:])
         self._buf = ""
         self._pos = 0
@@ -70,17 +68,17 @@ class MarkerParser:
         self._final = self._cut = False
         self._voice: type[Text] | type[Thought] = Text
         self._open = False  # a block of this voice has begun
-        # set while text without a sigil may pass as it is
+        # set while text without a sigil may pass unchanged
         self._plain: type[Text] | type[Thought] | None = None
         self._mode: Mode = self._text
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._closing = ""
         self._attributes: dict[str, Any] | None = None
         self._tag: TagReader | None = None
-        # text of a block that is being kept, as far as it left the buffer
+        # kept text of a block that has left the buffer
         self._kept: list[str] | None = None
         self._size = 0  # its length
-        self._start = 0  # where the rest of it begins in the buffer
+        self._start = 0  # where its rest begins in the buffer
         self._at = 0  # offset of the block in the turn
         self._out: list[Part] = []
 
@@ -97,7 +95,7 @@ class MarkerParser:
         return self._advance(text)
 
     def close(self, *, cut: bool = False) -> Sequence[Part]:
-        """The stream is over: return what was held back and close what is open; see base."""
+        """End the stream: flush held text and close open blocks (see `base`)."""
         self._final, self._cut = True, cut
         out = self._advance("")
         self._shut()
@@ -125,7 +123,7 @@ class MarkerParser:
         return out
 
     def _keep(self, start: int) -> None:
-        """Begin to keep text: a block is read as a whole when its end has come."""
+        """Start keeping text: a block is read as a whole at its end."""
         self._kept, self._size, self._start = [], 0, start
 
     def _length(self, pos: int) -> int:
@@ -133,13 +131,13 @@ class MarkerParser:
         return self._size + pos - self._start
 
     def _take(self, pos: int, mode: Mode) -> str:
-        """Return the kept text up to `pos` and go on there in `mode`."""
+        """Return the kept text up to `pos` and continue there in `mode`."""
         text = "".join(self._kept or ()) + self._buf[self._start : pos]
         self._kept, self._pos, self._mode = None, pos, mode
         return text
 
     def _rewind(self) -> None:
-        """Go back to where the kept text began."""
+        """Go back to the start of the kept text."""
         if self._kept:
             self._base += self._start - self._size
             self._buf = "".join(self._kept) + self._buf[self._start :]
@@ -190,7 +188,7 @@ class MarkerParser:
         self._mode = self._thought
 
     def _thought(self) -> None:
-        """Reasoning up to its closing tag; nothing else counts in it."""
+        """Mode: reasoning up to its closing tag; other markers are text."""
         buf, pos = self._buf, self._pos
         end = buf.find(self._closing, pos)
         if end >= 0:
@@ -217,7 +215,7 @@ class MarkerParser:
         self._mode = self._opening
 
     def _opening(self) -> None:
-        """The opening tag of a thought, with its attributes."""
+        """Mode: the opening tag of a thought, with its attributes."""
         assert self._tag is not None
         end = self._tag.read(self._buf, self._pos)
         if end is None and not self._final:
@@ -233,13 +231,13 @@ class MarkerParser:
         self._attributes = _typed(attributes) or None
         if thought:
             self._say(thought)
-            self._shut()  # what stands between the tags is a thought of its own
+            self._shut()  # the text between the tags is another thought
         if self._tag.closed:
             self._end_thought()
 
 
 def _typed(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes with a `confidence` that is a number as a number."""
+    """Return attributes with a numeric `confidence` as a float."""
     confidence = attributes.get("confidence")
     if confidence is not None and re.fullmatch(r"-?\d{1,9}(\.\d{1,17})?", confidence, re.ASCII):
         attributes["confidence"] = float(confidence)

@@ -1,12 +1,10 @@
-"""The `native` dialect: tools travel in the request and calls come back as the provider's own
-parts; text is the answer as it is.
+"""The `native` dialect: tools are in the request, calls are parts of the provider, text is answer.
 
 Rules
-- `NativeParser` passes text on; nothing in it is a marker (`thinking` wraps it where a model writes
-  its reasoning into the text).
-- `CallAssembler` puts fragments of arguments (CallDelta) together by their index. A fragment with
-  another call id at the same index begins a new call. Arguments that are empty are `{}`; what is no
-  JSON object is a Call with a `fault` that says why.
+- `NativeParser` passes text through; it has no markers (`thinking` adds thought tags).
+- `CallAssembler` joins fragments of arguments (CallDelta) by index. A fragment with another call id
+  at the same index begins a new call. Empty arguments are `{}`; arguments that are not a JSON
+  object make a Call with a `fault`.
 - A call that the stream cut off is `incomplete` and does not run.
 """
 
@@ -17,7 +15,6 @@ from typing import Any
 
 from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
 from ..models.parts import Call, CallDelta, Close, Fault, Part, Text
-from ..wire.json_text import partial_args
 from .base import Parser
 from .calls import Scan, read_args
 from .markers import MarkerParser, markers_with_tags
@@ -28,7 +25,7 @@ CUT_IN_CALL = "The model was stopped while it wrote a call. Nothing of it ran."
 
 
 class NativeParser:
-    """Passes text on as it came."""
+    """Passes text through."""
 
     stopped = False
 
@@ -46,7 +43,7 @@ class NativeParser:
 
 
 class _Pending:
-    """One call in the making."""
+    """One growing call."""
 
     def __init__(self, delta: CallDelta) -> None:
         self.index = delta.index
@@ -73,7 +70,7 @@ class _Pending:
 
 
 class CallAssembler:
-    """Puts the calls of one response together."""
+    """Assembles the calls of one response."""
 
     def __init__(self) -> None:
         self._calls: list[_Pending] = []
@@ -90,15 +87,10 @@ class CallAssembler:
         pending.add(delta)
 
     def drop(self, index: int) -> None:
-        """Forget the call at `index`: the provider has given it as a whole."""
+        """Forget the call at `index`, which the provider has sent as a whole."""
         pending = self._at.pop(index, None)
         if pending is not None:
             self._calls.remove(pending)
-
-    def partial(self, index: int) -> dict[str, Any]:
-        """Return the arguments of the call at `index` as far as they have come."""
-        pending = self._at.get(index)
-        return partial_args("".join(pending.pieces)) if pending is not None else {}
 
     def close(self, incomplete: bool = False) -> list[Call]:
         """Return the calls in order of first appearance; `incomplete`: the stream was cut off."""
@@ -107,7 +99,7 @@ class CallAssembler:
 
 
 class Native:
-    """Nothing is taught and nothing rendered: the provider's encoder does both."""
+    """Teaches and writes nothing: the provider's encoder does both."""
 
     name = "native"
     native = True
@@ -127,7 +119,7 @@ class Native:
         return ""
 
     def parser(self) -> Parser:
-        """Return a parser that passes text on."""
+        """Return a parser that passes text through."""
         return NativeParser()
 
     def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
@@ -144,11 +136,9 @@ class Native:
 
 
 def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:
-    """Return the calls in the JSON `text` that a cut left open, as incomplete ones; a Fault where
-    nothing of a call can be told.
+    """Return the calls in the JSON `text` of a cut block as incomplete ones, or a Fault.
 
-    `scan` is a fresh one; `raw` is the text with its marker, `position` where that begins in the
-    turn.
+    `scan` must be fresh. `raw`: the text with its marker. `position`: its offset in the turn.
     """
     assembler, out = CallAssembler(), list[Part]()
     stop, pos = scan.run(text, 0, out)

@@ -1,14 +1,9 @@
-"""What the text dialects write: JSON that holds no marker, lists of tools, and example turns.
-
-Why one file: whatever goes to a model comes from tools and users, so each dialect writes it through
-the same few functions.
+"""What the text dialects write: JSON without markers, and lists of tools.
 
 Rules
-- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`: text of
-  a tool can neither close a block nor look like a marker. Half surrogate pairs stay escaped, so
-  that everything can be encoded.
-- Example calls are made from the tools' own schemas; defaults, examples and enumerations come
-  before invented values.
+- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`, so that
+  text of a tool can neither close a block nor look like a marker. Half surrogate pairs stay
+  escaped, so that everything can be encoded.
 """
 
 from __future__ import annotations
@@ -26,9 +21,7 @@ _DEPTH = 4
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as JSON of one line without any marker in it. What JSON cannot say becomes
-    null or text.
-    """
+    """Return `value` as one line of JSON without markers; other values become null or text."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     except ValueError:
@@ -44,9 +37,7 @@ def call_value(call: CallBlock) -> dict[str, Any]:
 
 
 def result_value(result: ResultBlock) -> dict[str, Any]:
-    """Return a result as both text dialects write it (seed 000, results); `printed` beside it where
-    the tool has printed something.
-    """
+    """Return a result as both text dialects write it (seed 000, results), with printed output."""
     content = result.content if result.value is None else result.value
     printed = {"printed": result.printed} if result.printed else {}
     return {
@@ -58,14 +49,12 @@ def result_value(result: ResultBlock) -> dict[str, Any]:
 
 
 def tool_lines(tools: Sequence[ToolSpec]) -> str:
-    """Return the tools as a list: signature, description, and what is known of each parameter."""
+    """Return the tools as a list: signature, description and parameters."""
     return "\n".join(_tool(t) for t in tools)
 
 
 def brief(tools: Sequence[ToolSpec]) -> str:
-    """Return the system text for a small model, which learns the markers from example turns: who it
-    is, and one line a tool.
-    """
+    """Return the system text for a small model, which learns the markers from example turns."""
     if not tools:
         return "You are a helpful assistant. Think in one short sentence, then answer in one short paragraph."
     lines = [
@@ -108,7 +97,7 @@ def _default(schema: Mapping[str, Any]) -> str:
 
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a local `$ref` (`#/$defs/NAME`); an unknown one is any value."""
+    """Follow a local `$ref` (`#/$defs/NAME`); an unknown one means any value."""
     seen = 0
     while (ref := schema.get("$ref")) is not None and seen < _DEPTH:
         found = root.get("$defs", {}).get(str(ref).rsplit("/", 1)[-1], {})
@@ -118,9 +107,7 @@ def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
 
 
 def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a schema in a few words a model understands: `string`, `"a" | "b"`, `array of {x:
-    number}` …
-    """
+    """Return a schema in few words: `string`, `"a" | "b"`, `array of {x: number}` …"""
     schema = resolve(schema, root)
     if depth > _DEPTH:
         return "any"

@@ -1,12 +1,12 @@
 """The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `[SYSTEM: …]`, `§RESPOND: …
 §END`.
 
-How it is read is in `section_reader`; here is how it is taught and written.
+This module teaches and writes it; `section_reader` reads it.
 
 Rules
-- A result is one `[SYSTEM: {…}]` line of JSON: its text has no line break, no § and no other
-  `[SYSTEM:` in it, so it cannot forge another.
-- A marker inside a thought or an answer is written with a backslash behind its §.
+- A result is one `[SYSTEM: {…}]` line of JSON without line break, § or another `[SYSTEM:`, so it
+  cannot forge another result.
+- A marker inside a thought or an answer is written with a backslash after its §.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Section:
         return _PROTOCOL + render.tool_lines(tools) if tools else _PLAIN
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
-        """Return example turns: a call, its result and the answer, for a few of the tools."""
+        """Return example turns for a few tools: a call, its result and the answer."""
         return shots(self, tools, closing="\n§END")
 
     def grammar(

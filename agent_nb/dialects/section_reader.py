@@ -1,16 +1,15 @@
-"""Reads the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
+"""Read the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
 
 Rules
-- Markers count in any letter case and anywhere, glued to a word too; `§THINK: §CALL: §RESPOND:`
-  need their colon, `§EXECUTE` and `§END` must not go on as a word (`§executed` is text). White
-  space after a colon or a call belongs to the marker.
+- Markers count in any letter case and position, even inside a word. `§THINK: §CALL: §RESPOND:` need
+  their colon; `§EXECUTE` and `§END` must end there (`§executed` is text). White space after a colon
+  or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
-- `§CALL:` is followed by one JSON object, in whose strings a § is text; the call is known when the
-  object closes. Call text that is no such object is answer text (rule 3 of the seed), without the
-  marker; one that a cut left open is an incomplete call.
-- `§EXECUTE` and `§END` stop the turn. A call that no `§EXECUTE` follows is given out, but no
-  Execute: it does not run.
-- `[SYSTEM: …]` is written by the system only: from the model, as answer, it is the Fault
+- One JSON object follows `§CALL:`; a § in its strings is text, and the call is complete when the
+  object closes. Other text after it is answer text (rule 3 of the seed), without the marker; an
+  object that a cut left open is an incomplete call.
+- `§EXECUTE` and `§END` stop the turn. Calls without `§EXECUTE` yield no Execute and do not run.
+- Only the system writes `[SYSTEM: …]`: from the model, in an answer, it is the Fault
   `forged_results` up to its bracket.
 """
 
@@ -24,7 +23,7 @@ from .markers import MarkerParser, markers_with_tags
 from .native import cut_calls
 
 LARGEST = 64 * 1024 * 1024  # characters of one call
-FORGED = 64 * 1024  # characters of a forged line at most
+FORGED = 64 * 1024  # characters of a forged line that are kept
 
 _WORDS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
 
@@ -78,7 +77,7 @@ class SectionParser(MarkerParser):
         self._section(found, Text)
 
     def _skip(self) -> None:
-        """White space that belongs to the marker before it."""
+        """Mode: white space that belongs to the marker before it."""
         self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         if self._pos < len(self._buf):
             self._mode = self._text
@@ -100,7 +99,7 @@ class SectionParser(MarkerParser):
         self._mode = self._head
 
     def _head(self) -> None:
-        """What follows the marker is a call only if it begins like an object."""
+        """Mode: after the marker; a call must begin with an object."""
         self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]
         if self._pos == len(self._buf):
             return
@@ -112,7 +111,7 @@ class SectionParser(MarkerParser):
             self._mode = self._object
 
     def _object(self) -> None:
-        """The JSON object of a call."""
+        """Mode: the JSON object of a call."""
         scan, buf = self._scan, self._buf
         assert scan is not None
         stop, pos = scan.run(buf, self._pos, self._out)
@@ -156,7 +155,7 @@ class SectionParser(MarkerParser):
         self._calls = scan.calls
 
     def _content(self, pos: int) -> None:
-        """The call is none: its text is answer text."""
+        """Treat the text of a malformed call as answer text."""
         assert self._scan is not None
         self._calls = self._scan.calls
         self._say(self._take(pos, self._text))
@@ -173,9 +172,7 @@ class SectionParser(MarkerParser):
         self._mode = self._forged
 
     def _forged(self) -> None:
-        """A line of the system, as the model imagines it, up to the bracket that closes it or to
-        the next marker.
-        """
+        """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buf, self._pos
         markers = self._last if self._final else self._markers
         last = self._start - self._size + FORGED

@@ -1,41 +1,36 @@
 """The `thinking` filter: `<think>…</think>`, `<thinking>…</thinking>` and their attribute forms
 (seed 004), over any dialect.
 
-Why a wrapper: reasoning models write their thoughts into the text whatever the protocol around it
-is.
+Why a wrapper: reasoning models write their thoughts into the text, whatever the dialect.
 
 Rules
 - Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…"
-  confidence="…"></thinking>`, the same ending in `/>`. The attributes other than `thought` stay on
-  the thought; `confidence` is a number.
-- In a thought nothing counts but its own closing tag: no call runs from inside it. The same thought
-  twice is two thoughts.
+  confidence="…"></thinking>`, and the latter ending in `/>`. Attributes other than `thought` are
+  kept on the thought; `confidence` is a number.
+- In a thought only its closing tag counts: no call runs from inside it.
 - Tags count in text only, never inside the wrapped dialect's blocks and strings: its parser reads
-  them itself (`Taggable`). The text of a dialect that cannot is filtered before it gets there.
-- Any other tag, and anything that only looks like one, is text and is not held back longer than it
-  looks like one.
-- As a dialect of its own, `thinking` is the filter over `native`; `dialect.over(inner)` wraps
-  another.
+  them itself (`Taggable`). For other dialects the text is filtered first.
+- Other tags, and text that only resembles one, are text and held back no longer than needed.
+- As a dialect, `thinking` is the filter over `native`; `dialect.over(inner)` wraps another.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from ..errors import UsageError
 from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
 from ..models.parts import Close, Part, Text, Thought
 from . import native
 from .base import Dialect, Parser
-from .markers import MarkerParser, markers_with_tags
+from .markers import MarkerParser, Taggable, markers_with_tags
 
 TAGS = ("think", "thinking")
 
 
 class FilterParser:
-    """Takes the thoughts out of a text before a parser that knows nothing of them."""
+    """Takes thoughts out of the text for a parser that does not know the tags."""
 
     def __init__(self, inner: Parser, tags: tuple[str, ...]) -> None:
         self._inner = inner
@@ -63,13 +58,13 @@ class FilterParser:
                 self._voice = Thought
                 out.append(part)
             elif not isinstance(part, Close) or self._voice is Thought:
-                out.append(part)  # text is closed by its own parser
+                out.append(part)  # its own parser closes text
         self.stopped = self._inner.stopped
         return out
 
 
 class Thinking:
-    """A dialect with thought tags around it; everything but the parser is the wrapped dialect's."""
+    """A dialect whose parser also reads thought tags; the rest is the wrapped dialect's."""
 
     def __init__(self, inner: Dialect, tags: Sequence[str] = TAGS, *, name: str = "") -> None:
         self.name = name or inner.name
@@ -97,11 +92,9 @@ class Thinking:
 
     def parser(self) -> Parser:
         """Return a parser of the wrapped dialect that also reads the thought tags."""
-        inner: Any = self._inner
-        if hasattr(inner, "tagged_parser"):
-            parser: Parser = inner.tagged_parser(self._tags)
-            return parser
-        return FilterParser(inner.parser(), self._tags)
+        if isinstance(self._inner, Taggable):
+            return self._inner.tagged_parser(self._tags)
+        return FilterParser(self._inner.parser(), self._tags)
 
     def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
         """Write a step as the wrapped dialect does."""
@@ -113,9 +106,9 @@ class Thinking:
 
 
 def thinking(inner: Dialect, tags: Sequence[str] = TAGS) -> Dialect:
-    """Return `inner` with thought tags around it. Wrapping twice is wrapping once.
+    """Return `inner` wrapped to read thought tags, once only.
 
-    Raises UsageError when a tag is not a name of letters, digits, `_`, `.` and `-`.
+    Raises UsageError if a tag is not a name of letters, digits, `_`, `.` and `-`.
     """
     for tag in tags:
         if not re.fullmatch(r"[A-Za-z_][\w.-]*", tag):

@@ -1,13 +1,12 @@
-"""The `xml` dialect (seed 000): `<think>`, `<execute>[…]</execute>`, `<results>[…]</results>`, bare
-text is the answer.
+"""The `xml` dialect (seed 000): `<think>`, `<execute>[…]</execute>`, `<results>[…]</results>`.
 
-How it is read is in `xml_reader`; here is how it is taught and written.
+Bare text is the answer. This module teaches and writes the dialect; `xml_reader` reads it.
 
 Rules
-- Results come as a message of the user, one JSON entry per call in call order (seed 000, "Storage →
+- Results are a user message with one JSON entry per call, in call order (seed 000, "Storage →
   Messages").
-- What is written into a block can neither close it nor open another (see `render`). Answers are
-  written as they were.
+- Text written into a block can neither close it nor open another (see `render`). Answers are
+  written unchanged.
 """
 
 from __future__ import annotations
@@ -62,15 +61,13 @@ class Xml:
         return _PROTOCOL + render.tool_lines(tools) if tools else _PLAIN
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
-        """Return example turns: a call, its result and the answer, for a few of the tools."""
+        """Return example turns for a few tools: a call, its result and the answer."""
         return shots(self, tools)
 
     def grammar(
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
-        """Return the llguidance grammar of one turn: a thought, then a batch of valid calls or an
-        answer.
-        """
+        """Return the llguidance grammar of a turn: a thought, then valid calls or an answer."""
         rules = grammar.head(tools, small=small, answered=answered)
         if not tools:
             return "\n".join([*rules, 'start: "<think>" thought "</think>\\n\\n" reply', ""])

@@ -1,20 +1,19 @@
-"""Reads the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>[…]</execute>`,
-bare text, an optional `<end>`.
+"""Read the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>`, text, `<end>`.
 
 Rules
 - Markers are exact: lower case, no attributes, no spaces; `<end/>` and `<end />` count as `<end>`.
-  `<respond>` is taken off.
-- A block ends at its closing tag; in `<execute>` and `<results>` a tag inside a JSON string is
-  text. A block that cannot be JSON (a raw line break in a string, a backslash outside one) ends at
-  its first closing tag instead, so that an open quote swallows nothing.
-- A batch is all or nothing. A whole one stops the turn; a malformed one is a Fault that goes back
-  to the model, and reading goes on.
-- `<results>` are written by the system only: from the model they are the Fault `forged_results`;
-  with nothing in them they are nothing.
-- `<execute>` or `<results>` before prose, with no closing tag in the next `PROSE` characters, is
-  text: somebody wrote about the protocol.
-- An unclosed thought is incomplete; an unclosed block is a Fault, never a call. At a cut the calls
-  in it are incomplete ones.
+  `<respond>` tags are removed.
+- A block ends at its closing tag; a tag inside a JSON string is text. A block that cannot be JSON
+  (a raw line break in a string, a backslash outside one) ends at its first closing tag, so that an
+  open quote cannot swallow the rest.
+- A batch is all or nothing. A valid one stops the turn; a malformed one is a Fault that is fed back
+  to the model, and reading continues.
+- Only the system writes `<results>`: from the model they are the Fault `forged_results`; empty ones
+  are ignored.
+- `<execute>` or `<results>` followed by prose, without a closing tag in the next `PROSE`
+  characters, is text: the model wrote about the protocol.
+- An unclosed thought is incomplete. An unclosed block is a Fault, never a call; after a cut its
+  calls are incomplete.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class XmlParser(MarkerParser):
             "respond": self._respond,
         }
         self._responding = False
-        self._calls = 0  # calls announced so far, those of malformed blocks included
+        self._calls = 0  # calls so far, those of malformed blocks included
         self._kind = ""  # of the block that is open
         self._scan: Scan | None = None
         self._prose = False
@@ -92,7 +91,7 @@ class XmlParser(MarkerParser):
         self._mode = self._head
 
     def _head(self) -> None:
-        """The first characters of a block say what it is: JSON, JSON in a code fence, or prose."""
+        """Mode: the start of a block, which is JSON, JSON in a code fence, or prose."""
         self._pos = _blank(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         first = self._buf[self._pos : self._pos + 3]
         if not self._final and (not first or ("```".startswith(first) and len(first) < 3)):
@@ -106,7 +105,7 @@ class XmlParser(MarkerParser):
         self._mode = self._raw
 
     def _json(self) -> None:
-        """JSON up to the closing tag that stands outside its strings."""
+        """Mode: JSON up to the closing tag outside its strings."""
         scan, buf = self._scan, self._buf
         assert scan is not None
         stop, pos = scan.run(buf, self._pos, self._out)
@@ -130,7 +129,7 @@ class XmlParser(MarkerParser):
             self._too_large()
 
     def _raw(self) -> None:
-        """A block that is no JSON ends at its first closing tag."""
+        """Mode: a block that is not JSON, up to its first closing tag."""
         buf = self._buf
         last = self._start - self._size + PROSE + len(self._closing) if self._prose else len(buf)
         end = buf.find(self._closing, self._pos, last)
@@ -147,7 +146,7 @@ class XmlParser(MarkerParser):
             self._pos = stop
 
     def _not_meant(self) -> None:
-        """The opening tag was mentioned, not used."""
+        """Treat the opening tag as text: it was mentioned, not used."""
         self._rewind()
         self._take(self._pos, self._text)
         self._say(f"<{self._kind}>")

@@ -9,12 +9,12 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from .fingerprint import INPUTS, changed, recorded_inputs
-from .record import events_of
+from .record import Record, events_of
 from .signing import intact
 
 Status = Literal["recorded", "stale", "tampered", "unrecorded"]
@@ -28,7 +28,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     status: Status
-    record: Mapping[str, Any] | None = None
+    record: Record | None = None
     changed: tuple[str, ...] = ()
     problem: str = ""
 
@@ -38,7 +38,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def match(
-    records: Iterable[Mapping[str, Any]],
+    records: Iterable[Record],
     inputs: Mapping[str, str],
     *,
     statuses: Sequence[str] | None = ("ok",),
@@ -74,13 +74,13 @@ def match(
 
 
 def candidates(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    runs: Mapping[str, Sequence[Record]],
     *,
     cell: str = "",
     source: str = "",
     occurrence: int = 1,
     order: Sequence[str] = (),
-) -> list[Mapping[str, Any]]:
+) -> list[Record]:
     """Return the records of one cell, newest first.
 
     A cell is found by its id, else by the hash `source` of its text: the `occurrence`-th cell with

@@ -1,3 +1,1 @@
-"""The network edge: fan-out of runs to subscribers (`hub`), an ASGI app (`app`), and a client that
-follows a remote run (`client`).
-"""
+"""The server: publish runs to subscribers (`hub`) and over HTTP (`app`, `serve`)."""

@@ -1,15 +1,13 @@
-"""Who may talk to the server: token, cookie, host and origin. Pure functions of a request's
-headers.
+"""Access control of the server: token, cookie, host and origin, from a request's headers.
 
 Why so strict on loopback: any web page in the user's browser can send requests to 127.0.0.1, and a
-name that resolves to it can read the answers. So the host must be one of ours, and what changes
+name that resolves to it can read the answers. So the host must be ours, and a request that changes
 something must not come from a page of another origin.
 
 Rules
-- The token comes as `Authorization: Bearer`; a browser's EventSource cannot send one, so `POST
-  /login` trades it for a cookie, which holds a digest, never the token.
-- Comparisons take the same time whatever is wrong. A refusal says what to do, not which part was
-  right.
+- The token is sent as `Authorization: Bearer`. A browser's EventSource cannot do that, so `POST
+  /login` exchanges it for a cookie, which holds a digest, never the token.
+- Comparisons take constant time. A refusal says what to do, not which part was right.
 """
 
 from __future__ import annotations
@@ -35,8 +33,9 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one server. `hosts`: names it answers to (`*`: any); `origins`: pages of other
-    origins that may use it.
+    """The rules of one server.
+
+    `hosts`: host names it answers to (`*`: any). `origins`: other origins whose pages may use it.
     """
 
     token: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -48,7 +47,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return "*" in self.hosts or host_name(host) in self.hosts
 
     def check(self, method: str, headers: Mapping[str, str], cookie: str) -> Denied | None:
-        """Return why a request is refused, None if it may pass. `headers` have lower-case names."""
+        """Return why a request is refused, or None. `headers` have lower-case names."""
         host = headers.get("host", "")
         if not self.host_allowed(host):
             return Denied(
@@ -70,7 +69,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def cookie(self) -> str:
-        """Return the value of the cookie that stands for the token."""
+        """Return the value of the cookie that replaces the token."""
         return hmac.new(self.token.encode(), b"agent-nb cookie", hashlib.sha256).hexdigest()
 
     def _bearer(self, header: str) -> bool:

@@ -1,9 +1,9 @@
-"""Runs an agent for `POST /runs`: message after message, each with the conversation before it.
+"""Run an agent for `POST /runs`: each message continues its conversation.
 
 Rules
-- A conversation has one run at a time; without a name each run stands alone.
-- A run that failed without an answer is no turn of its conversation.
-- Whatever the agent asks is put to who follows the run, for as long as its limits allow.
+- A conversation has one run at a time; a run without a conversation is independent.
+- A run that failed without an answer does not become a turn of its conversation.
+- Questions of the agent go to the followers of the run, for as long as its limits allow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONVERSATIONS = 200
 
 
 class Launch:
-    """A run that was started, as the server takes it (`app.Launched`)."""
+    """A started run (`app.Launched`)."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -34,9 +34,7 @@ class Launch:
 
 
 class Agents:
-    """Starts runs of one agent. `on_start` gets the log of each, before its first event. `stop`
-    ends what goes on.
-    """
+    """Starts runs of one agent; `on_start` receives the log of each before its first event."""
 
     def __init__(
         self, agent: Agent, *, on_start: Callable[[EventLog], Any] = lambda _: None
@@ -47,7 +45,7 @@ class Agents:
         self._streams: list[Stream] = []
 
     async def __call__(self, message: str, conversation: str) -> Launch:
-        """Start a run. Raises UsageError while another of the same conversation goes on."""
+        """Start a run. Raises UsageError while another run of the conversation is active."""
         turns = self._turns.pop(conversation, []) if conversation else []
         if conversation:
             self._turns[conversation] = turns  # the newest last

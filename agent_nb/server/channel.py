@@ -1,13 +1,12 @@
-"""One published run: a bounded buffer of its events with ids by which a reader can resume.
+"""The channel of a published run: a bounded buffer of its events, with ids for resuming.
 
 Rules
-- An entry's id is never used again: `seq` for a stored event; `seq.epoch.n` for the n-th delta
-  after it, where the epoch is the hub's, so that a restarted server counts its deltas apart. Ids of
-  one run are in order as the numbers in them are.
-- The buffer holds `keep` entries, deltas included; stored events that left it are read from the
-  run's log where there is one.
-- What cannot be given any more, or an id that this run never had, is said with a `Gap`, never
-  passed over.
+- Ids are never reused: `seq` for a stored event, `seq.epoch.n` for the n-th delta after it. The
+  epoch is the hub's, so a restarted server numbers its deltas apart. Ids of one run sort by their
+  numbers.
+- The buffer holds `keep` entries, deltas included; evicted stored events are read from the run's
+  log, if there is one.
+- Entries that are lost, and unknown ids, are reported by a `Gap`, never skipped silently.
 - All state is guarded by the hub's lock.
 """
 
@@ -25,8 +24,9 @@ from ..events.position import START, Position, parse_id
 
 
 class Entry:
-    """One event of a run and its place. `texts` keeps what stateless encoders made of it, for all
-    subscribers.
+    """One event of a run and its position.
+
+    `texts`: its encodings by stateless encoders, shared by all subscribers.
     """
 
     __slots__ = ("epoch", "event", "n", "seq", "texts")
@@ -45,16 +45,16 @@ class Entry:
 
     @property
     def position(self) -> Position:
-        """The place as numbers."""
+        """The position as numbers."""
         return (self.seq, self.epoch, self.n) if self.n else (self.seq, 0, 0)
 
 
 class Gap(msgspec.Struct, frozen=True):
     """Events that a subscriber asked for and cannot have.
 
-    `reason`: `evicted` (the buffer no longer has them), `unknown` (the id is none of this run:
-    everything there is follows), `lag` (the subscriber was too slow for the limit it asked for).
-    `missed`: how many stored events (0: none, or not known).
+    `reason`: `evicted` (no longer in the buffer), `unknown` (not an id of this run; all events
+    follow), `lag` (the subscriber exceeded its own limit). `missed`: the number of stored events
+    (0: none or unknown).
     """
 
     run: str
@@ -64,9 +64,10 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Info(msgspec.Struct, frozen=True):
-    """What a list of runs tells: `status` is `running` or how it ended, `started` epoch seconds,
-    `prompt` its first 200 characters; `controls`: what can be done to it from here, `cancel` and
-    `approve`.
+    """An entry in the list of runs.
+
+    `status`: `running` or how it ended. `started`: epoch seconds. `prompt`: its first 200
+    characters. `controls`: `cancel` and `approve`, if possible from here.
     """
 
     run: str
@@ -80,8 +81,9 @@ class Info(msgspec.Struct, frozen=True):
 
 
 class Shared:
-    """What the channels of one hub share. `wake` is called, without the lock, when a channel has
-    something new.
+    """What the channels of one hub share.
+
+    `wake` is called, without the lock, when a channel has news.
     """
 
     def __init__(self, keep: int, epoch: int, wake: Callable[[Channel], None]) -> None:
@@ -92,9 +94,9 @@ class Shared:
 
 
 class Channel:
-    """One run: its buffer, its subscribers, and the handles by which it is stopped and asked.
+    """One run: its buffer, and how it is cancelled and approved.
 
-    `earlier`: how many runs its conversation had before it.
+    `earlier`: the number of earlier runs in its conversation.
     """
 
     def __init__(self, shared: Shared, run: str, log: EventLog | None = None) -> None:
@@ -108,7 +110,7 @@ class Channel:
         self.log = log
         self._shared = shared
         self._entries: list[Entry] = []
-        self._first = 0  # the index of the first entry that is still there
+        self._first = 0  # the index of the first entry in the buffer
         self._n = 0
         self._agent = self._prompt = ""
         self._started = 0.0
@@ -123,17 +125,18 @@ class Channel:
 
     @property
     def ended(self) -> bool:
-        """True when the run's end has been published."""
+        """True once the run's end has been published."""
         return self.status != "running"
 
     @property
     def newest(self) -> Position:
-        """The place of the newest entry."""
+        """The position of the newest entry."""
         return (self.seq, self._shared.epoch if self._n else 0, self._n)
 
     def publish(self, event: Event) -> None:
-        """Take the next event of the run; an event without a number gets one. Raises ValueError
-        when the run has ended.
+        """Publish the next event of the run; one without `seq` gets one.
+
+        Raises ValueError if the run has ended.
         """
         with self._shared.lock:
             for missed in self._missed(event):
@@ -143,15 +146,16 @@ class Channel:
         self._shared.wake(self)
 
     def _missed(self, event: Event) -> list[Event]:
-        """Return the events of the log that come before `event` and are not here yet (it grew while
-        we were subscribing to it).
+        """Return the logged events before `event` that are missing here.
+
+        The log may have grown while it was being subscribed to.
         """
         if self.log is None or event.seq <= self.seq + 1:
             return []
         return self.log[self.seq : event.seq - 1]
 
     def info(self) -> Info:
-        """Return what a list of runs tells of this one."""
+        """Return the entry for the list of runs."""
         ways = (("cancel", self.cancel), ("approve", self.approve)) if not self.ended else ()
         controls = tuple(name for name, way in ways if way is not None)
         return Info(
@@ -193,9 +197,7 @@ class Channel:
     # Reading; the hub's lock is held.
 
     def locate(self, after: str) -> tuple[Position, Gap | None]:
-        """Return the place that an id names; an id that this run never had is the beginning, with a
-        Gap.
-        """
+        """Return the position of an id; for an unknown id the start, and a Gap."""
         if not after:
             return START, None
         place = parse_id(after)
@@ -204,7 +206,7 @@ class Channel:
         return place, None
 
     def read(self, place: Position, limit: int) -> tuple[list[Entry], Gap | None]:
-        """Return up to `limit` entries after `place`, and what is missing before them."""
+        """Return up to `limit` entries after `place`, and the gap before them."""
         if not self._entries:
             return [], None
         first = self._entries[0]
@@ -214,11 +216,11 @@ class Channel:
         return self._entries[start : start + limit], None
 
     def behind(self, place: Position) -> int:
-        """Return how many entries come after `place`."""
+        """Return the number of entries after `place`."""
         return len(self._entries) - self._index(place)
 
     def _lost(self, place: Position, first: Entry) -> int:
-        """Return how many stored events after `place` have left the buffer."""
+        """Return the number of stored events after `place` that were evicted."""
         newest_lost = first.seq if first.n else first.seq - 1
         return max(newest_lost - place[0], 0)
 

@@ -1,11 +1,10 @@
-"""Which events of a run a subscriber gets.
+"""Filters: which events of a run a subscriber receives.
 
 Rules
-- A filter is applied to live and to replayed events alike, by the subscription itself: there is no
-  other way to an event.
-- Internal events (model requests, `internal:*` of other formats) are left out unless asked for.
-- A path pattern names a run and what runs inside it: `run/**` is everything of it, `*` one level,
-  `**` any number of levels.
+- The subscription applies the filter to live and replayed events alike.
+- Internal events (model requests, `internal:*` of other formats) are left out by default.
+- A path pattern matches a run and what runs inside it: `*` is one level, `**` any number of levels,
+  `run/**` the whole run.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ Predicate = Callable[[Event], bool]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """What to let through. Empty `kinds` are all of them; `custom` is asked last and may be
-    anything.
-    """
+    """The events to pass. Empty `kinds`: all kinds. `custom`: an additional predicate."""
 
     kinds: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
@@ -34,7 +31,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     custom: Predicate | None = None
 
     def __call__(self, event: Event) -> bool:
-        """True if the subscriber gets `event`."""
+        """True if the subscriber receives `event`."""
         if type(event) is Delta:
             return (
                 self.deltas
@@ -50,11 +47,6 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
             and (self.custom is None or self.custom(event))
         )
 
-    @property
-    def everything(self) -> bool:
-        """True if no event is left out."""
-        return self == EVERYTHING
-
     def _wants(self, kind: str) -> bool:
         return (not self.kinds or kind in self.kinds) and kind not in self.exclude
 
@@ -62,24 +54,21 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         return not self.path or bool(pattern(self.path).fullmatch(event_path(event)))
 
 
-EVERYTHING = Filter(internal=True)
-
-
 def is_internal(event: Event) -> bool:
-    """True for what people do not look at: model requests, and what other formats call internal."""
+    """True for model requests and for events that other formats call internal."""
     if isinstance(event, Node):
         return event.name == "llm" or bool(event.data and event.data.get("internal"))
     return isinstance(event, Extension) and event.name.startswith("internal:")
 
 
 def event_path(event: Event) -> str:
-    """Return the path of an event: its run, then its own path or span."""
+    """Return the path of an event: its run, then its path or span."""
     return "/".join(p for p in (event.run, event.path or event.span) if p)
 
 
 @lru_cache(maxsize=256)
 def pattern(glob: str) -> re.Pattern[str]:
-    """Return the expression for a path pattern."""
+    """Return the regular expression of a path pattern."""
     out = ""
     for number, part in enumerate(glob.strip("/").split("/")):
         if part == "**":

@@ -1,14 +1,14 @@
-"""What a subscription takes, as the bytes that a client gets: codec, framing, ids, gaps.
+"""Encode the entries of a subscription as bytes for a client: codec, framing, ids, gaps.
 
 Rules
-- An SSE frame's id is the entry's, on the last frame that an entry gives; so a client that was cut
-  off in between gets the entry again.
-- Canonical events are encoded once for all subscribers; a format with state is encoded for each,
-  and on resume its state is rebuilt from the entries that the client has, silently.
-- What a format calls internal (`internal:*`) is left out unless asked for, whatever event it is of.
-- A gap is an event of its own: `event: gap` over SSE, an object of type `gap` as a line (an
-  extension of namespace `hub` in canonical).
-- What a format could not carry is named in a comment when the stream ends.
+- The last SSE frame of an entry carries the entry's id, so a client that is cut off in between
+  receives the entry again.
+- Canonical events are encoded once for all subscribers. A stateful format is encoded for each; on
+  resume its state is rebuilt from the entries that the client already has.
+- Items that a format calls internal (`internal:*`) are left out by default.
+- A gap is sent as `event: gap` over SSE, or as a line with an object of type `gap` (in canonical an
+  extension of namespace `hub`).
+- What the format could not carry is named in a comment at the end of the stream.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ CANONICAL = "canonical"
 
 
 class Frames:
-    """Bytes of one stream. `skip`: the client has everything up to there; `internal`: it wants
-    internal events too.
+    """The encoder of one stream.
+
+    `skip`: the client has everything up to there. `internal`: include internal events.
     """
 
     def __init__(
@@ -53,13 +54,11 @@ class Frames:
         self._internal = internal
 
     def encode(self, taken: Iterable[Entry | Gap]) -> bytes:
-        """Return the bytes of what was taken ("" for entries that the client has or the format does
-        not show).
-        """
+        """Return the bytes of entries and gaps, without entries that the client already has."""
         return b"".join(self._gap(e) if isinstance(e, Gap) else self._entry(e) for e in taken)
 
     def close(self) -> bytes:
-        """Return what the encoder held back, and a comment on what was lost."""
+        """Return what the encoder holds back, and a comment on what was lost."""
         if self._encoder is None:
             return b""
         rest = self._texts(self._encoder.items(None), None)
@@ -97,15 +96,15 @@ class Frames:
         ).encode()
 
     def _gap(self, gap: Gap) -> bytes:
-        told = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
+        fields = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
         if self._framing == "sse":
-            return sse(dumps(told), "gap").encode()
+            return sse(dumps(fields), "gap").encode()
         if self._encoder is None:
             return (
-                encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=told))
+                encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=fields))
                 + b"\n"
             )
-        return dumps({"type": "gap", "kind": "gap", **told}).encode() + b"\n"
+        return dumps({"type": "gap", "kind": "gap", **fields}).encode() + b"\n"
 
 
 def _is_internal(item: Item) -> bool:

@@ -1,10 +1,9 @@
-"""Runs to subscribers: fan-out, filters, resume. No HTTP and no event loop in here.
+"""The hub: publishes runs to subscribers, without HTTP or an event loop.
 
 Rules
-- A run executes once, whoever listens; publishing never waits and never raises because of a
+- A run executes once for all listeners. Publishing never waits, and never raises because of a
   subscriber.
-- Ids of runs and of their entries are never used again (see channel); filters hold for live and
-  replayed events alike (see subscription).
+- Ids of runs and entries are never reused (see `channel`).
 - Thread-safe: runs publish from their threads, subscribers take from theirs.
 """
 
@@ -25,11 +24,11 @@ RUNS = 200
 
 
 class Hub:
-    """All runs that are published and all who listen.
+    """The published runs and their subscriptions.
 
-    `keep`: entries that each run's buffer holds; `runs`: ended runs that are kept, the oldest go
-    first. `epoch` tells the deltas of this hub from those of another that published the same run
-    before; by default the time, in milliseconds.
+    `keep`: entries in each run's buffer. `runs`: ended runs that are kept; the oldest are dropped
+    first. `epoch`: distinguishes the deltas of this hub from those of an earlier one that published
+    the same run (default: the time in milliseconds).
     """
 
     def __init__(self, *, keep: int = KEEP, runs: int = RUNS, epoch: int | None = None) -> None:
@@ -47,11 +46,11 @@ class Hub:
         cancel: Callable[[], Any] | None = None,
         approve: Callable[..., Any] | None = None,
     ) -> Channel:
-        """Publish a run: what its log holds and what will come. The same log again is the same run;
-        what was not known then is taken over.
+        """Publish a run: the events in its log and all that follow.
 
-        `cancel()` stops it; `approve(call_id, allow=…, args=…, reason=…)` answers a question and
-        returns whether there was one. Raises UsageError when another run of that id is published.
+        Attaching a log again adds values that were missing. `cancel()` stops the run;
+        `approve(call_id, allow=…, args=…, reason=…)` answers a question and returns whether there
+        was one. Raises UsageError if another run with this id is published.
         """
         with self.shared.lock:
             new = log.run not in self._channels
@@ -62,8 +61,9 @@ class Hub:
         return channel
 
     def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
-        """Return the channel of a run, a new one if there is none. Raises UsageError when the id
-        belongs to another log.
+        """Return the channel of a run, new if there is none.
+
+        Raises UsageError if the id belongs to another log.
         """
         with self.shared.lock:
             found = self._channels.get(run)
@@ -84,7 +84,7 @@ class Hub:
             return found
 
     def channel(self, run: str) -> Channel:
-        """Return the channel of a run. Raises UsageError when there is none."""
+        """Return the channel of a run. Raises UsageError if the run is unknown."""
         with self.shared.lock:
             if run not in self._channels:
                 raise UsageError(f"There is no run {run[:100]!r} here.")
@@ -96,7 +96,7 @@ class Hub:
             return list(self._channels.values())
 
     def runs(self) -> list[Info]:
-        """Return what there is to tell of all runs, the newest last."""
+        """Return the list of runs, the newest last."""
         with self.shared.lock:
             return [channel.info() for channel in self._channels.values()]
 
@@ -109,11 +109,11 @@ class Hub:
         overflow: Overflow = "gap",
         lag: int = 0,
     ) -> Subscription:
-        """Listen to a run from its beginning, or after the id `after`.
+        """Subscribe to a run from its start, or after the id `after`.
 
-        `lag`: how many entries the reader may be behind (0: as far as the buffer reaches); beyond
-        it, and when entries have left the buffer, `overflow` says whether it gets a Gap and goes on
-        or is disconnected. Raises UsageError when there is no such run.
+        `lag`: how many entries the reader may be behind (0: up to the buffer's size). `overflow`:
+        whether a reader beyond that, or of evicted entries, receives a Gap or is disconnected.
+        Raises UsageError if the run is unknown.
         """
         with self.shared.lock:
             channel = self.channel(run)
@@ -145,7 +145,7 @@ class Hub:
                 self._subscriptions[subscription.run] = rest
 
     def close(self) -> None:
-        """End every subscription, for a server that shuts down; runs go on."""
+        """End every subscription as the server shuts down; runs continue."""
         with self.shared.lock:
             self.closed = True
             listening = [s for subscriptions in self._subscriptions.values() for s in subscriptions]

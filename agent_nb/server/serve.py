@@ -1,17 +1,15 @@
-"""`agent_nb.serve()`: the runs of this kernel (or script) for other programs to follow, stop and
-answer, over HTTP.
+"""`agent_nb.serve()`: let other programs follow, stop and answer this process's runs over HTTP.
 
     server = agent_nb.serve()          # in a notebook cell
     %agent attach http://127.0.0.1:…   # in another notebook of the same user
 
 Rules
-- Every run that is announced is published: `%%agent` cells and `await agent(…)`, those that are
-  over included while somebody holds them.
-- A run does not notice: publishing appends to a buffer, and a fault of the server is the server's.
-- The token is in no output: the handle does not show it. It lies in a file that only the user can
-  read, where `attach` finds it.
-- One server a process: asked again for the same it is the same one, asked for another the first is
-  stopped.
+- Every announced run is published: `%%agent` cells and `await agent(…)`, ended ones included while
+  their logs are in memory.
+- Runs are not affected: publishing appends to a buffer, and faults of the server stay there.
+- The token is in no output, not even of the handle. It is in a file that only the user can read,
+  where `attach` finds it.
+- One server per process: the same arguments return the same server; others replace it.
 """
 
 from __future__ import annotations
@@ -51,12 +49,12 @@ class Serving:
 
     @property
     def token(self) -> str:
-        """The token. Whatever a cell shows is saved with the notebook: hand it on another way."""
+        """The token. Do not display it: the output of a cell is saved with the notebook."""
         return self._server.token
 
     @property
     def running(self) -> bool:
-        """Whether it serves."""
+        """Whether the server is running."""
         return self._running
 
     @property
@@ -65,12 +63,12 @@ class Serving:
         return [info.run for info in self._hub.runs()]
 
     def add(self, runs: Iterable[Run]) -> None:
-        """Publish recorded runs too. Raises UsageError when an id is taken by another run."""
+        """Publish recorded runs too. Raises UsageError if another run has the same id."""
         for run in runs:
             self._hub.attach(run.log)
 
     def stop(self) -> None:
-        """End every stream properly and stop serving; the runs go on."""
+        """End every stream properly and stop serving; the runs continue."""
         if self._running:
             self._running = False
             self._unfollow()
@@ -112,7 +110,7 @@ class Serving:
         }
 
     def _ways(self) -> list[tuple[str, str]]:
-        """Return how others get at the runs; nothing in it is secret."""
+        """Return ways to access the runs, without secrets."""
         if not self._running:
             return []
         ways = [
@@ -140,10 +138,25 @@ class Serving:
 
 
 class _Current:
-    """The server of this process."""
+    """The server of this process and the arguments it was made with."""
 
-    serving: Serving | None = None
-    asked: object = None
+    def __init__(self) -> None:
+        self.serving: Serving | None = None
+        self._asked: object = None
+
+    def get(self, asked: object) -> Serving | None:
+        """Return the running server if it was made with `asked`; stop another one."""
+        if self.serving is None or (self.serving.running and self._asked == asked):
+            return self.serving
+        self.serving.stop()
+        return None
+
+    def set(self, serving: Serving, asked: object) -> None:
+        """Make `serving` the server of this process."""
+        self.serving, self._asked = serving, asked
+
+
+_current = _Current()
 
 
 def serve(
@@ -156,29 +169,28 @@ def serve(
     keepalive: float = 30.0,
     runs: Iterable[Run] = (),
 ) -> Serving:
-    """Serve the runs of this process and return the handle of the server.
+    """Serve the runs of this process and return the server's handle.
 
-    `port` 0 takes a free one; `token` None makes one; `agent` answers `POST /runs` (None: it only
-    shows); `origins` are pages that may use it from a browser; `keepalive` seconds between comments
-    on a quiet stream (0: none); `runs` are recorded runs to publish too. Raises UsageError when the
-    port is taken or the token too short, MissingExtra without the extra `serve`.
+    `port`: 0 takes a free one. `token`: None generates one. `agent` answers `POST /runs` (None:
+    runs cannot be started). `origins`: pages that may use the server from a browser. `keepalive`:
+    seconds between comments on an idle stream (0: none). `runs`: recorded runs to publish too.
+    Raises UsageError if the port is taken or the token too short, MissingExtra without the extra
+    `serve`.
     """
     from .agents import Agents
     from .app import Server, Settings
 
     asked = (host, port, token, agent, tuple(origins), keepalive)
-    found = _Current.serving
-    if found is None or not found.running or _Current.asked != asked:
-        if found is not None:
-            found.stop()
+    found = _current.get(asked)
+    if found is None:
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
         settings, hub = Settings(keepalive=keepalive), Hub()
         server = Server(
             hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
         )
         keys.hide(server.token)
-        found = _Current.serving = Serving(server.start(), hub)
-        _Current.asked = asked
+        found = Serving(server.start(), hub)
+        _current.set(found, asked)
         atexit.register(found.stop)
     found.add(runs)
     return found

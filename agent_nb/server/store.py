@@ -1,10 +1,9 @@
-"""Runs of a server on disk: written as they happen, there again after a restart.
+"""The runs of a server on disk: written as they happen, available again after a restart.
 
 Rules
-- One file a run, as journals are written (`journal`): nothing that was logged is lost when the
-  process is killed.
-- A run that was going on when the process ended is read as interrupted; who followed it gets what
-  was missing, and its end.
+- One journal file per run (`record.journal`): no logged event is lost if the process is killed.
+- A run that was active when the process ended is read as interrupted; its followers receive the
+  missing events and its end.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ..record.journal_recovery import recover
 
 
 class Store:
-    """A folder with the runs of one server. Raises UsageError when it cannot be made."""
+    """A folder with the runs of one server. Raises UsageError if it cannot be created."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +31,7 @@ class Store:
             ) from None
 
     def logs(self) -> Iterator[EventLog]:
-        """Yield the logs of the runs, oldest first; what cannot be read is left out."""
+        """Yield the logs of the runs, oldest first, without unreadable ones."""
         seen: set[str] = set()
         for path in journals(self._folder):
             try:
@@ -44,7 +43,7 @@ class Store:
                 yield log
 
     def write(self, log: EventLog) -> None:
-        """Write a run down as it happens. Raises UsageError when it cannot be."""
+        """Write a run as it happens. Raises UsageError if the folder is not writable."""
         journal = Journal(log.run, where=self._folder, clean=False)
         if journal.path is None:
             raise UsageError(

@@ -1,14 +1,12 @@
-"""Readers of runs: each has a place in a run's buffer and takes what comes after it, at its own
-speed.
+"""Subscriptions: each has a position in a run's buffer and takes what follows, at its own speed.
 
-Why nobody pushes: a slow or dead reader costs nothing but its place, and none can hold up another
-or the run.
+Why pull, not push: a slow or dead reader costs only its position and cannot delay another reader or
+the run.
 
 Rules
-- The filter is applied to whatever is taken, replayed or live. A filter or waker that raises closes
+- The filter applies to replayed and live events alike. A filter or waker that raises closes only
   its own subscription, with the fault.
-- `waker` is called once, from the publishing thread, when there is something to take after
-  everything had been taken.
+- The waker is called once, from the publishing thread, when news arrive after all was taken.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ Overflow = Literal["gap", "disconnect"]
 
 
 class Source(Protocol):
-    """What a subscription needs of its hub."""
+    """The hub, as a subscription needs it."""
 
     shared: Shared
 
@@ -35,9 +33,7 @@ class Source(Protocol):
 
 
 class Subscription:
-    """One reader of one run. Take what there is with `take`; `closed` says that nothing more will
-    come.
-    """
+    """One reader of one run: `take` returns what is new; once `closed`, nothing more comes."""
 
     def __init__(
         self,
@@ -70,15 +66,11 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """True when nothing more will come; `reason` is `ended`, `lag`, `evicted`, `fault` or
-        `closed`.
-        """
+        """True if nothing more comes; `reason`: `ended`, `lag`, `evicted`, `fault` or `closed`."""
         return bool(self.reason)
 
     def take(self, limit: int = 512) -> list[Entry | Gap]:
-        """Return what comes next and passes the filter, about `limit` entries; [] when there is
-        nothing now.
-        """
+        """Return the next entries that pass the filter, about `limit`; [] if there are none now."""
         out: list[Entry | Gap] = []
         while not out and not self.closed:
             with self._hub.shared.lock:
@@ -101,27 +93,27 @@ class Subscription:
         self._hub.forget(self)
 
     def finish(self) -> None:
-        """Stop when what there is now has been taken, and see to it that the reader hears of it."""
+        """Close once all current entries have been taken, and wake the reader."""
         self._until = self._channel.newest
-        with suppress(Exception):  # a reader that is gone cannot be told
+        with suppress(Exception):  # the reader may be gone
             self._wake()
 
     def signal(self) -> None:
-        """Tell the reader, once, that there is something to take."""
+        """Wake the reader once: there is something to take."""
         if not self._idle or self.closed:
             return
         self._idle = False
         try:
             self._wake()
         except Exception as fault:
-            # whatever the reader's waker raises stops its own subscription only
+            # a faulty waker closes only its own subscription
             self.fault = fault
             self.close("fault")
 
     def _pass(self, entries: list[Entry]) -> list[Entry]:
         try:
             passed = [e for e in entries if self._wanted(e.event)]
-        except Exception as fault:  # a filter is anybody's code; it stops its own subscription only
+        except Exception as fault:  # a faulty filter closes only its own subscription
             self.fault = fault
             self.close("fault")
             return []

@@ -1,9 +1,9 @@
-"""Tools for a server: names of built-ins, and Python files that have some.
+"""The tools of a server: names of built-ins, and Python files with tools.
 
 Rules
-- A file gives its tools (`@tool`) and, if it marks none, its public functions. Running it is the
-  user's wish: it is named on the command line.
-- What is wrong with a file is a UsageError that names it.
+- A file provides its tools (`@tool`) or, if it marks none, its public functions. It is run, since
+  the user names it on the command line.
+- A fault of a file is a UsageError that names it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..tools.base import Tool
 
 
 def tools_of(given: Iterable[str]) -> list[Any]:
-    """Return the tools that names with commas and files stand for. Raises UsageError."""
+    """Return the tools for comma-separated names and for files. Raises UsageError."""
     found: list[Any] = []
     for text in given:
         if text.endswith(".py"):
@@ -31,7 +31,7 @@ def tools_of(given: Iterable[str]) -> list[Any]:
 
 
 def from_file(path: Path) -> list[Any]:
-    """Return the tools of a Python file. Raises UsageError when it cannot be run or has none."""
+    """Return the tools of a Python file. Raises UsageError if it fails or has none."""
     names = vars(_module(path))
     public = {name: value for name, value in names.items() if not name.startswith("_")}
     marked = [

@@ -1,5 +1,4 @@
-"""What an agent can do: `decorator` makes tools of functions, `toolset` collects them, `runner`
-runs them, `approval` asks first.
+"""Tools: `decorator` makes them of functions, `toolset` collects, `runner` runs, `approval` asks.
 
-`base` is the contract of the room; a file that offers `tools` is a plug-in with built-in tools.
+`base` is the contract of the room; a file that defines `tools` is a plug-in with built-in tools.
 """

@@ -1,16 +1,14 @@
-"""The gate before a call: allowed, denied, or the user is asked.
+"""The approval of calls: allowed or denied by the policy, or decided by the user.
 
 Rules
-- One question at a time, in the order in which the calls came to it.
-- An answer for all of a tool or for the run is kept until the run ends; an Approver is made per
-  run. A yes for a tool until the kernel restarts is kept in `standing`; events name it as one for
-  this run's calls of the tool, for no record carries a permission on.
-- A policy's allow and deny stand above what was remembered; only what would be asked is answered
-  from memory.
-- Arguments that were edited are judged again, whoever edited them; then only a denial counts,
-  nobody is asked twice.
-- Nobody there to ask is a denial that says how to allow.
-- Every decision about a tool that was asked about, or that a rule or mode concerned, is reported.
+- One question at a time, in call order.
+- An answer for a tool or for the run is kept until the run ends; each run has its own Approver. A
+  yes until the kernel restarts is kept in `standing`; events record it with the scope `tool`, since
+  a record must not carry a permission.
+- The policy's allow and deny precede remembered answers, which only replace questions.
+- Edited arguments are judged again; then only a denial counts, and nobody is asked twice.
+- If nobody can be asked, the call is denied with advice on how to allow it.
+- Every decision by a question, a rule or a mode is reported.
 """
 
 from __future__ import annotations
@@ -32,10 +30,10 @@ _EVERYTHING = ""
 
 
 class Approver:
-    """Decides about the calls of one run; `ask` puts questions to the user (None: nobody is there).
+    """Decides on the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
     `standing`: what is allowed until the kernel restarts (None: this run neither uses nor extends
-    it; such a yes counts for the run).
+    it).
     """
 
     def __init__(
@@ -55,8 +53,8 @@ class Approver:
     ) -> Decision:
         """Return the decision on calling `tool` with `args` (JSON values), asking if need be.
 
-        `Decision.args` are other arguments to use instead, not yet validated. Raises ToolError when
-        the tool's preview finds that the call cannot work.
+        `Decision.args`: edited arguments, not yet validated. Raises ToolError if the tool's preview
+        finds that the call cannot work.
         """
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "ask":
@@ -73,7 +71,7 @@ class Approver:
         return decision
 
     def _lasting(self, tool: Tool) -> Decision | None:
-        """Return the yes that counts until the kernel restarts, if there is one."""
+        """Return a yes that holds until the kernel restarts, or None."""
         allowed = self._standing is not None and self._standing.allows(tool)
         return (
             Decision(True, by="click", reason="allowed until the kernel restarts")
@@ -82,14 +80,12 @@ class Approver:
         )
 
     def again(self, tool: Tool, decision: Decision) -> Decision:
-        """Return the decision, or a denial where it lets the tool run with other arguments that the
-        policy denies.
-        """
+        """Return the decision, or a denial if the policy denies its edited arguments."""
         if not decision.allow or decision.args is None:
             return decision
         try:
             args = plain(tool.validate(decision.args))
-        except Exception:  # whoever runs the call reports it
+        except Exception:  # the runner reports it
             return decision
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "deny":
@@ -109,7 +105,7 @@ class Approver:
         question = Question(context.call_id, tool.name, args, tool.effect, preview)
         try:
             answer = await self.ask(question) if self.ask is not None else None
-        except Exception as error:  # whatever the front end raises, the call must not run unasked
+        except Exception as error:  # if asking fails, the call must not run
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
             return Decision(
@@ -128,7 +124,7 @@ class Approver:
 
 
 def settled(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
-    """Report what was decided about a call that would run with `args`."""
+    """Report the decision on a call that would run with `args`."""
     report.approval(
         call_id,
         stage="decided",
@@ -148,9 +144,7 @@ def _nobody(name: str, why: str) -> str:
 
 
 async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:
-    """Return what the tool says the call would change; a preview that fails is no reason not to
-    ask.
-    """
+    """Return the tool's preview of a call; if it fails, the user is asked all the same."""
     if tool.preview is None:
         return ""
     caught = await Worker(partial(tool.preview, args, context), f"preview {tool.name}").future

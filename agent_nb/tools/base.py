@@ -1,18 +1,17 @@
-"""The values of the tool room: a tool, its context, what it yields, and what surrounds it.
+"""The values of the tool room: a tool, its context, its updates and outcome, questions, reports.
 
 Rules
-- A tool never sees the log or the model; it speaks through `ToolContext.progress`, its yields and
+- A tool never sees the log or the model; it reports through `ToolContext.progress`, its yields and
   its return value.
-- `Host` is the way to the main thread of the kernel; outside a notebook there is none and tools run
+- `Host` gives access to the kernel's main thread. Outside a notebook there is none, and tools run
   in worker threads.
-- Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: one of status
-  `cancelled`); only the cancellation of the loop passes through, after every call got its result.
+- Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: with status
+  `cancelled`). Only the loop's cancellation passes through, after every call has its result.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Literal, Protocol
 
@@ -27,20 +26,20 @@ _call: ContextVar[str] = ContextVar("agent_nb_call", default="")
 
 
 def current_call() -> str:
-    """Return the call of a tool that the running code belongs to, as `run/call` ("": to none); of a
-    sub-agent's tool as `run/call/call`.
+    """Return the tool call that the running code belongs to, as `run/call`, or "".
+
+    A call of a sub-agent is `run/call/call`.
     """
     return _call.get()
 
 
 def enter_call(path: str) -> None:
-    """Say that what runs in this context from now on belongs to a call."""
+    """Mark the context as part of a call."""
     _call.set(path)
 
 
 class Update(msgspec.Struct, frozen=True):
-    """News of a running tool: one of `text`, `fraction` (0 to 1) or `data`, with an optional
-    `message`.
+    """Progress of a running tool: `text`, `fraction` (0 to 1) or `data`, and a `message`.
 
     `printed`: the text was printed to stdout; the model reads it beside the result.
     """
@@ -53,10 +52,9 @@ class Update(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a call ended: `content` for the model (text or JSON value), `display` a mime bundle for
-    people.
+    """How a call ended: `content` (text or JSON) for the model, `display` (mime bundle) for people.
 
-    `printed`: what the tool printed, where that is known from a record and not from its updates.
+    `printed`: what the tool printed, if known from a record and not from its updates.
     """
 
     status: Literal["ok", "error", "denied", "cancelled", "timeout"]
@@ -70,8 +68,9 @@ class Host(Protocol):
     """The kernel's main thread, as tools see it."""
 
     async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
-        """Run `code` as a cell in the user's namespace (top-level await works); `on_output` gets
-        stdout and stderr as they come.
+        """Run `code` as a cell in the user's namespace; top-level await works.
+
+        `on_output` receives stdout and stderr as they come.
         """
 
     async def call(self, function: Callable[[], Any]) -> Any:
@@ -82,14 +81,13 @@ class Host(Protocol):
 
 
 class ToolContext:
-    """What a running tool may use: annotate a parameter with this type to get it; it is no part of
-    the schema.
+    """What a running tool may use: a parameter annotated with this type receives it.
 
-    `trace_id` is constant through sub-agents; `call_id` and `name` are of this call; `folder` is
-    where file tools may look; `state` is what tools keep from call to call, shared by all calls of
-    one runner. For tools that are agents themselves: `relay(event)` puts an event into the log of
-    the run (on the event loop's thread), `ask` is who answers questions, if anybody, and
-    `remaining()` what the run's limits leave, by name (`turns`, `tokens`, `seconds` …).
+    The parameter is not part of the schema. `trace_id` is the same in sub-agents; `call_id` and
+    `name` are those of the call. `folder`: where file tools may look. `state`: values that tools
+    keep between calls, shared by all calls of one runner. For tools that are agents: `relay(event)`
+    adds an event to the log (on the event loop's thread), `ask` answers questions (None: nobody
+    can), `remaining()` returns what the run's limits leave, by name (`turns`, `tokens` …).
     """
 
     def __init__(
@@ -121,36 +119,33 @@ class ToolContext:
 
     @property
     def cancelled(self) -> bool:
-        """True once the call is to stop; long synchronous loops should look at it."""
+        """True once the call must stop; long synchronous loops should check it."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """Ask the tool to stop: sets `cancelled`, then calls what was registered with `on_cancel`,
-        once.
-        """
+        """Ask the tool to stop: set `cancelled`, then call each `on_cancel` callback once."""
         self._cancelled = True
         while self._callbacks:
             self._callbacks.pop()()
 
     def on_cancel(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called, quickly and without raising, when the call is to stop (at once if
-        it already is).
+        """Register a callback for when the call must stop (called at once if it must already).
 
-        It runs on the canceller's thread: kill a process, close a connection, set an event.
+        It runs on the canceller's thread and must be quick and not raise: kill a process, close a
+        connection, set an event.
         """
         self._callbacks.append(callback)
         if self._cancelled:
             self.cancel()
 
     def progress(self, value: Any = None, *, message: str = "") -> None:
-        """Report progress: a str is output text, a float in 0..1 or an int 0 or 1 a fraction,
-        anything else JSON data.
+        """Report progress from any thread.
 
-        Data is shown as it is, but for a bar (`{"percent": 65}`, `{"done": 3, "total": 10, "unit":
-        "rows"}`) and for output (`{"subtype": "stdout_chunk", "content": "…"}`); its `message`
-        stands beside the bar. Safe to call from any thread. Raises TypeError if the value is no
-        JSON, and Cancelled once the call is to stop, so that a loop which reports progress ends by
-        itself.
+        A str is output text, a float in 0..1 or an int 0 or 1 is a fraction, anything else JSON
+        data. Data is shown as it is, except as a bar (`{"percent": 65}`, `{"done": 3, "total": 10,
+        "unit": "rows"}`) or output (`{"subtype": "stdout_chunk", "content": "…"}`). `message` is
+        shown beside a bar. Raises TypeError if the value is not JSON, and Cancelled once the call
+        must stop, so that a loop that reports progress ends by itself.
         """
         self._emit(update(value, message))
 
@@ -169,22 +164,22 @@ def update(value: Any, message: str = "") -> Update:
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool: what the model is told (`spec`) and how a call runs.
+    """A tool: its description for the model (`spec`) and how a call runs.
 
-    `effect`: `none` (reads only), `kernel` (changes the user's namespace: executed again on
-    replay), `outside` (files, network …). Tools whose effect is not `none` are asked about under
-    `--approve ask`. `validate` checks and converts the model's arguments (raises ToolError with
-    what to correct); `invoke` runs with them and returns a value, an awaitable, or an (async)
-    generator whose items are progress and whose last value or `return` is the result. `thread`:
-    where it is called: a worker thread, the kernel's main thread, or the agent's event loop
-    (coroutine functions always are). `declared`: somebody said what the effect is; where nobody
-    did, a function of the notebook counts by what its code uses (`reads`). `render` may return a
-    mime bundle for people from the result value. `preview` may return text (a diff) of what a call
-    would change; a ToolError it raises is the result of the call. `command`: the parameter that
-    holds a shell command, if any (the globs of allow rules then do not match across shell
-    operators). `grace`: seconds to clean up when it is stopped. `compare`: what of the result of a
-    call that runs again must be as in its record: all of it, its text, or nothing. `agent`: the
-    agent that the tool is, with its own `tools`.
+    `validate` checks and converts the model's arguments (raises ToolError with what to correct).
+    `invoke` runs with them and returns a value, an awaitable, or an (async) generator whose items
+    are progress and whose last value or `return` is the result.
+
+    `effect`: `none` (reads only), `kernel` (changes the user's namespace; a replay runs it again),
+    `outside` (files, network …). Under `--approve ask`, tools with an effect need approval.
+    `declared`: the effect was declared; otherwise a notebook function counts by what its code uses
+    (`reads`). `thread`: where it is called: a worker thread, the kernel's main thread, or the
+    agent's event loop (always, for coroutine functions). `render` returns a mime bundle for people
+    from the result value. `preview` returns text, such as a diff, of what a call would change; a
+    ToolError it raises is the result of the call. `command`: the parameter that holds a shell
+    command, if any (globs of allow rules then do not match across shell operators). `grace`:
+    seconds to clean up after a stop. `compare`: what must equal the record when a test runs a call
+    again: the whole result, its text, or nothing. `agent`: the agent that this tool is, if any.
     """
 
     spec: ToolSpec
@@ -210,11 +205,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A call that needs a decision: who wants to do what, and (if the tool can tell) what it would
-    change.
+    """A call that needs a decision; `preview`: what it would change, if the tool can say.
 
-    `exact`: a mark of this one question; then the answer counts for these arguments only, whatever
-    its scope, and a click must bear the mark, for a record may show questions of its own.
+    `exact`: a mark unique to the question. With it the answer counts for these arguments only,
+    whatever its scope, and a click must carry the mark, since a record may show old questions.
     """
 
     call_id: str
@@ -226,10 +220,10 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The answer: `args` as approved (perhaps edited), `by` who decided, and why.
+    """The answer to a question: the approved, perhaps edited, `args`, who decided, and why.
 
-    `scope`: for this call (once), all of this tool in this run (tool), all of the run, or for this
-    tool until the kernel restarts (kernel).
+    `scope`: this call (once), this tool in this run (tool), the whole run (run), or this tool until
+    the kernel restarts (kernel).
     """
 
     allow: bool
@@ -240,32 +234,30 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Report(Protocol):
-    """Where the runner tells what happens to each call: approval (0-2), started (0-1), update and
-    relay (any number), end (exactly one).
+    """Receives what happens to each call.
 
-    Its methods are called on the event loop's thread only, never after a call's `end`, and must not
-    raise.
+    Per call: approval (0-2), started (0-1), update and relay (any number), end (exactly 1). All
+    methods are called on the event loop's thread, never after the call's `end`, and must not raise.
     """
 
     def approval(self, call_id: str, **fields: Any) -> None:
-        """A question was asked (`stage="requested"`, `args`, and a preview as `extra={"preview":
-        …}`) or settled: `stage="decided"`, `args`, `decision` allow or deny, `scope`, `by`,
-        `reason`.
+        """Report a question or its answer.
+
+        Question: `stage="requested"`, `args`, `extra={"preview": …}`. Answer: `stage="decided"`,
+        `args`, `decision` (allow or deny), `scope`, `by`, `reason`.
         """
 
     def started(self, call_id: str) -> None:
-        """The tool begins to run now."""
+        """Report that the tool starts."""
 
     def update(self, call_id: str, news: Update) -> None:
-        """The running tool has news."""
+        """Report progress."""
 
     def relay(self, call_id: str, event: Any) -> None:
-        """The running tool, an agent itself, hands on an event of its own run."""
+        """Report an event of a sub-agent's run."""
 
     def end(self, call_id: str, outcome: Outcome) -> None:
-        """The call has ended."""
+        """Report the outcome."""
 
 
 Asker = Callable[[Question], Awaitable[Decision | None]]  # None: nobody can be asked
-Stream = Iterator[Any] | AsyncIterator[Any]
-CancelScope = AbstractContextManager[Any]

@@ -1,13 +1,12 @@
 """The commands in a shell command line, as far as its text shows them.
 
-Why: a policy that denies `rm *` means the `rm` in `ls; rm x` too. No text tells all that a shell
-will do (variables, aliases, programs that run programs); a rule that must not be got around denies
+Why: a policy that denies `rm *` also means the `rm` in `ls; rm x`. No text shows everything a shell
+will do (variables, aliases, programs that run programs); a rule that must be watertight denies
 `shell`.
 
 Rules
-- Too many commands are found rather than too few: what stands in quotes or after a `#` is parted
-  too.
-- White space at the ends is dropped, runs of it are one space.
+- Rather too many commands are found than too few: text in quotes or after a `#` is split too.
+- White space at the ends is dropped; runs of it become one space.
 """
 
 from __future__ import annotations
@@ -25,33 +24,25 @@ _QUOTES = re.compile(r"[\"'\\]")
 
 
 def squeezed(text: str) -> str:
-    """Return `text` without white space at its ends and with single spaces inside; line
-    ends stay.
-    """
+    """Return `text` stripped and with single spaces inside; line ends stay."""
     return _SPACE.sub(" ", text).strip()
 
 
 def commands(line: str) -> list[str]:
-    """Return what stands between the operators `; & && | ||` and line ends, each once; at least one
-    text.
-    """
+    """Return the distinct texts between `; & && | ||` and line ends, at least one."""
     found = dict.fromkeys(squeezed(part) for part in _BETWEEN.split(line))
     return [part for part in found if part] or [squeezed(line)]
 
 
 def spellings(command: str) -> set[str]:
-    """Return a command and what of it is a command of its own: what it substitutes, without words
-    before it, without quotes.
-    """
+    """Return a command, the commands it substitutes, and each without prefix words and quotes."""
     inner = [command, *(squeezed(part) for part in _NESTED.split(command))]
     bare = [_BEFORE.sub("", text) for text in inner]
     return {*inner, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
 
 
 def joined(line: str) -> set[str]:
-    """Return the spellings of the commands of a line that goes on after a backslash at its end;
-    none for another line.
-    """
+    """Return the spellings of the commands in a line with continuations (backslash), else none."""
     whole = line.replace("\\\n", "")
     return (
         {text for command in commands(whole) for text in spellings(command)}

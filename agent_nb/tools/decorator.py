@@ -1,17 +1,15 @@
-"""Make tools of functions: `@tool`, and `as_tool` for functions that carry no declaration.
+"""Make tools of functions: `@tool`, and `as_tool` for undeclared functions.
 
     @tool(effect="outside")
     def send(text: str, context: ToolContext) -> str:
         '''Send a message.'''
 
-Why: a tool should be written, tested and called as what it is, a function; the decorator only adds
-`.tool` to it.
+Why: a tool is written, tested and called as a plain function; the decorator only adds `.tool`.
 
 Rules
-- `@tool` returns the very function it was given.
-- A function without a declaration counts as one without effects: whoever puts it among the tools by
-  name has allowed it to run. Declare `effect="outside"` (or `side_effects=True`) to be asked before
-  each call.
+- `@tool` returns the same function.
+- An undeclared function counts as one without effects: naming it as a tool allows it to run.
+  Declare `effect="outside"` (or `side_effects=True`) to require approval before each call.
 - Coroutine functions and async generators run on the agent's event loop, everything else in a
   worker thread (`thread="main"`: in the kernel's main thread).
 """
@@ -41,7 +39,7 @@ _LONGEST_NAME = 64
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `@tool` was told; "" and None stand for what the function itself says."""
+    """The options of `@tool`; "" and None stand for the function's own values."""
 
     name: str = ""
     description: str = ""
@@ -74,13 +72,12 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
     """Declare a function as a tool; use it bare or with options.
 
     `name` and `description` default to the function's own. `effect`: none, kernel or outside
-    (`side_effects=True` is the same as outside); where nothing is said it is none, except that a
-    replay runs functions again which use the notebook's variables. `timeout`: seconds (None: the
-    runner's default, `math.inf`: no limit). `thread`: worker or main, for synchronous functions.
-    `render(value)` returns a mime bundle for people, `preview(args, context)` a text of what a call
-    would change. `compare`: what of the result must be as in the record when `test` runs a call
-    again: all of it (full), its text, or nothing (none). Raises UsageError for options or
-    signatures that cannot be.
+    (`side_effects=True` means outside); undeclared it is none, except that a replay runs functions
+    that use notebook variables again. `timeout`: seconds (None: the runner's default, `math.inf`:
+    no limit). `thread`: worker or main, for synchronous functions. `render(value)` returns a mime
+    bundle for people; `preview(args, context)` returns a text of what a call would change.
+    `compare`: what must equal the record when `test` runs a call again: the whole result (full),
+    its text, or nothing (none). Raises UsageError for invalid options or signatures.
     """
     if side_effects:
         options["effect"] = "outside"
@@ -93,11 +90,10 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
 
 
 def as_tool(function: Any, name: str = "") -> Tool:
-    """Return `function` (a Tool, a decorated or a plain function, method, partial or callable
-    object) as a Tool.
+    """Return a Tool made of a Tool, a function, method, partial or callable object.
 
-    An object with a method `as_tool` makes its tool itself. `name` is for what brings no declared
-    name. Raises UsageError for what cannot be a tool.
+    An object with a method `as_tool` makes its tool itself. `name` applies if none is declared.
+    Raises UsageError for other values.
     """
     if isinstance(function, Tool):
         return function
@@ -109,29 +105,24 @@ def as_tool(function: Any, name: str = "") -> Tool:
         isinstance(existing, Tool)
         and inspect.unwrap(existing.invoke, stop=lambda f: f is function) is function
     ):
-        # and not one that functools.wraps has copied to a wrapper, or the plain function of a bound
-        # method
+        # not one that functools.wraps copied to a wrapper, nor the plain function of a bound method
         return existing
     return _make(function, _declaration(function) or Declaration(), name)
 
 
 def clean_name(text: str) -> str:
-    """Return `text` as a name that every provider takes: letters, digits, `_` and `-`, at most 64
-    characters.
-    """
+    """Return `text` as a name that every provider accepts: 64 letters, digits, `_`, `-` at most."""
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-zA-Z0-9_-]+", "_", ascii_text)[:_LONGEST_NAME].strip("_") or "tool"
 
 
 def is_tool(value: Any) -> bool:
-    """Return True for a Tool and for what `@tool` has declared."""
+    """Return True for a Tool and for a function declared with `@tool`."""
     return isinstance(value, Tool) or _declaration(value) is not None
 
 
 def _declaration(value: Any) -> Declaration | None:
-    """Return what `@tool` left on a function; read from its dictionary, as objects may answer to
-    any attribute name.
-    """
+    """Return the declaration of `@tool`, read from `__dict__`: objects may fake any attribute."""
     value = _inner(value)
     found = getattr(value.__func__ if inspect.ismethod(value) else value, "__dict__", None)
     declared = found.get(_DECLARED) if isinstance(found, dict) else None
@@ -144,7 +135,7 @@ def _declare(function: Any, declaration: Declaration) -> Any:
     made = None if _in_class(function) else _make(function, declaration, "")
     try:
         setattr(function, _DECLARED, declaration)
-        if made is not None:  # a method becomes a tool when it is bound to its object
+        if made is not None:  # a method becomes a tool once it is bound
             function.tool = made
     except AttributeError:
         raise UsageError(
@@ -181,7 +172,7 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
 
 
 def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
-    """Return what calls `function` with keywords only."""
+    """Return a callable that takes keywords only."""
     if arguments.plain:
         return function
 
@@ -205,9 +196,7 @@ def _thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main
 
 
 def is_async(function: Any) -> bool:
-    """Return True for coroutine functions and async generator functions, also as partials, methods
-    and callable objects.
-    """
+    """Return True for coroutine and async generator functions, in any callable form."""
     function = _inner(function)
     called = (
         function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
@@ -218,9 +207,7 @@ def is_async(function: Any) -> bool:
 
 
 def _in_class(function: Any) -> bool:
-    """Return True for a function in a class body, whose first parameter is the object it will be
-    bound to.
-    """
+    """Return True for a method in a class body, not yet bound to an object."""
     owner = getattr(function, "__qualname__", "").rpartition(".")[0]
     first = next(iter(inspect.signature(function).parameters), "") if callable(function) else ""
     return bool(owner) and not owner.endswith("<locals>") and first in ("self", "cls")

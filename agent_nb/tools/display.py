@@ -1,16 +1,13 @@
-"""What people see of a value: the mime bundle that rich objects bring, and a compact text of tables
-and arrays.
+"""How a value is displayed: the mime bundle of a rich object, a compact text of a table or array.
 
-Why: DataFrames, arrays, figures and images are what tools of a notebook return; none of these
-libraries is imported for it.
+Why: tools of a notebook return DataFrames, arrays, figures and images; none of these libraries is
+imported here.
 
 Rules
-- Everything goes by the methods an object's type has, as in IPython; an object that answers to any
-  name is not asked.
-- Only static kinds pass (no widgets, no scripts of their own kind), each at most `LARGEST`
-  characters, without what nobody sees: the texts in a PNG, and the comments in HTML, which may
-  stand in the middle of a key.
-- What a foreign method raises means that it has nothing to show.
+- Only methods of an object's type count, as in IPython, since an object may fake any attribute.
+- Only static types pass (no widgets, no scripts), each at most `LARGEST` characters, without hidden
+  content: text in a PNG, and comments in HTML, which may split a key.
+- If a foreign method raises, there is nothing to show.
 """
 
 from __future__ import annotations
@@ -38,40 +35,35 @@ _METHODS = {
     "image/svg+xml": "_repr_svg_",
 }
 _KINDS = {*_METHODS, "text/plain", "image/gif", "image/webp", "application/json"}
-# What a browser takes for a comment: it is not shown, and what stands around it is read as one
-# word.
+# What a browser treats as a comment: hidden, and the text around it is read as one word.
 _COMMENT = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*(?:>|\Z)", re.DOTALL
 )
 
 
 def rich(value: Any) -> dict[str, Any] | None:
-    """Return the mime bundle of an object that brings one, else None."""
+    """Return the mime bundle of a rich object, else None."""
     kind = type(value)
     made: dict[str, Any] = {}
-    if _has(kind, "_repr_mimebundle_"):
+    if hasattr(kind, "_repr_mimebundle_"):
         made.update(_mimebundle(value))
     for mime, method in _METHODS.items():
-        if mime not in made and _has(kind, method):
+        if mime not in made and hasattr(kind, method):
             made[mime] = _call(getattr(value, method))
-    if _has(kind, "savefig") and "image/png" not in made:
+    if hasattr(kind, "savefig") and "image/png" not in made:
         made["image/png"] = _call(lambda: _figure(value))
     return bundle(made) or None
 
 
 def bundle(given: Any) -> dict[str, Any]:
-    """Return the part of a mime bundle that may be kept: static kinds, text or JSON,
-    not too large.
-    """
+    """Return the part of a mime bundle that may be kept: static types, text or JSON, bounded."""
     items = given.items() if isinstance(given, Mapping) else ()
     kept = without_hidden({mime: _kept(content) for mime, content in items if mime in _KINDS})
     return {mime: content for mime, content in kept.items() if content is not None}
 
 
 def _kept(content: Any) -> Any:
-    """Return what a bundle holds under one kind as text or JSON, None if there is nothing or too
-    much.
-    """
+    """Return one content of a bundle as text or JSON, None if it is empty or too large."""
     if isinstance(content, tuple):  # (data, metadata), as IPython allows
         content = content[0] if content else None
     if isinstance(content, bytes):
@@ -82,9 +74,7 @@ def _kept(content: Any) -> Any:
 
 
 def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mime bundle without what a page does not show: the texts in a PNG, the comments in
-    HTML.
-    """
+    """Return a mime bundle without hidden content: text in a PNG, comments in HTML."""
     return {
         mime: _HIDE[mime](held) if mime in _HIDE and isinstance(held, str) else held
         for mime, held in bundle.items()
@@ -98,19 +88,17 @@ _HIDE: dict[str, Callable[[str], str]] = {
 
 
 def tabular(value: Any) -> bool:
-    """Return True for arrays, tables and columns: things with a shape that is not a scalar's."""
+    """Return True for arrays, tables and columns: values with a non-scalar shape."""
     shape = (
         getattr(value, "shape", None)
-        if _has(type(value), "shape") or _has(type(value), "to_string")
+        if hasattr(type(value), "shape") or hasattr(type(value), "to_string")
         else None
     )
     return isinstance(shape, tuple) and shape != ()
 
 
 def text(value: Any) -> str:
-    """Return a compact text of a table, array, figure or image for a model to read ("" if it is
-    none of them).
-    """
+    """Return a compact text of a table, array, figure or image for a model, else ""."""
     kind = type(value)
     if tabular(value):
         size = " × ".join(str(n) for n in value.shape)
@@ -128,7 +116,7 @@ def image_type(value: Any) -> str:
 
 
 def _rows(value: Any) -> str:
-    if not _has(type(value), "to_string"):
+    if not hasattr(type(value), "to_string"):
         return short_repr(value)
     options = {"max_rows": _ROWS, **({"max_cols": _COLUMNS} if len(value.shape) > 1 else {})}
     return str(_call(lambda: value.to_string(**options)) or short_repr(value))
@@ -146,10 +134,6 @@ def _figure(value: Any) -> bytes:
     target = io.BytesIO()
     value.savefig(target, format="png", bbox_inches="tight")
     return target.getvalue()
-
-
-def _has(kind: type, name: str) -> bool:
-    return hasattr(kind, name)
 
 
 def _call(function: Any) -> Any:

@@ -1,7 +1,6 @@
-"""Read a docstring: the description of a function and of each parameter, in Google, NumPy or reST
-form.
+"""Parse a docstring (Google, NumPy or reST): the description of a function and its parameters.
 
-Why: what people already write for people is what a model should be told of a tool.
+Why: the docstring that people read also describes the tool to the model.
 
 Rules
 - `read` never raises: a text in no known form is all description.
@@ -54,14 +53,14 @@ _FIELDS = _PARAM_FIELDS | {"return", "returns", "rtype", "raises", "type"}
 
 
 class Doc(msgspec.Struct, frozen=True):
-    """A docstring as read: `description` of the whole, `parameters` by name."""
+    """A parsed docstring: the description, and the texts of the parameters by name."""
 
     description: str = ""
     parameters: dict[str, str] = {}
 
 
 def read(text: str | None) -> Doc:
-    """Return what the docstring `text` says."""
+    """Return the parsed docstring `text`."""
     lines = inspect.cleandoc(text or "").splitlines()
     found: dict[str, str] = {}
     start = next(
@@ -70,7 +69,7 @@ def read(text: str | None) -> Doc:
     description = "\n".join(lines[:start]).strip()
     for title, numpy, body in _sections(lines[start:]):
         if title in _PARAMETERS:
-            found.update(_numpy(body) if numpy else _google(body))
+            found.update(_entries(body, _NUMPY_ENTRY if numpy else _GOOGLE_ENTRY))
     found.update(_fields(lines[start:]))
     return Doc(description, found)
 
@@ -99,16 +98,8 @@ def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
     return out
 
 
-def _google(body: list[str]) -> dict[str, str]:
-    return _entries(body, _GOOGLE_ENTRY)
-
-
-def _numpy(body: list[str]) -> dict[str, str]:
-    return _entries(body, _NUMPY_ENTRY)
-
-
 def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
-    """Split `body` into entries: a line at the smallest indent begins one, deeper lines go on."""
+    """Split `body` into entries: a line at the smallest indent begins one."""
     found: dict[str, str] = {}
     names: list[str] = []
     indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)

@@ -1,20 +1,16 @@
-"""Run one tool once: wherever it belongs, whatever kind of function it is, to an Outcome.
-
-Why: the runner has calls to supervise; how a generator is stepped in a thread or a coroutine
-awaited is a matter of its own.
+"""Run one tool call: any kind of function, on the thread it belongs to, to an Outcome.
 
 Rules
-- `perform` raises nothing but the cancellation that its caller asked for; everything a tool raises
-  becomes an Outcome.
-- What a generator yields is progress. Its result is what it returns, else the last thing it yielded
-  that is not a fraction. One that yields ToolEvents (seed 003) says itself which of them is the
-  result.
-- A synchronous generator is stepped on one thread from first to last, and closed there; between
-  steps it is asked to stop if cancelled.
-- Values are described (repr, to_html, savefig …) where the tool ran, never on the event loop unless
-  that costs nothing.
-- What a tool prints is progress too, `SHOWN` characters of it; where no view shows the run, as in a
-  script, it is also printed.
+- `perform` raises only the cancellation that its caller asked for; whatever a tool raises becomes
+  an Outcome.
+- What a generator yields is progress. Its result is its return value, else the last item that is
+  not a fraction. With ToolEvents (seed 003), the generator itself marks the result.
+- A synchronous generator runs and is closed on one thread; it is checked for cancellation between
+  steps.
+- Values are rendered (repr, to_html, savefig …) where the tool ran, not on the event loop, unless
+  they are cheap.
+- Printed output is progress too, up to `SHOWN` characters. If no view shows the run, as in a
+  script, it also goes to the streams.
 """
 
 from __future__ import annotations
@@ -49,11 +45,11 @@ async def perform(
     limit: int = LIMIT,
     redaction: Redaction | None = None,
 ) -> Outcome:
-    """Call `tool` with validated `values` and return how it ended (its duration not yet set).
+    """Call `tool` with validated `values` and return its outcome, without the duration.
 
-    `limit` bounds what the model reads of the result, in characters; what it prints to the streams
-    passes `redaction`. Cancelling this coroutine leaves a thread behind that may still run;
-    `context.cancel()` asks it to stop.
+    `limit`: characters of the result that the model reads. `redaction`: the filter for output to
+    the streams. Cancelling this coroutine abandons the tool's thread; `context.cancel()` asks it to
+    stop.
     """
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
@@ -96,7 +92,7 @@ async def _work(function: Callable[[], Any], name: str) -> Caught:
 
 
 class _Prints:
-    """What one call prints, as its progress."""
+    """Reports what one call prints as its progress."""
 
     def __init__(self, context: ToolContext, redaction: Redaction, *, through: bool) -> None:
         self._context = context
@@ -105,8 +101,8 @@ class _Prints:
         self._room = SHOWN
 
     def heard(self) -> AbstractContextManager[None]:
-        """Take what the code of this context prints, where it runs: a tool that is left behind is
-        not to be heard below the cell.
+        """Capture what this context prints; entered where the tool runs, so that an abandoned
+        tool prints nothing below the cell.
         """
         return captured(
             partial(self._take, True),
@@ -125,7 +121,7 @@ class _Prints:
             )
         else:
             self._room -= len(text)
-        with suppress(Cancelled):  # whoever prints does not expect that
+        with suppress(Cancelled):  # code that prints does not expect it
             self._context.progress(Update(text=text, printed=out))
 
 
@@ -133,14 +129,15 @@ class _Prints:
 def _drive(
     call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome], prints: _Prints
 ) -> Any:
-    """Call a synchronous tool; return its Outcome, or an awaitable or async generator that the
-    event loop has to finish.
+    """Call a synchronous tool; return its Outcome, or what the event loop must finish.
+
+    That is an awaitable or an async generator.
     """
     with prints.heard():
         value = call()
         if inspect.isgenerator(value):
             return finish(_step(value, context))
-        if not _unfinished(value):
+        if not (inspect.isasyncgen(value) or inspect.isawaitable(value)):
             return finish(value)
     if context.cancelled and inspect.iscoroutine(value):
         value.close()
@@ -154,7 +151,7 @@ def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     try:
         while not context.cancelled:
             item = next(generator)
-            last = _told(item, context, last)
+            last = _reported(item, context, last)
     except StopIteration as stop:
         return last if stop.value is None else stop.value
     finally:
@@ -164,7 +161,7 @@ def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
 
 @theirs
 async def _resolve(value: Any, context: ToolContext, finish: partial[Outcome]) -> Outcome:
-    """Await or iterate what is not finished, on the event loop."""
+    """Await or iterate an unfinished value on the event loop."""
     if inspect.isasyncgen(value):
         value = await _iterate(value, context)
     elif inspect.isawaitable(value):
@@ -184,12 +181,12 @@ async def _iterate(generator: AsyncGenerator[Any, Any], context: ToolContext) ->
     last = None
     async with aclosing(generator):
         async for item in generator:
-            last = _told(item, context, last)
+            last = _reported(item, context, last)
     return last
 
 
-def _told(item: Any, context: ToolContext, last: Any) -> Any:
-    """Report what a generator yielded; return what would be its result if nothing else came."""
+def _reported(item: Any, context: ToolContext, last: Any) -> Any:
+    """Report an item of a generator; return the result if it ends now."""
     if is_tool_event(item):
         event = adapt_tool_event(item)
         if isinstance(event, Result):
@@ -198,15 +195,11 @@ def _told(item: Any, context: ToolContext, last: Any) -> Any:
             Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message)
         )
         return last
-    told = results.news(item)
-    context.progress(told)
-    if told.fraction is not None and isinstance(item, float | int | Update):
+    news = results.news(item)
+    context.progress(news)
+    if news.fraction is not None and isinstance(item, float | int | Update):
         return last
-    return (told.text if told.data is None else told.data) if isinstance(item, Update) else item
-
-
-def _unfinished(value: Any) -> bool:
-    return inspect.isasyncgen(value) or inspect.isawaitable(value)
+    return (news.text if news.data is None else news.data) if isinstance(item, Update) else item
 
 
 def _cancel_requested() -> bool:

@@ -1,12 +1,9 @@
 """Built-in tools `list`, `read` and `write`: the files of the notebook's folder.
 
 Rules
-- Only what `paths.locate` lets through; hidden files and secrets are counted, not named.
-- What is shown is bounded and says how to go on; what is no text is refused with what it is. `read`
-  looks at the first `_SCANNED` characters of a file, however long its lines are, and stops when it
-  is told to.
-- `write` replaces a file in one step, so that a stopped call leaves the old or the new file and
-  nothing between.
+- Only names that `paths.locate` accepts; hidden files and secrets are counted, not named.
+- Output is bounded and says how to read on (`text_excerpt`).
+- `write` replaces a file atomically, so that a stopped call leaves either the old or the new file.
 """
 
 from __future__ import annotations
@@ -107,8 +104,9 @@ tools = tuple(as_tool(function) for function in (list_, read, write))
 
 
 def _open(place: Place, folder: bool = False) -> int:
-    """Return a descriptor of the file or folder at `place`. Raises ToolError that says what is
-    there instead.
+    """Return a descriptor of the file or folder at `place`.
+
+    Raises ToolError that says what is there instead.
     """
     try:
         return opened(place, folder)
@@ -123,7 +121,7 @@ def _open(place: Place, folder: bool = False) -> int:
 
 
 def _missing(place: Place) -> str:
-    """Return what to say of a file that is not there: the names that are near."""
+    """Return the message for a missing file, with similar names."""
     folder = os.path.dirname(place.path)
     try:
         names = [name for name in os.listdir(folder) if not is_private(name)]
@@ -156,7 +154,7 @@ def _link(name: str, folder: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return a file name without what could act as markup or a control sequence of a terminal."""
+    """Return a file name with control characters escaped."""
     return encodable("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
 
 
@@ -165,7 +163,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _old_text(place: Place) -> str | None:
-    """Return the present text of a file ("" if there is none), None if it cannot be compared."""
+    """Return the current text of a file ("" if missing), None if it cannot be compared."""
     try:
         descriptor = opened(place)
     except FileNotFoundError:
@@ -186,7 +184,7 @@ def _diff(old: list[str], new: list[str], name: str) -> Iterator[str]:
 
 
 def _replace(place: Place, data: bytes) -> bool:
-    """Put `data` in the place of a file in one step; return whether there was one."""
+    """Replace a file by `data` atomically; return whether it existed."""
     with parent(place, create=True) as (folder, name):
         mode = _mode(folder, name, place)
         temporary = f"{name}.{secrets.token_hex(6)}.tmp"
@@ -204,8 +202,9 @@ def _replace(place: Place, data: bytes) -> bool:
 
 
 def _mode(folder: int | None, name: str, place: Place) -> int | None:
-    """Return the permissions of the file to be replaced, None if there is none. Raises ToolError if
-    it is no file.
+    """Return the permissions of the file to replace, None if it is missing.
+
+    Raises ToolError if it is not a regular file.
     """
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode

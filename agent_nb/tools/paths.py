@@ -1,14 +1,14 @@
-"""Names of files inside one folder, and no way out of it.
+"""File names confined to one folder.
 
-Why: the file tools act on names that a model wrote, perhaps told to by a text it has read.
+Why: the file tools act on names that a model wrote, perhaps under the influence of a text it read.
 
 Rules
-- Relative names only; no `..`, no link that leads out, nothing hidden, no files in which secrets
-  usually live. Names are judged as written, in their compatibility form (full-width dots and
-  slashes), in any case, and again after links were followed.
+- Relative names only; no `..`, no link out of the folder, no hidden files, no files that usually
+  hold secrets. Names are checked as written, in their compatibility form (full-width dots and
+  slashes), in any case, and again after links are resolved.
 - Opening walks from the folder part by part and follows no link, so that nothing can be swapped in
-  after the check. Writing makes `NEW` missing folders at most.
-- Messages name what was asked for, never where the folder is.
+  after the check. Writing creates at most `NEW` missing folders.
+- Messages name the file as requested, never the location of the folder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SECRETS = (
     "token.*",
     "*.token",
 )
-NEW = 8  # folders that one write may make
+NEW = 8  # folders that one write may create
 DEEPEST = 32  # parts of a name
 _NO_FOLLOW = (
     getattr(os, "O_NOFOLLOW", 0)
@@ -68,9 +68,7 @@ _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A checked place: `parts` below the real path `root`, without links. `name` is how it was
-    asked for.
-    """
+    """A checked place: `parts` below the real path `root`, without links; `name` as requested."""
 
     root: str
     parts: tuple[str, ...]
@@ -78,13 +76,14 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path, for looking at it; open it with `opened`."""
+        """The path, for display and `stat`; open it with `opened`."""
         return os.path.join(self.root, *self.parts)
 
 
 def locate(folder: str, name: str) -> Place:
-    """Return the place that `name` means below `folder`; it need not exist. Raises ToolError for a
-    name that may not be used.
+    """Return the place of `name` below `folder`; it need not exist.
+
+    Raises ToolError for a forbidden name.
     """
     _check_written(name)
     root = os.path.realpath(folder)
@@ -101,9 +100,7 @@ def locate(folder: str, name: str) -> Place:
 
 
 def is_private(part: str) -> bool:
-    """Return True for the name of a hidden file or folder and for names of files that usually hold
-    secrets.
-    """
+    """Return True for names of hidden files or folders, and of files that usually hold secrets."""
     return any(
         p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS) for p in _forms(part)
     )
@@ -111,11 +108,10 @@ def is_private(part: str) -> bool:
 
 @contextmanager
 def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str]]:
-    """Yield the open folder of `place` and the name to use in it, as `dir_fd` and path of the
-    functions of `os`.
+    """Yield the open folder of `place` and the name in it, as `dir_fd` and path for `os` functions.
 
-    With `create`, missing folders are made. Raises OSError when a part is no folder, is not there,
-    or became a link; ToolError when too many would have to be made.
+    `create`: create missing folders. Raises OSError if a part is missing, is not a folder or became
+    a link, ToolError if too many folders would be created.
     """
     if create:
         check_new(place)
@@ -134,7 +130,7 @@ def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str
 
 
 def check_new(place: Place) -> None:
-    """Raise ToolError if a file at `place` needs more than `NEW` folders that are not there."""
+    """Raise ToolError if a file at `place` needs more than `NEW` new folders."""
     above = (os.path.join(place.root, *place.parts[:n]) for n in range(1, len(place.parts)))
     missing = sum(not os.path.lexists(path) for path in above)
     if missing > NEW:
@@ -146,8 +142,8 @@ def check_new(place: Place) -> None:
 def opened(place: Place, folder: bool = False) -> int:
     """Return a descriptor of the regular file (or the folder) at `place`, for reading.
 
-    Raises IsADirectoryError or NotADirectoryError for the other of the two, ToolError for a device
-    or pipe, else OSError.
+    Raises IsADirectoryError or NotADirectoryError for the wrong kind, ToolError for a device or
+    pipe, else OSError.
     """
     with parent(place) as (above, name):
         descriptor = os.open(name, os.O_RDONLY | _NO_FOLLOW, dir_fd=above)

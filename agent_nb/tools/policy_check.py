@@ -1,13 +1,14 @@
-"""Is a policy about tools that exist? A rule that denies a misspelled name denies nothing, and
-nobody notices.
+"""Check that the rules of a policy name existing tools and arguments.
+
+Why: a rule that denies a misspelled name silently denies nothing.
 
 Rules
-- A name in an `ask` or `deny` rule that no tool has is an error with a suggestion; in an `allow`
-  rule it is a remark for the user. Known are the tools of the run, those of the notebook, those
-  that are built in or installed. A glob may stand for what is not there.
-- So with the arguments, where the tool's schema is known: a rule never fits a call that cannot have
-  one of its arguments.
-- Nothing is looked up that the rules do not name.
+- An unknown name in an `ask` or `deny` rule is an error with a suggestion; in an `allow` rule it is
+  a remark. Known are the tools of the run, of the notebook, and those built in or installed. A glob
+  may match nothing.
+- The same holds for arguments if the tool's schema is known: a rule with an argument that the tool
+  does not have never matches.
+- Only names in the rules are looked up.
 """
 
 from __future__ import annotations
@@ -32,11 +33,10 @@ def checked(
     namespace: Mapping[str, Any] | None = None,
     mentioned: Callable[[], Collection[str]] = tuple,
 ) -> Policy:
-    """Return the policy with remarks on what of it allows nothing. Raises UsageError for what of it
-    restricts nothing.
+    """Return the policy with remarks on rules that allow nothing.
 
-    `tools` are those of the run, `namespace` holds functions that may be tools, `mentioned` gives
-    names of tools that a notebook makes or uses somewhere.
+    `tools`: those of the run. `namespace`: functions that may be tools. `mentioned` returns names
+    of tools that the notebook makes or uses. Raises UsageError for a rule that restricts nothing.
     """
     known = _Known(tools, namespace or {}, mentioned)
     remarks = []
@@ -51,7 +51,7 @@ def checked(
 
 
 class _Known:
-    """The tools that there are, as far as they are asked for."""
+    """The known tools, looked up lazily."""
 
     def __init__(
         self, tools: Toolset, namespace: Mapping[str, Any], mentioned: Callable[[], Collection[str]]
@@ -73,30 +73,30 @@ class _Known:
         return frozenset(map(clean_name, self._mentioned()))
 
     def places(self) -> Iterator[Collection[str]]:
-        """Yield the names place by place, the costly ones last."""
+        """Yield the names of each source, the costly ones last."""
         yield self._run
         yield self.own
         yield self.installed
         yield self.mentioned
 
     def find(self, rule: Rule, name: str) -> str | None:
-        """Return the tool that a name in a rule means, None when there is none."""
+        """Return the tool that a name in a rule means, or None."""
         return next(
             (tool for place in self.places() for tool in place if rule.names(tool, name)), None
         )
 
     def tool(self, name: str) -> Tool | None:
-        """Return the tool of this name, None where its schema is not known."""
+        """Return the tool of this name, None if its schema is unknown."""
         found = self._run.get(name) or self.installed.get(name)
         if found is None and name in self.own:
             try:
                 return as_tool(self.own[name], name)
-            except AgentError:  # it can be no tool
+            except AgentError:  # it cannot be a tool
                 return None
         return found
 
     def fitting(self, glob: str) -> list[str]:
-        """Return the names that a glob stands for."""
+        """Return the names that a glob matches."""
         return [
             tool
             for place in self.places()
@@ -121,7 +121,7 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
 
 
 def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:
-    """Yield the arguments of a rule by which it fits none of the tools that `name` stands for."""
+    """Yield a problem for each argument that none of the tools matching `name` has."""
     taken = [_taken(tool) for tool in tools]
     if not taken or None in taken or any(rule.args.keys() <= set(each or ()) for each in taken):
         return
@@ -132,7 +132,7 @@ def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]
 
 
 def _taken(tool: Tool | None) -> Collection[str] | None:
-    """Return the names of a tool's arguments, None where it may have others."""
+    """Return the names of a tool's arguments, None if it may have others."""
     schema = tool.spec.parameters if tool is not None else {}
     properties = schema.get("properties")
     return (

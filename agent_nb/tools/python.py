@@ -1,13 +1,11 @@
-"""Built-in tool `python`: run code where the user's variables are.
+"""Built-in tool `python`: run code in the user's namespace.
 
-In a notebook the code is a cell: the user's namespace, the main thread, output as progress,
-top-level await, the kernel's interrupt. Elsewhere it runs in a namespace of the run's own, in a
-worker thread.
+In a notebook the code runs as a cell: in the user's namespace, on the main thread, with top-level
+await and the kernel's interrupt. Elsewhere it runs in a namespace of the run, in a worker thread.
 
 Rules
 - The value of a last expression is part of the result, as at a prompt.
-- Output is progress and, bounded, the result; an error's message follows the output that came
-  before it.
+- Output is progress and, bounded, part of the result; an error's message follows it.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ tools = (as_tool(python),)
 
 
 def _tell(context: ToolContext, text: str) -> None:
-    with suppress(Cancelled):  # the host has been told to stop, and is not to be interrupted by us
+    with suppress(Cancelled):  # the host already stops, and must not be interrupted here
         context.progress(text)
 
 
@@ -70,13 +68,13 @@ def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outc
         try:
             outcome = success(_evaluate(code, namespace))
         except BaseException as error:
-            # whatever the code raises is its result, and follows what it has said
+            # whatever the code raises is its result, after the output
             outcome = failure(error)
     return _joined(said.text, outcome)
 
 
 def _joined(said: str, outcome: Outcome) -> Outcome:
-    """Return the outcome with the output before it."""
+    """Return the outcome with the output prepended."""
     if not said:
         return outcome
     content = outcome.content if isinstance(outcome.content, str) else dumps(outcome.content)
@@ -85,11 +83,9 @@ def _joined(said: str, outcome: Outcome) -> Outcome:
 
 
 def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
-    """Run `code` and return the value of its last expression, None if it ends with
-    something else.
-    """
+    """Run `code` and return the value of its last expression, or None."""
     name = f"<agent code {next(_counter)}>"
-    # tracebacks then show the lines
+    # so that tracebacks show the lines
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:
         tree = ast.parse(code, name)

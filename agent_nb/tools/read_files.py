@@ -1,13 +1,12 @@
-"""Which files the calls of a run have read, as digests.
+"""Digests of the files that the calls of a run read.
 
-Why: a result that came of a file is another one when the file has changed, and its record must not
-pass for the new one.
+Why: when a file has changed, a recorded result made from it is stale.
 
 Rules
-- A file counts as it was at the read, and only if it is the same at the end of the run: what the
-  run itself changed, or two reads that differ, say nothing.
-- Files larger than `LARGEST` are not hashed. Names are below the notebook's folder and go through
-  `paths` again whenever they are opened.
+- A file counts only if it is the same at each read and at the end of the run; so files that the run
+  itself changed are left out.
+- Files larger than `LARGEST` are not hashed. Names are relative to the notebook's folder and are
+  checked by `paths` whenever they are opened.
 """
 
 from __future__ import annotations
@@ -25,16 +24,14 @@ _STATE = "files read"
 
 
 def note(state: dict[str, Any], place: Place, raw: io.BufferedReader) -> None:
-    """Keep the digest of a file that is read, open at its beginning, in the `state` of the calls
-    (`ToolContext`).
-    """
+    """Keep the digest of a file that is read, open at its start, in `ToolContext.state`."""
     found = state.setdefault(_STATE, {})
     name, digest = "/".join(place.parts), _hashed(raw)
     found[name] = digest if found.get(name, digest) == digest else ""
 
 
 def unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
-    """Return the digests, by name, of the files that were read and are the same now."""
+    """Return the digests, by name, of the files that were read and have not changed."""
     return {
         name: digest
         for name, digest in sorted(state.get(_STATE, {}).items())

@@ -1,18 +1,16 @@
-"""Which variables of the notebook a function uses, read from its code without running it.
+"""The notebook variables that a function uses, read from its code without running it.
 
-Why: a function of the notebook that computes with the notebook's data gives another result when the
-data have changed, and may change them itself. A replay that served it from the record would hide
-the one and lose the other.
+Why: a notebook function that computes with notebook data returns another result when the data
+change, and may change them itself. A replay from the record would hide the one and lose the other.
 
 Rules
-- A variable is a global name in the code of a function that was defined in `__main__`, of the
-  functions inside it, and of the functions and classes of `__main__` that it uses; what its closure
-  holds counts too, and defaults and bound arguments that can change.
-- Modules, classes, functions, agents and what annotations are made of are no variables; nor are
-  builtins. A name that nobody has defined (yet) is one.
-- Nothing is run and no attribute of a foreign object is asked for. What a function reaches by names
-  made at run time (`eval`, `globals()`) or through modules is not seen: `@tool(effect="kernel")`
-  says it.
+- A variable is a global name in the code of a function defined in `__main__`, of its inner
+  functions, and of the functions and classes of `__main__` it uses. Values in its closure, and
+  mutable defaults and bound arguments, count too.
+- Modules, classes, functions, agents, types of annotations and builtins are not variables. An
+  undefined name is one.
+- Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,
+  `globals()`) and values reached through modules are not found: declare `@tool(effect="kernel")`.
 """
 
 from __future__ import annotations
@@ -47,20 +45,19 @@ _ABSENT = object()
 
 
 def reads(function: Any) -> frozenset[str]:
-    """Return the names of the notebook's variables that `function` uses, as far as its code shows.
+    """Return the names of the notebook variables that `function` uses, as far as its code shows.
 
-    What has no name of its own is called after where it stands: `self`, or the parameter or closure
-    variable that holds it.
+    An unnamed value is named after its place: `self`, `a default`, or its closure variable.
     """
     return frozenset(_Search().of(function))
 
 
 class _Search:
-    """Walks from one function to all that it uses; each is visited once."""
+    """Walks from one function to all that it uses, each once."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
-        self._kept: list[Any] = []  # so that no number is given twice
+        self._kept: list[Any] = []  # so that no id is reused
 
     def of(self, value: Any) -> Iterator[str]:
         """Yield the variables that calling `value` uses."""
@@ -97,7 +94,7 @@ class _Search:
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
         cells = list(closure(function))
-        # a wrapper of a library: only what it wraps can be the notebook's
+        # a library's wrapper: only what it wraps can be from the notebook
         if function.__globals__.get("__name__") != MAIN:
             yield from (
                 name for _, held in cells if is_a(held, _FUNCTIONS) for name in self.of(held)
@@ -139,24 +136,23 @@ class _Search:
             yield name
 
     def _held(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
-        """Yield what changeable values that are bound to a function stand for; constants are part
-        of its text.
-        """
+        """Yield the names of mutable values bound to a function; constants are part of its text."""
         for value in values:
             if not _constant(value):
                 yield from self._value(name, value)
 
 
 def is_a(value: Any, kinds: Any) -> bool:
-    """Return whether `value` is of these kinds by its type; unlike `isinstance` it asks nothing of
-    the object.
+    """Return whether the type of `value` is one of `kinds`.
+
+    Unlike `isinstance`, this reads no attribute of the object.
     """
     return issubclass(type(value), kinds)
 
 
 def names(code: types.CodeType) -> Iterator[str]:
     """Yield the global names in a code object and in those inside it."""
-    # a class body's
+    # names of a class body
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
     for instruction in dis.get_instructions(code):
         if (
@@ -169,11 +165,11 @@ def names(code: types.CodeType) -> Iterator[str]:
 
 
 def closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the variables of a function's closure that are filled, with what they hold."""
+    """Yield the assigned variables of a function's closure and their values."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # not assigned yet
             continue
 
 
@@ -182,9 +178,7 @@ def _in_main(made: type) -> bool:
 
 
 def _like_a_function(value: Any) -> bool:
-    """Return whether a foreign callable goes by a name, as cached functions and those of compiled
-    libraries do.
-    """
+    """Return whether a foreign callable has a name, as cached and compiled functions do."""
     return (
         hasattr(type(value), "__call__")  # noqa: B004
         and inspect.getattr_static(value, "__name__", None) is not None
@@ -192,9 +186,7 @@ def _like_a_function(value: Any) -> bool:
 
 
 def _no_data(value: Any) -> bool:
-    """Return whether a value is code or a type rather than data; what can be a tool itself, such as
-    an agent, is code.
-    """
+    """Return whether a value is code or a type, not data; an object with `as_tool` is code."""
     kind = type(value)
     return (
         is_a(value, types.ModuleType)

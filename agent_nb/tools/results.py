@@ -1,14 +1,12 @@
-"""From whatever a tool returned or raised to an Outcome: JSON or text for the model, a mime bundle
-for people.
+"""Convert what a tool returned or raised to an Outcome: JSON or text, and a mime bundle.
 
-Why: tools return anything; the log keeps JSON, a model reads a few thousand words, and both should
+Why: tools return anything, the log keeps JSON, and a model reads a few thousand words; all should
 be the same on every run.
 
 Rules
-- Nothing that a value, its repr or its rendering does while it is described escapes from here.
-- The model's text is bounded and says where something was left out; a number or object that fits
-  stays JSON.
-- A display comes from foreign code: whoever shows it sanitises it.
+- No exception of a value, its repr or its rendering escapes.
+- The model's text is bounded and marks omissions; a number or object that fits stays JSON.
+- A display comes from foreign code and must be sanitised before it is shown.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from .base import Outcome, Update, update
 from .values import LIMIT, clip, message_of, plain, short_repr
 
 NOTHING = "(no value)"
-# the file that ipykernel makes up for a cell
+# the file name that ipykernel invents for a cell
 _CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
 _LONGEST_TRACE = 8_000
 _FRAMES = 8
@@ -51,7 +49,7 @@ _OURS = {
 
 
 def news(value: Any) -> Update:
-    """Return what a tool reported or yielded as a clean Update; anything is accepted."""
+    """Return any value that a tool reported or yielded as a clean Update."""
     try:
         made = update(value)
     except (TypeError, ValueError, RecursionError, OverflowError):
@@ -85,7 +83,7 @@ def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any)
     try:
         return {"text/plain": text, **display.bundle(render(value))}
     except Exception as error:
-        # the tool's own rendering is decoration: its fault must not cost the result
+        # rendering is optional: its fault must not cost the result
         return {"text/plain": f"{text}\n(the tool's render failed: {message_of(error)})"}
 
 
@@ -111,7 +109,7 @@ def _compact(value: Any) -> str:
 
 
 def _bounded(value: Any, limit: int) -> Any:
-    """Return `value` as text or JSON value that is at most `limit` characters long."""
+    """Return `value` as text or JSON of at most `limit` characters."""
     made = plain(value, limit)
     if isinstance(made, str):
         return clip(made, limit)
@@ -120,9 +118,7 @@ def _bounded(value: Any, limit: int) -> Any:
 
 
 def failure(error: BaseException) -> Outcome:
-    """Return the outcome of a call that raised: a concise message for the model, a short traceback
-    for people.
-    """
+    """Return the outcome of a call that raised: a message, and a short traceback for people."""
     if isinstance(error, KeyboardInterrupt | Cancelled) or type(error).__name__ == "CancelledError":
         return Outcome(
             "cancelled",
@@ -138,16 +134,14 @@ def failure(error: BaseException) -> Outcome:
 
 
 def trace(error: BaseException) -> str:
-    """Return the last frames of the traceback from the tool's own code on, without paths of the
-    home folder and of cells.
-    """
+    """Return the last frames of the tool's own code, without paths of the home folder and cells."""
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_filename in _OURS:
         tb = tb.tb_next
     try:
-        told = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
-        text = encodable("".join(told.format()))
-    except Exception:  # an error whose own text cannot be made
+        report = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
+        text = encodable("".join(report.format()))
+    except Exception:  # the text of the error itself raises
         text = message_of(error)
     text = _CELL.sub('"<notebook cell>"', text)
     return clip(

@@ -1,17 +1,14 @@
-"""From a function's signature to the JSON schema of its arguments and a validator of what a model
-sends.
+"""The JSON schema of a function's arguments, and a validator for what a model sends.
 
-Why: a tool is a plain Python function; its annotations and docstring are the only declaration there
-is.
+Why: a tool is a plain Python function, declared only by its annotations and docstring.
 
 Rules
-- Pydantic does the types, and is imported here, when a tool is made, not before.
-- What models get nearly right is mended: "3" for an int, 3 for a str, a JSON text for a list or an
-  object, null for a parameter that has a default. Everything else is refused with a message that
-  the model can act on.
-- The parameter annotated ToolContext, parameters already bound by a partial, and parameters with a
-  default whose type JSON cannot express are no part of the schema.
-- Validated values hold only what was given; the function's own defaults stay its own.
+- Pydantic handles the types; it is imported only when a tool is made.
+- Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
+  for a parameter with a default. All else is refused with a message that the model can act on.
+- Not in the schema: the ToolContext parameter, parameters bound by a partial, and parameters with a
+  default whose type JSON cannot express.
+- Validated values hold only what was given; the function applies its own defaults.
 """
 
 from __future__ import annotations
@@ -35,11 +32,12 @@ _SHOWN = 80  # characters of a wrong value that an error message repeats
 
 
 class Arguments:
-    """The parameters of one function: their schema, how to check them, how to pass them."""
+    """The parameters of one function: their schema, validation, and how to pass them."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
-        """Read `function`; `name` is for messages. Raises UsageError for a signature that no JSON
-        object can fill.
+        """Read `function`; `name` is for messages.
+
+        Raises UsageError if no JSON object can fill the signature.
         """
         self.name = name
         self.doc = docstrings.read(signature.docstring(function))
@@ -58,7 +56,7 @@ class Arguments:
 
     @property
     def context_parameter(self) -> str:
-        """Name of the parameter that receives the ToolContext ("" for none)."""
+        """The name of the parameter that receives the ToolContext ("": none)."""
         return self._context
 
     @property
@@ -68,8 +66,9 @@ class Arguments:
         return not any(p.kind in odd for p in self._parameters)
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return `given` checked and converted. Raises ToolError that lists every bad argument and
-        the parameters there are.
+        """Return `given` checked and converted.
+
+        Raises ToolError that lists every invalid argument, and the parameters.
         """
         from pydantic import ValidationError
 
@@ -84,9 +83,7 @@ class Arguments:
             raise ToolError(self._message(given, faults)) from None
 
     def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return `values` as positional and keyword arguments, for functions with `/`
-        or `*args`.
-        """
+        """Split `values` into positional and keyword arguments (for `/` and `*args`)."""
         rest = dict(values)
         if self.plain:
             return [], rest
@@ -99,8 +96,9 @@ class Arguments:
         return args, rest
 
     def _drop_inexpressible(self) -> None:
-        """Leave out parameters whose type JSON cannot express, if they have a default; else raise
-        UsageError.
+        """Drop parameters with a default whose type JSON cannot express.
+
+        Raises UsageError for one without a default.
         """
         if _expressible(lambda: self._build(self._parameters)):
             return
@@ -115,9 +113,7 @@ class Arguments:
                 self._parameters.remove(p)
 
     def _build(self, parameters: Sequence[inspect.Parameter]) -> Any:
-        """Return a pydantic model with a field `p0`, `p1` … per parameter, its real name as alias
-        (any name is safe there).
-        """
+        """Return a pydantic model with fields `p0`, `p1` …, whose aliases are the real names."""
         from pydantic import BaseModel, ConfigDict, create_model
 
         _plugins()
@@ -159,7 +155,7 @@ class Arguments:
         )
 
     def _describe(self, p: inspect.Parameter) -> str | None:
-        """Return the docstring's text, unless the annotation brings its own description."""
+        """Return the docstring's text for a parameter, unless its annotation has a description."""
         own = any(
             getattr(m, "description", None)
             for m in getattr(self._hints.get(p.name), "__metadata__", ())
@@ -173,9 +169,7 @@ class Arguments:
         return {**values, **(model.model_extra or {})}
 
     def _mend(self, given: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
-        """Return `given` with JSON texts parsed and nulls of parameters with a default left out,
-        where it was refused.
-        """
+        """Return `given` with the `wrong` arguments repaired: JSON texts parsed, nulls dropped."""
         optional = {p.name for p in self._parameters if p.default is not p.empty}
         mended = {
             k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in given.items()
@@ -201,7 +195,7 @@ class Arguments:
 
 @cache
 def _plugins() -> None:
-    """Let pydantic look for its plug-ins, which it does once, when the first model is made."""
+    """Have pydantic load its plug-ins, which it does once, with the first model."""
     from pydantic import create_model
 
     with without_project():
@@ -211,7 +205,7 @@ def _plugins() -> None:
 def _expressible(build: Callable[[], Any]) -> bool:
     try:
         build().model_json_schema()
-    except Exception:  # pydantic has a whole family for this, and annotations bring their own
+    except Exception:  # pydantic raises many kinds, and annotations raise their own
         return False
     return True
 
@@ -225,9 +219,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` without the titles that pydantic makes up (a property called
-    `title` stays).
-    """
+    """Return `schema` without pydantic's generated titles (a property named `title` stays)."""
     out = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
     for key in _MAPS:
         if key in out:
@@ -249,7 +241,7 @@ def _parsed(text: str) -> Any:
 
 
 def _explain(given: dict[str, Any], fault: Any) -> str:
-    """Return one line: which argument, what was expected, what came."""
+    """Return one line: which argument, what was expected, what was given."""
     path, value = _reach(given, fault["loc"])
     if fault["type"] == "missing":
         return f"{_path(fault['loc'])}: is missing"

@@ -1,12 +1,12 @@
 """Built-in tool `shell`: run a command in the notebook's folder.
 
 Rules
-- The command gets a process group of its own, which ends with it: on a stop, on a timeout, and when
-  the shell itself has ended.
-- It reads nothing from stdin and gets no environment variable that looks like a key, a password or
-  an address with one.
-- Output is progress as it comes, up to `_SHOWN` characters, and, bounded, the result; a failing
-  command is a result, not an error.
+- The command runs in a new process group, which is killed on a stop, on a timeout, and when the
+  shell itself has ended.
+- It has an empty stdin, and no environment variable that looks like a key, a password or a URL that
+  holds one.
+- Output is progress, up to `_SHOWN` characters, and, bounded, the result. A failing command is a
+  result, not an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .values import Collector
 
 _SHOWN = 1_000_000
 _CHUNK = 65_536
-_TICK = 0.05  # seconds between looks at the process while it says nothing
+_TICK = 0.05  # seconds between polls of a silent process
 _LINGER = 4  # ticks without output after the shell has ended
 _KEYLIKE = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
@@ -68,7 +68,7 @@ def shell(command: str, context: ToolContext) -> Outcome:
             said.add(text)
             if shown < _SHOWN:
                 shown += len(text)
-                with suppress(Cancelled):  # the process is being killed; what it had said is kept
+                with suppress(Cancelled):  # the process is being killed; its output is kept
                     context.progress(text)
     finally:
         _kill(process)
@@ -80,9 +80,7 @@ tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return `given` without the variables that look like keys, passwords, or addresses that hold
-    one.
-    """
+    """Return `given` without variables that look like keys, passwords or URLs that hold one."""
     secret = (_WITH_PASSWORD, _PROVIDER_KEY)
     return {
         k: v
@@ -92,9 +90,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield the output as it comes, until the pipe is closed, or nobody of the group is left and
-    nothing more comes.
-    """
+    """Yield the output until the pipe is closed, or the shell has ended and it stays silent."""
     chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
     over = threading.Event()
     threading.Thread(
@@ -106,7 +102,7 @@ def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
         while idle < _LINGER:
             if not ended and process.poll() is not None:
                 ended = True
-                _kill(process)  # what the shell left in the background holds the pipe
+                _kill(process)  # background processes of the shell hold the pipe open
             try:
                 chunk = chunks.get(timeout=_TICK)
             except queue.Empty:
@@ -138,7 +134,7 @@ def _put(chunk: bytes, chunks: queue.Queue[bytes], over: threading.Event) -> Non
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process group; that it is gone already is no fault."""
+    """Kill the process group, if it still exists."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

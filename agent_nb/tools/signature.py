@@ -1,12 +1,12 @@
-"""What a callable says of itself: its parameters, their annotations as objects, its docstring.
+"""The parameters of a callable, their evaluated annotations, and its docstring.
 
-Why: functions, methods, partials, wrappers and callable objects each keep these in another place,
-and annotations may be text.
+Why: functions, methods, partials, wrappers and callable objects keep these in different places, and
+annotations may be text.
 
 Rules
-- Annotations written as text are evaluated where the innermost function was defined, with what it
-  has closed over.
-- What cannot be read or resolved is a UsageError that names the parameter.
+- Annotations written as text are evaluated in the scope of the innermost function, its closure
+  included.
+- An unreadable signature or unresolvable annotation is a UsageError that names the parameter.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .base import ToolContext
 
 
 def docstring(function: Any) -> str:
-    """Return the docstring of a function, of what a partial calls, or of a callable object."""
+    """Return the docstring of a function, a partial's function, or a callable object."""
     own = None if isinstance(function, functools.partial) else inspect.getdoc(function)
     return own or inspect.getdoc(_plain_function(function)) or ""
 
 
 def bound(function: Any) -> set[str]:
-    """Return the names that partials fixed by keyword: the model neither sees nor sets them."""
+    """Return the names that partials bind by keyword; the model does not see them."""
     names: set[str] = set()
     while isinstance(function, functools.partial):
         names |= set(function.keywords)
@@ -52,9 +52,7 @@ def read(function: Any, name: str) -> tuple[list[inspect.Parameter], dict[str, A
 
 
 def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) -> dict[str, Any]:
-    """Return the annotations, those written as text evaluated. Raises UsageError for one that
-    cannot be.
-    """
+    """Return the evaluated annotations. Raises UsageError for one that cannot be resolved."""
     source = _plain_function(function)
     scope = {**getattr(source, "__globals__", {}), **_closure(source)}
     found = {}
@@ -89,7 +87,7 @@ def _plain_function(function: Any) -> Any:
 
 
 def _closure(function: Any) -> dict[str, Any]:
-    """Return what a function has taken from the functions around it, where local types are."""
+    """Return the closure of a function, where local types are found."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     found = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):

@@ -1,17 +1,15 @@
-"""What the code of a tool is, as one digest: its function and what that uses of the notebook and
-its folder.
+"""The digest of a tool's code: its function and all it uses from the notebook and its folder.
 
-Why: a replay plays the result of a tool from the record. A changed tool might give another one, and
-a test says so.
+Why: a replay takes the result of a tool from the record. A changed tool might return another
+result, and a test reports that.
 
 Rules
-- Source text, never bytecode, which differs from Python to Python: dedented, without comments and
-  blank lines, docstrings through `cleandoc`. What `@tool(compare=…)` says is left out.
-- From a function on, what it names counts too: functions, classes, wrapped functions, closures with
-  the constants in them, and what a module assigns at its top, as long as they are of `__main__` or
-  of a file below the notebook's folder. Variables of the notebook do not (`reads`).
-- It stops at installed packages, the standard library, our own tools and functions without source:
-  these are `unseen`, by name.
+- The source text counts (`source_text`), never bytecode, which differs between Python versions.
+- What the function names counts too: functions, classes, wrapped functions, closures and their
+  constants, and top-level assignments of modules, if they are defined in `__main__` or in a file
+  below the notebook's folder. Variables of the notebook do not count (`reads`).
+- Installed packages, the standard library, built-in tools and functions without source do not
+  count; their names are `unseen`.
 - Nothing is run or imported.
 """
 
@@ -39,16 +37,14 @@ _LONGEST = 200  # characters of a constant
 
 
 class Code(msgspec.Struct, frozen=True):
-    """The digest of a tool's code ("": nothing of it can be seen), and the names of what was not
-    looked into.
-    """
+    """The digest of a tool's code ("": none is visible), and the names of what does not count."""
 
     digest: str = ""
     unseen: tuple[str, ...] = ()
 
 
 def code_of(function: Any, folder: str | Path) -> Code:
-    """Return what can be seen of a function in `__main__` and below `folder`."""
+    """Return the code of a function, as far as it is in `__main__` or below `folder`."""
     search = _Search(Path(folder).resolve())
     search.add(function, "")
     return Code(
@@ -57,7 +53,7 @@ def code_of(function: Any, folder: str | Path) -> Code:
 
 
 class _Search:
-    """Walks from one function to all that it names; each is read once."""
+    """Walks from one function to all that it names, each once."""
 
     def __init__(self, folder: Path) -> None:
         self.texts: list[str] = []
@@ -66,7 +62,7 @@ class _Search:
         self._met: list[Any] = []
 
     def add(self, value: Any, name: str) -> None:
-        """Add the text of `value`, which is called `name`, and of what it names."""
+        """Add the text of `value`, known as `name`, and of what it names."""
         if any(value is met for met in self._met):
             return
         self._met.append(value)
@@ -166,9 +162,7 @@ class _Search:
             self.unseen.add(path.name)
 
     def _assigned(self, module: types.ModuleType | None, name: str) -> None:
-        """Add what a module of the folder assigns to a name, as it is written: its value may change
-        while the module is used.
-        """
+        """Add the source of a module's assignment to a name, since its value may change in use."""
         file = getattr(module, "__file__", None)
         if module is None or module.__name__ == MAIN or not isinstance(file, str):
             return
@@ -202,7 +196,7 @@ class _Search:
                 yield from [f for f in files if f.is_file()][:1]
 
     def _seen(self, value: Any) -> bool:
-        """Return whether `value` is the notebook's or the folder's."""
+        """Return whether `value` is defined in the notebook or its folder."""
         module = _module_of(value)
         if module == MAIN:
             return True
@@ -225,9 +219,7 @@ class _Search:
 
 
 def _module_of(value: Any) -> Any:
-    """Return the name of the module where a value was made; what a wrapper says of itself is that
-    of what it wraps.
-    """
+    """Return the module that defines a value; the `__module__` of a wrapper is its target's."""
     if is_a(value, types.FunctionType):
         return value.__globals__.get("__name__")
     return value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)

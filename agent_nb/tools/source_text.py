@@ -70,7 +70,7 @@ def _without_comments(text: str) -> list[str]:
             if token.type == tokenize.COMMENT:
                 row, column = token.start
                 lines[row - 1] = lines[row - 1][:column]
-    except (tokenize.TokenError, SyntaxError):  # a lambda in the middle of a statement
+    except (tokenize.TokenError, SyntaxError):  # a lambda inside a statement
         pass
     return lines
 

@@ -1,15 +1,13 @@
 """The tools that the user has allowed until the kernel restarts.
 
-Why apart from a run's approvals: this is the one yes that outlives a run, so it stands where it can
-be listed and taken back.
+Why separate from a run's approvals: only this permission outlives a run, so it can be listed and
+revoked.
 
 Rules
-- Kept in this process only: in no file, no record, no event. A restart forgets it.
-- A run whose conversation has turns of records that the user did not sign does not use it.
-- It counts for the tool as it is: a tool of the same name with another effect, description or
-  schema is asked about.
-- Whoever answers from it has asked the policy first; calls of records that nobody trusts never get
-  here (`tape`).
+- Kept only in this process: in no file, record or event. A restart forgets it.
+- A run whose conversation has turns from records that the user did not sign does not use it.
+- It holds for the tool as it is: with another effect, description or schema the user is asked.
+- The policy is consulted first; calls of untrusted records never get here (`agent.tape`).
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class Standing:
             return self._known.get(tool.name) == _mark(tool)
 
     def revoke(self, name: str) -> bool:
-        """Take the permission back; return whether there was one."""
+        """Revoke the permission; return whether there was one."""
         with self._lock:
             return self._known.pop(name, None) is not None
 

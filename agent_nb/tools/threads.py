@@ -1,15 +1,14 @@
 """Run a function in a thread that may be abandoned.
 
 Why: a tool may never return. Pool threads of asyncio and anyio are joined at interpreter exit and
-would hang it; a daemon thread of our own is simply left behind.
+would block it; a daemon thread can be abandoned.
 
 Rules
-- The thread sees a copy of the caller's context variables, so that its output lands where the
-  caller's does.
-- Its end is handed to the event loop as a `Caught`, never raised there: KeyboardInterrupt in a task
-  would kill the loop.
-- `stop` raises SystemExit in Python code that is still running (threads end silently on it); code
-  inside a C call is only left behind.
+- The thread has a copy of the caller's context variables, so that its output is captured alike.
+- Its result reaches the event loop as a `Caught` and is never raised there: a KeyboardInterrupt in
+  a task would end the loop.
+- `stop` raises SystemExit in running Python code (threads end silently on it); code inside a C call
+  is abandoned.
 """
 
 from __future__ import annotations
@@ -41,8 +40,9 @@ def catch(function: Callable[[], Any]) -> Caught:
 
 
 class Worker:
-    """A daemon thread that runs one function; `future` gets a Caught on the event loop that made
-    the worker.
+    """A daemon thread that runs one function.
+
+    `future` receives a Caught, on the event loop that made the worker.
     """
 
     def __init__(self, function: Callable[[], Any], name: str) -> None:
@@ -68,7 +68,7 @@ class Worker:
         caught = catch(lambda: context.run(function))
         with self._lock:
             self._over = True
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed and nothing waits
             self._loop.call_soon_threadsafe(self._deliver, caught)
 
     def _deliver(self, caught: Caught) -> None:

@@ -1,14 +1,14 @@
 """The tools of an agent: ordered, with unique names, found by name.
 
-Why: `-t list,read,my_function` mixes built-ins, installed plug-ins and functions of the notebook;
-the loop wants one list.
+Why: `-t list,read,my_function` mixes built-ins, installed plug-ins and notebook functions; the loop
+needs one list.
 
 Rules
-- Names are valid for every provider (`decorator.clean_name`); two different tools of one name are
-  an error, not a choice.
-- A name means, in this order: a function or Tool of the notebook's namespace (as in Python, one's
-  own names come first), a tool or a file of tools that is built in, an installed entry point.
-- A toolset never changes; the combinators return a new one.
+- Names are valid for every provider (`decorator.clean_name`). Two different tools with one name are
+  an error.
+- A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
+  file of tools, an installed entry point.
+- A toolset is immutable; the combinators return a new one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ ROOM = "tools"
 
 
 class Toolset:
-    """An ordered collection of tools with unique names. Raises UsageError when two different tools
-    have one name.
+    """An ordered collection of tools with unique names.
+
+    Raises UsageError if two different tools have the same name.
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
@@ -67,7 +68,7 @@ class Toolset:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What a model is told, in order."""
+        """The specs for the model, in order."""
         return tuple(tool.spec for tool in self)
 
     def get(self, name: str) -> Tool | None:
@@ -83,9 +84,7 @@ class Toolset:
         return Toolset(_named(tool, text + tool.name) for tool in self)
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
-        """Return the tools with new names (old: new). Raises UsageError for an old name that is not
-        there.
-        """
+        """Return the tools renamed (old: new). Raises UsageError for an unknown old name."""
         for name in names:
             if name not in self:
                 raise UsageError(
@@ -95,11 +94,10 @@ class Toolset:
 
 
 def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None) -> Toolset:
-    """Return the toolset of `wanted`: names (also several in one text, with commas), functions,
-    Tools and Toolsets in any mix.
+    """Return the toolset of any mix of names, functions, Tools and Toolsets.
 
-    `namespace` is where functions are looked up by name. Raises UsageError for an unknown name,
-    with near ones.
+    A text may hold several names with commas. `namespace`: where functions are looked up by name.
+    Raises UsageError for an unknown name, with suggestions.
     """
     items = [wanted] if isinstance(wanted, str) else builtins.list(wanted)
     found: builtins.list[Tool] = []
@@ -113,15 +111,14 @@ def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = N
 
 
 def available() -> dict[str, tuple[str, ...]]:
-    """Return the names of the tools that are there without a notebook, by plug-in (empty: it cannot
-    be used here).
-    """
+    """Return the names of built-in and installed tools by plug-in (empty: not usable here)."""
     return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in plugins.names(ROOM)}
 
 
 def of_plugin(name: str) -> builtins.list[Tool]:
-    """Return the tools of a plug-in. Raises MissingExtra, and PluginError when what another package
-    installed cannot be used.
+    """Return the tools of a plug-in.
+
+    Raises MissingExtra, and PluginError if the plug-in of another package cannot be used.
     """
     with plugins.blamed(ROOM, name):
         found = plugins.load(ROOM, name)
@@ -132,12 +129,12 @@ def of_plugin(name: str) -> builtins.list[Tool]:
 
 
 def installed() -> dict[str, Tool]:
-    """Return the tools that are there without a notebook, by name."""
+    """Return the built-in and installed tools by name."""
     return {tool.name: tool for plugin in plugins.names(ROOM) for tool in _plugin(plugin)}
 
 
 def named(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a namespace can be a tool, by the name the tool would have."""
+    """Return the values of a namespace that can be tools, by the tool's name."""
     return {
         _name(name, value): value
         for name, value in list(namespace.items())
@@ -201,9 +198,7 @@ def _tools(item: Any) -> Iterable[Tool]:
 
 
 def _plugin(name: str) -> Iterable[Tool]:
-    """Return the tools of a plug-in that was not asked for by name; one that cannot be used has
-    none.
-    """
+    """Return the tools of a plug-in, none if it cannot be used."""
     try:
         return of_plugin(name)
     except AgentError:

@@ -1,13 +1,12 @@
 """Any Python value as a JSON value or bounded text.
 
-Why: what tools return and raise goes into a log of JSON and before a model that reads a few
-thousand words, and it should be the same text on every run.
+Why: what tools return and raise goes into a log of JSON and to a model that reads a few thousand
+words, and should be the same text on every run.
 
 Rules
-- Nothing a value does while it is described (a repr that raises, a cycle, a million items) escapes
-  or costs unbounded memory.
-- What is left out is marked where it was.
-- NaN and infinities, large integers, bytes, lone surrogates become text; sets are sorted; object
+- A repr that raises, a cycle or a million items neither raise nor cost unbounded memory.
+- Omissions are marked where they occur.
+- NaN, infinities, large integers, bytes and lone surrogates become text. Sets are sorted; object
   addresses are dropped.
 """
 
@@ -61,16 +60,12 @@ def byte_size(count: int) -> str:
 
 
 def clip(text: str, limit: int = LIMIT) -> str:
-    """Return `text`, or its beginning and end with a mark between them, in at most about `limit`
-    characters.
-    """
+    """Return `text`, or if longer than `limit`, its beginning and end with a mark between."""
     return cut_middle(text, limit, tail=limit // 3)
 
 
 class Collector:
-    """Gathers output text in bounded memory: its beginning and its end, of lines that are drawn
-    over what stays (`console`).
-    """
+    """Collects output in bounded memory: its beginning and end, with redrawn lines resolved."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._head_size = limit - limit // 3
@@ -81,19 +76,19 @@ class Collector:
         self._console = Console()
 
     def add(self, text: str) -> None:
-        """Take more text."""
+        """Add text."""
         self._head, self._tail, self._length = self._with(self._console.feed(text))
 
     @property
     def text(self) -> str:
-        """What was kept, with a mark where something is missing."""
+        """The collected text, with a mark where some is missing."""
         head, tail, length = self._with(self._console.rest)
         missing = length - len(head) - len(tail)
         mark = f"\n{LEFT_OUT.format(missing)}\n" if missing else ""
         return head + mark + tail
 
     def _with(self, text: str) -> tuple[str, str, int]:
-        """Return beginning, end and length as they are with `text` added."""
+        """Return beginning, end and length with `text` added."""
         room = self._head_size - len(self._head)
         tail = (self._tail + text[room:])[-self._tail_size :] if room < len(text) else self._tail
         return self._head + text[:room], tail, self._length + len(text)
@@ -103,15 +98,15 @@ def short_repr(value: Any, limit: int = LIMIT) -> str:
     """Return the repr of `value` without addresses, bounded; never raises."""
     try:
         return clip(encodable(_ADDRESS.sub("", repr(value))), limit)
-    except Exception as error:  # a repr may raise anything
+    except Exception as error:  # of a foreign repr
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
 
 
 def message_of(error: BaseException) -> str:
-    """Return type and message of an error on a few lines; the message alone of a ToolError."""
+    """Return type and message of an error in a few lines; of a ToolError only the message."""
     try:
         said = encodable(str(error))
-    except Exception:  # an error whose own text cannot be made
+    except Exception:  # the text of the error itself raises
         said = ""
     if isinstance(error, BaseExceptionGroup):
         said = "; ".join([said, *(message_of(e) for e in error.exceptions[:5])])
@@ -121,14 +116,15 @@ def message_of(error: BaseException) -> str:
 
 
 def plain(value: Any, items: int = LIMIT) -> Any:
-    """Return `value` as a JSON value of at most `items` items; what JSON has no word for becomes
-    text. Never raises.
+    """Return `value` as a JSON value of at most `items` items; other types become text.
+
+    Never raises.
     """
     return _Plainer(items).walk(value, ())
 
 
 class _Plainer:
-    """Walks one value; `left` is how many more items it may take."""
+    """Converts one value; `left`: how many more items it may take."""
 
     def __init__(self, items: int) -> None:
         self.left = items
@@ -143,7 +139,7 @@ class _Plainer:
             return short_repr(value, 200)
         try:
             return self._container(value, (*above, id(value)))
-        except Exception:  # attributes and iterators of foreign objects may raise anything
+        except Exception:  # of attributes and iterators of foreign objects
             return short_repr(value, 1_000)
 
     def _container(self, value: Any, above: tuple[int, ...]) -> Any:
@@ -198,7 +194,7 @@ def _integer(value: int) -> Any:
 def _digits(value: int) -> str:
     try:
         return str(value)
-    except ValueError:  # Python refuses to write more than some thousand digits
+    except ValueError:  # Python refuses to convert thousands of digits
         return f"(an integer of {value.bit_length():,} bits)"
 
 

@@ -122,10 +122,3 @@ def test_an_assembler_is_empty_after_it_was_closed():
 )
 def test_arguments_can_be_read_while_they_grow(raw, args):
     assert partial_args(raw) == args
-
-
-def test_the_assembler_knows_what_has_come_so_far():
-    assembler = CallAssembler()
-    assembler.feed(p.CallDelta('{"text": "Once upon', 0, "a", "f"))
-    assert assembler.partial(0) == {"text": "Once upon"}
-    assert assembler.partial(1) == {}

@@ -39,8 +39,8 @@ def state(tmp_path, monkeypatch):
     gc.collect()  # runs of other tests that nobody holds
     monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
     yield tmp_path / "servers"
-    if serve._Current.serving is not None:
-        serve._Current.serving.stop()
+    if serve._current.serving is not None:
+        serve._current.serving.stop()
 
 
 @pytest.fixture

@@ -95,8 +95,7 @@ def capturing(
     with captured(write), shell.display_trap:
         undo = [
             replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
-            # Both: the first, so that IPython does not take a tenth of a second to format what is
-            # not shown.
+            # Both; the first saves IPython a tenth of a second of formatting what is not shown.
             replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
             replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]

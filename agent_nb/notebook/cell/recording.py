@@ -22,8 +22,8 @@ import contextvars
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...agent.replay_check import Wish
 from ...agent.run import Run
-from ...agent.strict import Wish
 from ...agent.tape import TRUST, Tape
 from ...errors import AgentError, NotReplayed, UsageError
 from ...events import Event
@@ -47,10 +47,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Keeps the record of one run that is about to begin.
-
-    `shown`: the cell that awaits the run leaves the record with its cards.
-    """
+    """Keeps the record of one run that is about to begin."""
 
     def __init__(self, stream: Stream, shell: Any) -> None:
         ours = shell.magics_manager.registry.get("AgentMagics")
@@ -59,7 +56,7 @@ class Recorder:
         self.library = self.session.library if self.session is not None else found.library
         self.execution = found.current()
         self.cell = self.execution.cell
-        self.shown = False
+        self._with_cards = False
         self._stream = stream
         self._call = current_call()
         self._ordinal = self.execution.ordinal()
@@ -70,6 +67,10 @@ class Recorder:
         if barred():
             self._play()
         stream.log.subscribe(self._hear)
+
+    def leave_to_cards(self) -> None:
+        """Leave the record to the cell that awaits the run, with its cards."""
+        self._with_cards = True
 
     def leave(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the record and the numbers of an ended run; keep the record for this kernel."""
@@ -101,7 +102,7 @@ class Recorder:
         return {"ordinal": self._ordinal, **({"cell_id": self.cell.id} if self.cell.id else {})}
 
     def _hear(self, event: Event) -> None:
-        if event.type == "end" and not event.span and not self.shown:
+        if event.type == "end" and not event.span and not self._with_cards:
             self._context.run(self._publish)
 
     def _publish(self) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ...agent.agent import Agent
-from ...agent.strict import Wish
+from ...agent.replay_check import Wish
 from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State

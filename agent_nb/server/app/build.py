@@ -1,7 +1,7 @@
-"""The app put together: routes, the guard before them, CORS where origins are named.
+"""Assemble the app: routes, access guard, and CORS if origins are given.
 
-Rules: every request but the health check needs the token or the cookie, and a host name of ours;
-CORS is off unless asked for.
+Rules: every request except the health check needs the token or the cookie, and an allowed host
+name. CORS is off by default.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .settings import Settings
 
 
 class _Guard:
-    """Middleware: every request but the health check needs the token or the cookie."""
+    """Middleware: every request except the health check needs the token or the cookie."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -55,8 +55,9 @@ def create_app(
     access: Access | None = None,
     settings: Settings | None = None,
 ) -> Starlette:
-    """Return the ASGI app that publishes the runs of `hub`; `start` begins a run for `POST /runs`
-    (None: it only shows).
+    """Return the ASGI app that publishes the runs of `hub`.
+
+    `start` starts a run for `POST /runs` (None: runs cannot be started).
     """
     access = access or Access()
     ends = Endpoints(hub, start, access, settings or Settings())

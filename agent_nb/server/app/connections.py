@@ -1,15 +1,12 @@
-"""Connections that nobody uses are let go: the protocol of uvicorn with a time limit for the head
-of a request, and a number.
+"""uvicorn's protocol with a time limit for request heads and a limit of connections.
 
-Why: uvicorn waits for ever for the end of a head that does not come. A client that opens
-connections and says nothing, or a letter a minute, would take them all, whether it means to or is
-only broken.
+Why: uvicorn waits without limit for the end of a request head. A client that opens connections and
+sends nothing, or a byte a minute, would occupy them all.
 
 Rules
-- From the first moment of a connection, and from the first byte of each later request, the head has
-  `Settings.head` seconds.
-- One connection more than `Settings.connections` is answered 503 and closed, whatever it would have
-  asked.
+- A head must be complete `Settings.head` seconds after the connection opens or, for later requests,
+  after its first byte.
+- A connection beyond `Settings.connections` is answered with 503 and closed.
 - A request that is being answered is never cut off: a stream may last for days.
 """
 
@@ -38,7 +35,7 @@ def protocol(settings: Settings) -> type[H11Protocol]:
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            """Begin to wait for the head of the first request."""
+            """Start the timer for the first request head."""
             super().connection_made(transport)
             if len(self.connections) > settings.connections:
                 transport.write(REFUSAL)
@@ -47,9 +44,7 @@ def protocol(settings: Settings) -> type[H11Protocol]:
                 self._wait()
 
         def data_received(self, data: bytes) -> None:
-            """Take bytes; while no request is being answered they belong to a head, which is timed
-            from its first byte.
-            """
+            """Handle bytes; while no request is being answered, they start a head's timer."""
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop()
@@ -57,7 +52,7 @@ def protocol(settings: Settings) -> type[H11Protocol]:
                 self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            """Stop waiting."""
+            """Stop the timer."""
             self._stop()
             super().connection_lost(exc)
 

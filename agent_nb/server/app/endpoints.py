@@ -1,8 +1,7 @@
-"""The handlers of the routes: runs listed, started, streamed, stopped and answered.
+"""The route handlers: list, show, start, stream, stop and approve runs.
 
-Rules
-- A fault of the request is a 4xx with what to do; nothing of the server's inside is in an answer.
-- A stream holds one subscription and gives it back when the client goes, whatever happens.
+Rules: a faulty request gets a 4xx that says what to do; answers reveal nothing of the server's
+internals.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from .streaming import Streams
 
 
 class Launched(Protocol):
-    """A run that was started."""
+    """A started run."""
 
     log: EventLog
 
     def cancel(self) -> Any:
-        """Stop it; callable from any thread."""
+        """Stop the run, from any thread."""
 
     def approve(
         self, call_id: str, *, allow: bool, args: dict[str, Any] | None, scope: str, reason: str
     ) -> bool:
-        """Answer the question about a call; False if none is open. Callable from any thread."""
+        """Answer the question about a call, from any thread; False if none is open."""
 
 
 Start = Callable[[str, str], Launched | Awaitable[Launched]]  # (message, conversation)
 
 
 class NewRun(msgspec.Struct, forbid_unknown_fields=False):
-    """The body of `POST /runs`; `contextId` is another name of `conversation`."""
+    """The body of `POST /runs`; `contextId` is an alias of `conversation`."""
 
     message: str
     conversation: str = ""
@@ -64,7 +63,7 @@ class Answer(msgspec.Struct):
 
 
 class Endpoints:
-    """The handlers, with what they share."""
+    """The handlers and their shared state."""
 
     def __init__(self, hub: Hub, start: Start | None, access: Access, settings: Settings) -> None:
         self.hub = hub
@@ -74,11 +73,11 @@ class Endpoints:
         self.streams = Streams(hub, settings)
 
     async def health(self, _request: Request) -> Response:
-        """Say that the server is there; no token needed, nothing told."""
+        """Report that the server is up; needs no token."""
         return JSONResponse({"status": "ok"})
 
     async def login(self, request: Request) -> Response:
-        """Trade the token (checked before) for a cookie."""
+        """Exchange the token, which the guard has checked, for a cookie."""
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
         response.set_cookie(
@@ -91,7 +90,7 @@ class Endpoints:
         return JSONResponse({"runs": [msgspec.to_builtins(info) for info in self.hub.runs()]})
 
     async def show_run(self, request: Request) -> Response:
-        """Tell of one run."""
+        """Show one run."""
         return JSONResponse(msgspec.to_builtins(self._channel(request).info()))
 
     async def new_run(self, request: Request) -> Response:
@@ -117,8 +116,8 @@ class Endpoints:
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self.streams.respond(request, channel, "")
         at = f"/runs/{channel.run}"
-        told = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
-        return JSONResponse(told, 201, headers={"Location": at})
+        found = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
+        return JSONResponse(found, 201, headers={"Location": at})
 
     async def events(self, request: Request) -> Response:
         """Stream a run."""
@@ -197,7 +196,7 @@ class Endpoints:
 
 
 async def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call what a run was published with; a failure of it is the server's, not the client's."""
+    """Call a function of a run; an AgentError becomes a 409."""
     try:
         result = function(*args, **options)
         return await result if inspect.isawaitable(result) else result

@@ -2,9 +2,9 @@
 
 Rules
 - On shutdown `closing` is awaited (it ends the runs, within the grace), then the streams are ended,
-  so that every client sees a proper end; then uvicorn waits for what is left. A signal that asked
-  for it is answered by that, not by a traceback.
-- Nothing of the process's logging is touched, and no request is logged.
+  so that every client sees a proper end; then uvicorn waits for the rest. A signal causes a clean
+  shutdown, without a traceback.
+- The process's logging is not changed, and no request is logged.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ Closing = Callable[[], Awaitable[Any]]
 
 
 async def _nothing() -> None:
-    """What a server has to end that starts no runs."""
+    """End nothing: the server starts no runs."""
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, ending runs and streams first when it shuts down, so that clients see a
-    proper end.
-    """
+    """uvicorn, but shutdown first ends runs and streams, so that clients see a proper end."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub, closing: Closing, grace: float) -> None:
         super().__init__(config)
@@ -57,15 +55,14 @@ class _Uvicorn(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         with super().capture_signals():
             yield
-            self._captured_signals.clear()  # they were obeyed; uvicorn would raise them again
+            self._captured_signals.clear()  # already handled; uvicorn would raise them again
 
 
 class Server:
-    """A server of one hub. `run` serves until a signal; `start` and `stop` serve from a thread (a
-    notebook).
+    """A server of one hub: `run` serves until a signal, `start` and `stop` serve from a thread.
 
-    `port` 0 takes a free one. The host is loopback unless another is given; `origins` are pages
-    that may use it from a browser; `closing` ends the runs that are its own when it stops.
+    `port`: 0 takes a free one. `origins`: pages that may use the server from a browser. `closing`
+    ends the server's own runs when it stops.
     """
 
     def __init__(
@@ -116,16 +113,18 @@ class Server:
         return f"http://{name}:{self.port}"
 
     def run(self, ready: Callable[[Server], Any] = lambda _: None) -> None:
-        """Serve until a signal comes; `ready` is called when the port is open. Raises UsageError
-        when it is taken.
+        """Serve until a signal comes; `ready` is called once the port is open.
+
+        Raises UsageError if the port is taken.
         """
         listening = self._bind()
         ready(self)
         self._server.run(sockets=[listening])
 
     def start(self) -> Server:
-        """Serve from a thread of its own; returns when the port is open. Raises UsageError when it
-        is taken.
+        """Serve from a new thread and return once the port is open.
+
+        Raises UsageError if the port is taken.
         """
         listening = self._bind()
         self._thread = threading.Thread(

@@ -6,9 +6,11 @@ import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a server. `keepalive` seconds, `body` bytes of a request, `streams` at once,
-    `active` runs at once; `head`: seconds that the head of a request may take, and its body;
-    `connections` at once.
+    """The limits of one server.
+
+    `keepalive`: seconds between comments. `body`: bytes of a request. `streams`, `active` (runs)
+    and `connections`: how many at once. `message`: characters. `grace`: seconds for runs to end at
+    shutdown. `head`: seconds for the head of a request, and again for its body.
     """
 
     keepalive: float = 30.0

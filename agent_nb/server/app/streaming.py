@@ -77,7 +77,7 @@ class Streams:
     async def _pull(
         self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing
     ) -> AsyncIterator[bytes]:
-        """Yield the bytes of a stream as fast as the client takes them."""
+        """Yield the bytes of a stream at the client's speed."""
         self._open += 1
         loop, awake = asyncio.get_running_loop(), asyncio.Event()
         subscription.wake_with(lambda: loop.call_soon_threadsafe(awake.set))
@@ -102,8 +102,9 @@ class Streams:
             self._open -= 1
 
     async def _wait(self, awake: asyncio.Event, framing: Framing) -> bool:
-        """Wait for news; False when a blank line is due to keep a stream of lines alive (SSE sees
-        to its own comments).
+        """Wait for news; False if a blank line is due to keep a stream of lines alive.
+
+        For SSE, `EventSourceResponse` sends keep-alive comments itself.
         """
         if framing == "sse" or not self._settings.keepalive:
             await awake.wait()

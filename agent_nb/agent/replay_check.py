@@ -1,16 +1,14 @@
-"""What a test looks at when it plays a record: results more strictly than a replay elsewhere, and
-what stands behind the inputs.
+"""The stricter check of a replay in a test: results, and what the run depends on.
 
-Why one place: a cell, `await agent(…)` and a sub-agent's call are held to the same.
+Why one place: the same check applies to a cell, `await agent(…)` and a sub-agent's call.
 
 Rules
-- Results of calls that run again are compared by `masks` and `pictures`, as far as the tool and the
-  cell wish (`Compare`). Records that do not say where they were made are compared as elsewhere
-  (`normal`).
-- A changed tool is a warning where its result came from the record: what it would give now is not
-  known. Everything else is a fault: an agent that is a tool and was changed, a file that was read
-  and is another one, a call that ran and that the policy denies.
-- A file that is gone is not compared.
+- Results of calls that run again are compared by `masks` and `pictures`, as strictly as tool and
+  cell ask (`Compare`). Records without a place are compared as in any replay (`normalize`).
+- A changed tool is a warning if its result came from the record, since the new result is unknown.
+  All other changes are faults: a changed sub-agent, a changed file that the run read, a call that
+  the policy now denies.
+- A missing file is not compared.
 """
 
 from __future__ import annotations
@@ -39,24 +37,23 @@ ORDER: tuple[Compare, ...] = ("full", "text", "none")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """How strictly the results of a run are compared: what the cell says, and the patterns of the
-    notebook's project.
-    """
+    """How strictly a test compares results: the cell's option and the project's mask rules."""
 
     compare: Compare = "full"
     rules: tuple[Rule, ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not as it was recorded. `warning`: the result may be the same."""
+    """A change since the recording. `warning`: the result may still be the same."""
 
     text: str
     warning: bool = False
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: the changes, what was masked as (rule, recorded, now), what was not looked
-    into, and how many calls `ran` again.
+    """The outcome of a check.
+
+    `masked`: (rule, recorded, now). `unseen`: what could not be checked. `ran`: calls run again.
     """
 
     changes: tuple[Change, ...] = ()
@@ -65,7 +62,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     ran: int = 0
 
 
-class Strict:
+class ReplayCheck:
     """Checks the replay of one tape."""
 
     def __init__(
@@ -82,7 +79,7 @@ class Strict:
         self._recorded: Mapping[str, Any] = start.settings.get("behind") or {}
         self._place = start.settings.get("place")
         self._began = time.time()
-        self._code: set[str] = set()  # names of what is not looked into
+        self._code: set[str] = set()  # names of code that is not checked
         self._now: Behind = behind(toolset, folder, self._code)
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
@@ -90,8 +87,9 @@ class Strict:
     def difference(
         self, tool: Tool, recorded: Sequence[Any], result: Result, content: Any, outcome: Outcome
     ) -> str | None:
-        """Return how the result of a call differs, in words ("": its text does), None where it does
-        not; `recorded` are its contents.
+        """Return how a result differs in words ("": in its text), None if it does not.
+
+        `recorded`: the contents that count as recorded.
         """
         wish = max(tool.compare, self._wish.compare, key=ORDER.index)
         if wish == "none":
@@ -102,7 +100,7 @@ class Strict:
         return self._pictures(result, outcome) if whole else None
 
     def checked(self, ran: Sequence[str]) -> Checked:
-        """Return what is to be said after the replay; the calls `ran` again."""
+        """Return the outcome after a replay in which the calls `ran` ran again."""
         changes = tuple(self._changes(set(ran)))
         passed = (*sorted(self._unseen), *(f"the code of {name}" for name in sorted(self._code)))
         return Checked(
@@ -118,9 +116,7 @@ class Strict:
         return verdict.same
 
     def _sides(self) -> tuple[Side, Side] | None:
-        """Return what is known of the recorded run and of this one; None where the record does not
-        say.
-        """
+        """Return the places of the recorded run and of this one; None if the record has none."""
         if not isinstance(self._place, Mapping) or not self._tape.events:
             return None
         first, last = self._tape.events[0].ts, self._tape.events[-1].ts

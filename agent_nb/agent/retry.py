@@ -1,0 +1,50 @@
+"""Whether and how a failed model request is repeated.
+
+Why separate from the loop: the decision is made here, the request there.
+
+Rules
+- A request is repeated only before the first part of its answer.
+- If the server accepts no tools, the run goes on in a text dialect; if it finds the request too
+  long, with a shorter history; both without a wait.
+- A fault that may pass is retried after `Plan.retry_delay`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..errors import ModelError
+from .request import Prompt
+from .run_spec import Plan
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """Repeat the request after `wait` seconds; the other fields are those of the error event."""
+
+    wait: float
+    code: str
+    message: str
+    raw: str = ""
+
+
+def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Retry | None:
+    """Return how to repeat the failed request number `attempt`, or None to give up.
+
+    Changes what `prompt` asks for next.
+    """
+    if fault.code == "no_tools" and prompt.dialect.native:
+        prompt.fall_back()
+        return Retry(
+            0.0, "no_tools", f"{fault} Going on with the {prompt.dialect.name} dialect.", fault.raw
+        )
+    if fault.code == "context" and prompt.shrink(fault.context):
+        return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
+    wait = plan.retry_delay(fault, attempt)
+    if wait is None:
+        return None
+    return Retry(
+        wait,
+        "retry",
+        f"{fault.brief}. Trying again in {wait:.1f} s (attempt {attempt + 1}).",
+        fault.raw or str(fault),
+    )
