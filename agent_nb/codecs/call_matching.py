@@ -34,6 +34,11 @@ class Match(msgspec.Struct, frozen=True):
     guess: bool = False
     implicit: bool = False
 
+    @property
+    def note(self) -> dict[str, str]:
+        """What the note of an event says of a guess."""
+        return {"guess": GUESS} if self.guess else {}
+
 
 class Correlator:
     """Open calls of one stream, by tool name. `prefix` is put before the ids that are made up."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..block_protocol import Obj
+from ..run_builder import Obj
 
 _NAMES = (
     "activityType",

@@ -16,7 +16,8 @@ from ...events import (
     RunStart,
     State,
 )
-from ..block_protocol import Form, Obj
+from ..block_protocol import Form
+from ..run_builder import Obj
 from ..writing import as_text
 
 NAME = "ag-ui"

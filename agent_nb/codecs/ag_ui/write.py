@@ -32,13 +32,14 @@ from ...events import (
     User,
 )
 from ...events.text import Step, Texts
-from .. import block_protocol
-from ..block_protocol import Form, Obj
+from ..block_protocol import BlockWriter, Form
 from ..contract import Options
+from ..foreign_values import parsed
 from ..framing import Item, dumps
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import note_of
+from ..run_builder import Obj
 from ..writing import Live, pieces
 from .lines import _TYPES, DRAW, NAME, OF, OUTCOMES, REASONING, TEXT, TOOL, _node
 
@@ -51,6 +52,7 @@ class AgUiWriter:
         self._thread = options.conversation
         self._asked = options.asked
         self._live = Live()
+        self._imported_blocks = BlockWriter(OF, self._live)
         self._blocks = 0
         self._ids: dict[str, str] = {}
         self._texts: dict[str, Texts] = {}  # by span
@@ -78,13 +80,9 @@ class AgUiWriter:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            return (
-                block_protocol.imported_delta(event, OF[event.of], note, self._live)
-                if event.of in OF
-                else []
-            )
+            return self._imported_blocks.delta(event, note)
         if isinstance(event, Think | Respond | Call | User):
-            return block_protocol.imported_block(event, OF[event.type], note, self._live, {})
+            return self._imported_blocks.block(event, note)
         draw = DRAW.get(type(event))
         return [restore(draw(event), note)] if draw else []
 
@@ -163,7 +161,7 @@ class AgUiWriter:
 
     def _call(self, event: Call) -> list[Obj]:
         who = {"toolCallId": event.call_id}
-        sound = not event.args or block_protocol.parsed(event.raw_args) == event.args
+        sound = not event.args or parsed(event.raw_args) == event.args
         texts = (
             [text for text, _ in pieces(event)] if event.raw_args and sound else [dumps(event.args)]
         )

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
-from ..framing import dumps, loads
+from ..framing import dumps
 from ..passthrough import Shift, count_on
 from ..times import later
 from ..writing import as_text
@@ -67,13 +67,3 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 def draw_stream(text: str) -> Obj:
     """Draw a piece of the answer."""
     return {"type": "stream", "content": text}
-
-
-def parsed(value: Any) -> Any:
-    """Return the JSON value of a text (None if it is none), and any other value as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return loads(value)
-    except (ValueError, RecursionError):
-        return None

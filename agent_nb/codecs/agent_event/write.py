@@ -30,12 +30,13 @@ from ...events import (
 )
 from ...events.tool_events import progress_fields
 from ..contract import Options
+from ..foreign_values import parsed
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import note_of
 from ..writing import Live, noted_pieces, pieces
-from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data
+from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
 
 
 class AgentEventWriter:

@@ -29,7 +29,6 @@ from ...events import (
     Think,
     User,
 )
-from ..framing import loads
 from ..times import epoch
 
 NAME = "cogency"
@@ -48,16 +47,6 @@ COUNTED = ("input", "output", "duration")
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def parse(text: Any) -> Any:
-    """Return the JSON value of a text, or None."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 # What a line holds beside type and timestamp, from the event alone.

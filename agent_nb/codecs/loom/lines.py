@@ -24,6 +24,7 @@ from typing import Any
 from ...events import (
     Approval,
     Call,
+    EndStatus,
     Error,
     Event,
     Extension,
@@ -50,6 +51,13 @@ ENVELOPE = ("session_id", "node_id", "event_id")
 SHIFTS = {"event_id": count_on}
 
 
+#: The stop reason of an end that was not ok.
+STOPS: dict[EndStatus, str] = {
+    "interrupted": "cancelled",
+    "error": "error",
+    "limit": "limit",
+    "awaiting": "awaiting",
+}
 CHUNK = {"respond": "message_chunk", "think": "thought_chunk"}
 
 
@@ -139,3 +147,11 @@ def bare(frame: Mapping[str, Any]) -> Obj:
         for k, v in frame.items()
         if k not in ENVELOPE and k != "type" and not k.startswith("#")
     }
+
+
+def payload_of(frame: Mapping[str, Any]) -> Obj:
+    """Return the payload of a frame without a canonical kind; see `got_expand` in the package."""
+    payload = bare(frame)
+    if frame.get("type") == "got_expand" and "node_id" in frame:
+        return {"node_id": frame["node_id"], **payload}
+    return payload

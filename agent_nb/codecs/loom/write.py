@@ -22,7 +22,6 @@ from ...events import (
     Call,
     Delta,
     End,
-    EndStatus,
     Error,
     Event,
     Extension,
@@ -46,15 +45,8 @@ from ..provenance import note_of
 from ..stream_encoder import NO_KIND
 from ..writing import Block, Live, noted_pieces, pieces
 from .export import to_export
-from .lines import NAME, SHIFTS, Obj, draw, draw_chunk
+from .lines import NAME, SHIFTS, STOPS, Obj, draw, draw_chunk
 
-#: The stop reason that tells of an end that was not ok.
-STOPS: dict[EndStatus, str] = {
-    "interrupted": "cancelled",
-    "error": "error",
-    "limit": "limit",
-    "awaiting": "awaiting",
-}
 #: Frames that a run of a session may have before its ids are those of the next, where each run is
 # written as a stream of its own.
 ROOM = 10_000_000

@@ -29,13 +29,13 @@ from ...events import (
     State,
     Think,
 )
-from .. import block_protocol
-from ..block_protocol import Obj
+from ..block_protocol import BlockWriter
 from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import note_of
+from ..run_builder import Obj
 from ..writing import Live, pieces
 from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, _result, progress_output, read_output
 
@@ -47,6 +47,7 @@ class UiMessageWriter:
         self._losses = losses
         self._sse = options.framing == "sse"
         self._live = Live()
+        self._imported_blocks = BlockWriter(OF, self._live)
         self._blocks = 0
         self._ids: dict[str, str] = {}
         self._why = ""
@@ -71,19 +72,14 @@ class UiMessageWriter:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            return (
-                block_protocol.imported_delta(event, OF[event.of], note, self._live)
-                if event.of in OF
-                else []
-            )
+            return self._imported_blocks.delta(event, note)
         if isinstance(event, Call):
             whole = note.get("call")
-            lines = block_protocol.imported_block(
-                event, TOOL, {k: v for k, v in note.items() if k != "end"}, self._live, {}
-            )
+            rest = {k: v for k, v in note.items() if k != "end"}
+            lines = self._imported_blocks.block(event, rest)
             return [*lines, restore(DRAW[Call](event), whole)] if isinstance(whole, dict) else lines
         if isinstance(event, Think | Respond):
-            return block_protocol.imported_block(event, OF[event.type], note, self._live, {})
+            return self._imported_blocks.block(event, note)
         draw = DRAW.get(type(event))
         return [restore(draw(event), note)] if draw else []
 
