@@ -13,8 +13,7 @@ from .task import Task
 class LooopyReader:
     """Any number of tasks."""
 
-    def __init__(self, losses: Losses) -> None:
-        self._losses = losses
+    def __init__(self, _losses: Losses) -> None:
         self._tasks: dict[tuple[str, str], Task] = {}
         self._runs: dict[str, int] = {}
         self._current: dict[str, str] = {}  # the run of each task

@@ -1,10 +1,10 @@
-"""Our events to the chunks of the UI message stream, and how its lines look.
+"""Write our events as chunks of the UI message stream.
 
 Rules
-- What was read from this wire goes back as it came; see residue and keyed.
+- What was read from this wire goes back as it came (`passthrough`, `block_protocol`).
 - A run of ours is one message: `start`, its turns as steps, `finish`; the stream ends with
-  `[DONE]`. A block of ours has an id of its own.
-- Reports of a running tool are preliminary outputs; the last output is the result.
+  `[DONE]`. Each block of ours gets an id.
+- Progress of a running tool is a preliminary output; the last output is the result.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from ...events import (
     Think,
 )
 from ..block_protocol import BlockWriter
+from ..checks import check_result, is_question
 from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import note_of
 from ..run_builder import Obj
-from ..writing import Live, pieces
+from ..writing import Live, imported_line, pieces
 from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, _result, progress_output, read_output
 
 
@@ -80,8 +81,7 @@ class UiMessageWriter:
             return [*lines, restore(DRAW[Call](event), whole)] if isinstance(whole, dict) else lines
         if isinstance(event, Think | Respond):
             return self._imported_blocks.block(event, note)
-        draw = DRAW.get(type(event))
-        return [restore(draw(event), note)] if draw else []
+        return imported_line(event, note, DRAW)
 
     # Runs of our own.
 
@@ -133,8 +133,7 @@ class UiMessageWriter:
         return [*start, *texts, DRAW[Call](event)]
 
     def _approval(self, event: Approval) -> list[Obj]:
-        if event.stage != "requested":
-            self._losses.add("approval.decision", "only the question has a chunk")
+        if not is_question(self._losses, event, "a chunk"):
             return []
         return [
             {
@@ -163,12 +162,10 @@ class UiMessageWriter:
         return [DRAW[Progress](event)]
 
     def _on_result(self, event: Result) -> list[Obj]:
-        if event.status in ("cancelled", "timeout"):
-            self._losses.add("result.status", "only errors and denials are distinguished")
-        if event.status not in ("ok", "denied") and not isinstance(event.content, str):
-            self._losses.add(
-                "result.content", "an error is text: the value is written as JSON text"
-            )
+        text = "" if event.status in ("ok", "denied") else "an error"
+        why = "only errors and denials are distinguished"
+        known = ("ok", "error", "denied")
+        check_result(self._losses, event, statuses=known, why=why, text=text)
         if event.status == "denied" and event.content:
             self._losses.add("result.content", "a denial says nothing")
         return [_result(event)]
