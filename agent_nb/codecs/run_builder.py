@@ -40,7 +40,7 @@ class RunBuilder:
         self.place = place
         self.run = ""
         self.turn = 0
-        self.start = 0.0  # the first time that was told
+        self.start = 0.0  # the first known time
         self._draw = draw
         self._after_result = False
 
@@ -102,6 +102,11 @@ class RunBuilder:
         if self._after_result or not self.turn:
             self.turn += 1
             self._after_result = False
+
+
+def drawn_by(table: Mapping[type[Event], Callable[[Any], Obj]]) -> Callable[[Event], Obj]:
+    """Return a function that draws an event as `table` says for its type."""
+    return lambda event: table[type(event)](event)
 
 
 def handler_of(handlers: Mapping[str, H], kind: Any, unknown: H) -> H:

@@ -31,7 +31,7 @@ from ..call_matching import Correlator
 from ..foreign_values import run_id, text_of
 from ..framing import Item
 from ..losses import Losses
-from ..run_builder import Obj, RunBuilder, handler_of
+from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from ..times import epoch
 from ..usage import added, counts_of
 from .incoming import camel, said
@@ -51,10 +51,10 @@ _CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
 
 
 class AgUiReader:
-    """Events of the wire to ours."""
+    """Any number of runs, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, lambda event: DRAW[type(event)](event), _place)
+        self._run = RunBuilder(NAME, drawn_by(DRAW), _place)
         self._calls = Correlator()
         self._texts = Blocks(self._run)
         self._blocks = BlockReader(self._run, self._texts, self._calls)

@@ -47,7 +47,7 @@ _NOT_LAST = "an error is terminal here; this one did not end the run"
 
 
 class AgUiWriter:
-    """Events of any number of runs, one after the other, to AG-UI's."""
+    """Events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
@@ -58,7 +58,7 @@ class AgUiWriter:
         self._blocks = 0
         self._ids: dict[str, str] = {}
         self._texts: dict[str, Texts] = {}  # by span
-        self._step: Step = ""  # of the block that is written
+        self._step: Step = ""  # of the current block
         self._messages: dict[str, str] = {}  # id of the newest text, by span
         self._agents: set[str] = set()
         self._error = LastError(losses, _NOT_LAST)
@@ -75,7 +75,7 @@ class AgUiWriter:
         return [Item(self._envelope(obj, event)) for obj in handler(self, event)] if handler else []
 
     def close(self) -> list[Item]:
-        """Return nothing: what is held back has no place."""
+        """Return nothing; count what was held back."""
         self._error.drop()
         return []
 

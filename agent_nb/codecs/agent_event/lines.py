@@ -1,7 +1,6 @@
 """How AgentEvents look on the wire (seed 003 § 3.1, § 5), one function a kind.
 
-Rules: pure functions; a tool's name and call id are put on by the writer, and kept in the note by
-the reader.
+Rules: pure functions; the writer adds a tool's name and call id, the reader keeps them in the note.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ...events.tool_events import progress_fields, result_fields
 from ..blocks import Blocks
 from ..call_matching import Correlator
 from ..foreign_values import arguments_of, text_of
-from ..run_builder import RunBuilder, handler_of
+from ..run_builder import RunBuilder, drawn_by, handler_of
 from ..times import epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 
@@ -38,9 +38,7 @@ class RunReader:
 
     def __init__(self, run: str) -> None:
         self.over = False
-        self._run = RunBuilder(
-            NAME, lambda event: DRAW[type(event)](event), lambda obj: {"ts": epoch(obj.get("at"))}
-        )
+        self._run = RunBuilder(NAME, drawn_by(DRAW), lambda obj: {"ts": epoch(obj.get("at"))})
         self._run.new_run(run)
         self._text = Blocks(self._run, SHIFTS)
         self._calls = Correlator()

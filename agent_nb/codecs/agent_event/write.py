@@ -64,7 +64,7 @@ class AgentEventWriter:
         return [Item(obj) for obj in handler(self, event)] if handler else []
 
     def close(self) -> list[Item]:
-        """Return nothing: what is held back has no place."""
+        """Return nothing; count what was held back."""
         self._last_error.drop()
         return []
 

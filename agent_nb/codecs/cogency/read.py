@@ -45,7 +45,7 @@ _TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respo
 
 
 class CogencyReader:
-    """Lines to events."""
+    """Any number of runs, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
         self._run = RunBuilder(NAME, draw, lambda obj: {"ts": time_of(obj)})

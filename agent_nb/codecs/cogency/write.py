@@ -18,7 +18,7 @@ from .lines import DRAW, NAME, STATUS, Obj, batch_line, counts_of, draw, own_out
 
 
 class CogencyWriter:
-    """Events to lines."""
+    """Events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, _options: Options) -> None:
         self._losses = losses

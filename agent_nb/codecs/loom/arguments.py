@@ -1,7 +1,7 @@
-"""Which call of a Loom session a piece of arguments belongs to.
+"""Match pieces of arguments to the calls of a Loom session.
 
 Rule: a piece with an id belongs to that call; one without to the newest open block of its tool, or
-of any where it names none. Where that block is a whole JSON object already, another call begins.
+of any tool if it names none. If that block is a whole JSON object already, another call begins.
 """
 
 from __future__ import annotations

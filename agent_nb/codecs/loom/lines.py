@@ -1,19 +1,12 @@
-"""How the frames of Loom look (seed 002 § 4.2, § 5), and the single-key form of the same events (§
-6).
+"""How the frames of Loom look (seed 002 § 4.2, § 5), one function a kind.
 
-An event is drawn as a frame without its envelope. The single-key form is a mapping of frames, in
-both directions.
+An event is drawn as a frame without its envelope.
 
 Rules
 - Names that begin with `#` are notes between reader and writer and never reach the wire: `#export`
   (how a single-key object differed from its frame), `#ws` (the id of the message that wrapped the
   frame).
-- `from_export(to_export(frame))` and the reverse are the identity for every object of the forms
-  listed here.
-- In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a
-  `namespace`.
-- The single-key form has no envelope of its own; one that stands beside its key is kept, and
-  `Messages` with the payload of a frame (`content`, `id`) in it is read too.
+- In frames `id` is the node's name.
 """
 
 from __future__ import annotations
@@ -136,7 +129,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 
 
 def draw(event: Event) -> Obj:
-    """Draw an event that is no block and no end."""
+    """Draw any event but blocks and ends."""
     return DRAW[type(event)](event)
 
 

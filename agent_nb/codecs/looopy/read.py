@@ -41,7 +41,7 @@ class LooopyReader:
         return out
 
     def close(self) -> list[Event]:
-        """Close every task; those inside others first."""
+        """Close every task, inner ones first."""
         tasks = sorted(self._tasks.items(), key=lambda entry: not entry[0][1])
         self._tasks = {}
         return [event for _, task in tasks for event in task.close()]
@@ -75,7 +75,7 @@ class LooopyReader:
         return self._tasks.pop((run, span))
 
     def _close_inner(self, run: str) -> list[Event]:
-        """Close what runs inside a run that is about to end."""
+        """Close what runs inside a run that ends."""
         inner = [key for key in self._tasks if key[0] == run and key[1]]
         return [event for key in inner for event in self._forget(*key).close()]
 

@@ -32,7 +32,7 @@ from ..blocks import Blocks
 from ..foreign_values import text_of
 from ..passthrough import diff
 from ..replies import StreamedAnswer
-from ..run_builder import RunBuilder
+from ..run_builder import RunBuilder, drawn_by
 from ..times import epoch
 from ..usage import PROMPT, added, counts_of
 from .lines import (
@@ -55,14 +55,14 @@ class Task:
 
     def __init__(self, run: str, span: str = "") -> None:
         self.over = False
-        self._run = RunBuilder(NAME, lambda event: DRAW[type(event)](event), self._where)
+        self._run = RunBuilder(NAME, drawn_by(DRAW), self._where)
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._tools = ToolEvents(self._run, prefix)
         self._span = span
         self._said = ""  # content since the last content-complete
-        self._told = StreamedAnswer(span)
+        self._streamed = StreamedAnswer(span)
         self._requests = 0
         self._open_request = ""
         self._state = ""
@@ -86,11 +86,11 @@ class Task:
 
     @property
     def waiting_for_end(self) -> bool:
-        """True if a status has said how the task ended, and nothing more need come."""
+        """Whether a status said how the task ended, so that nothing more need come."""
         return self._state in ("completed", "failed", "canceled")
 
     def close(self) -> list[Event]:
-        """The task is over: close what is open; end it if its status said how."""
+        """End the task: close what is open; write its end if a status said how."""
         out = [*self._text.close(incomplete=True), *self._end_request()]
         status = self._ended_how()
         if status and not self.over:
@@ -115,7 +115,7 @@ class Task:
     def _heard(self, events: list[Event]) -> list[Event]:
         """Note what of the answer has come."""
         for event in events:
-            self._told.add(event)
+            self._streamed.add(event)
         return events
 
     # The task.
@@ -149,8 +149,8 @@ class Task:
     def _complete_task(self, obj: Obj) -> list[Event]:
         out = self._end_request()
         text = text_of(obj, "content")
-        if not self._told.knows(text):
-            out.append(self._reply(*self._told.missing(text)))
+        if not self._streamed.knows(text):
+            out.append(self._reply(*self._streamed.missing(text)))
         status = self._ended_how()
         status = "ok" if status in ("", "awaiting") else status
         self.over = True

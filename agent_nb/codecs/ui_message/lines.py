@@ -65,22 +65,20 @@ def _result(event: Result) -> Obj:
 
 
 def progress_output(event: Progress) -> Any:
-    """Return the preliminary output that a report of a tool becomes: text as it is, anything else
-    as an object.
-    """
+    """Return progress as a preliminary output: text as it is, anything else as an object."""
     if event.text and not event.message:
         return event.text
-    told = {
+    given = {
         "text": event.text,
         "progress": event.fraction,
         "message": event.message,
         "data": event.data,
     }
-    return {k: v for k, v in told.items() if v not in ("", None)}
+    return {k: v for k, v in given.items() if v not in ("", None)}
 
 
 def read_output(output: Any) -> Obj:
-    """Return the fields of a report from a preliminary output."""
+    """Return the fields of progress from a preliminary output."""
     if isinstance(output, str):
         return {"text": output}
     if (

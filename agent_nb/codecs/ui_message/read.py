@@ -33,15 +33,15 @@ from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
-from ..run_builder import Obj, RunBuilder, handler_of
+from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
 
 
 class UiMessageReader:
-    """Chunks to events."""
+    """Any number of messages, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, lambda event: DRAW[type(event)](event))
+        self._run = RunBuilder(NAME, drawn_by(DRAW))
         self._calls = Correlator()
         self._open = Blocks(self._run)
         self._blocks = BlockReader(self._run, self._open, self._calls)

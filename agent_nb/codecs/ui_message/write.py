@@ -42,7 +42,7 @@ from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, _result, progress_output, 
 
 
 class UiMessageWriter:
-    """Events of one run after the other to chunks."""
+    """Events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
@@ -144,7 +144,7 @@ class UiMessageWriter:
         ]
 
     def _progress(self, event: Progress) -> list[Obj]:
-        told = {
+        given = {
             "text": event.text,
             "fraction": event.fraction,
             "message": event.message,
@@ -157,7 +157,7 @@ class UiMessageWriter:
             "data": None,
             **read_output(progress_output(event)),
         }
-        if back != told:
+        if back != given:
             self._losses.add("progress.data", "this shape of output reads back as something else")
         return [DRAW[Progress](event)]
 
