@@ -30,7 +30,7 @@ secret. This file imports nothing of ours.
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 
@@ -166,3 +166,31 @@ class AgentStopped(CancelledError, KeyboardInterrupt):  # noqa: N818  (as Keyboa
     def _render_traceback_(self) -> list[str]:
         """Return what IPython shows instead of a traceback."""
         return [f"agent: {self}"]
+
+
+def did_you_mean(
+    name: str,
+    known: Iterable[str],
+    most: int = 1,
+    *,
+    cutoff: float = 0.6,
+    written: Callable[[str], str] = str,
+) -> str:
+    """Return " Did you mean A or B?" with up to `most` names close to `name`, "" if none is close.
+
+    `cutoff` is difflib's similarity, 0 to 1; `written` formats a name, such as `repr`.
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), most, cutoff)
+    return f" Did you mean {' or '.join(map(written, close))}?" if close else ""
+
+
+def unknown_name(
+    what: str, name: object, known: Iterable[str], *, hint: str = "", label: str = "Known"
+) -> str:
+    """Return the message for an unknown name: the name, an optional hint and the known names.
+
+    `what` is the kind of thing ("framing", "limit named"), `hint` the text of `did_you_mean`.
+    """
+    return f"There is no {what} {name!r}.{hint} {label}: {', '.join(known) or 'none'}."

@@ -4,10 +4,10 @@ own state and configuration folders.
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ settings.register_profile(
 settings.load_profile("agent_nb")
 # a shell in which another environment is active: IPython would warn of it
 os.environ.pop("VIRTUAL_ENV", None)
+pytest_plugins = ["helpers.marks", "helpers.shells", "helpers.kernels", "helpers.run_server"]
+pytest.register_assert_rewrite("helpers")
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -38,16 +40,14 @@ def _loopback(address: Any) -> bool:
         return False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the extra `lab` or a kernel of another version: CI runs these again with all
-    that installed.
+def pytest_collection_finish() -> None:
+    """Take what collection made out of the garbage collector's sight.
+
+    Why: `gc.collect()` walks everything that thousands of tests and their imports made; IPython
+    collects at each reset of a shell.
     """
-    for item in items:
-        kernel = getattr(item, "callspec", None) and item.callspec.params.get("kernel")  # type: ignore[attr-defined]
-        if kernel and kernel != sys.executable:
-            item.add_marker(pytest.mark.other_kernel)
-        if item.path.name == "test_server_hook.py":
-            item.add_marker(pytest.mark.extra)
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -245,6 +245,7 @@ def test_optional_libraries_are_imported_inside_functions(library):
     assert not [n for n, p in MODULES.items() if library in foreign(p, top_only=True)]
 
 
+@pytest.mark.slow
 def test_a_kernel_may_start_before_nbclient_is_loaded():
     code = "import sys, agent_nb.notebook.execute.replay_test, agent_nb.notebook.execute.kernels; print({'nbclient', 'nbformat'} & sys.modules.keys())"
     assert (

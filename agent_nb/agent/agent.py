@@ -1,10 +1,9 @@
-"""An agent: a model, tools and limits; called with a prompt it gives the stream of a run.
+"""An agent: a model, tools and limits. Called with a prompt, it returns the stream of a run.
 
 Rules
-- It imports no concrete model, dialect, tool or codec and nothing of view, notebook or server:
-  names are resolved by `plugins` and `models.choose`, and the notebook hands in its host, its asker
-  and its folder.
-- An `Agent` holds no state of a run: runs of one agent may interleave.
+- No concrete model, dialect, tool or codec is imported: `plugins` and `models.choose` resolve
+  names. The notebook passes in its host, asker and folder.
+- An `Agent` holds no run state: runs of one agent may interleave.
 """
 
 from __future__ import annotations
@@ -17,44 +16,34 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-from anyio import CancelScope
-
 from .. import events
-from ..errors import UsageError
+from ..errors import UsageError, unknown_name
 from ..events import Event
 from ..events.log import EventLog
 from ..host import plugins
 from ..host.imports import verify
 from ..host.trust import Offer
 from ..models import offline
-from ..record.fingerprint import inputs_hash
 from ..record.given import Given
 from ..wire.redact import Redaction
-from . import outgoing
+from .assembly import plan, player
+from .attachments import pictures_of, without_text
 from .compaction import STRATEGIES
-from .dependencies import behind, place
+from .drift import Resume
 from .limits import Limits, limits_from
 from .loop import Loop
 from .model_choice import ModelChoice
 from .registry import Questions
-from .replay import Player, Resume
 from .run import Run
-from .run_spec import Plan
 from .stream import Asked, Replay, Stream
-from .strict import Strict, Wish
-from .tape import Tape, TapeApprover
+from .strict import Wish
+from .tape import Tape
 
 if TYPE_CHECKING:
     from ..dialects.base import Dialect
     from ..models.base import Model
-    from ..tools.approval import Approver
     from ..tools.base import Asker, Host, Tool
     from ..tools.policy import Policy
-    from ..tools.runner import ToolRunner
-
-FALLBACK = "xml"
-THOUGHT_TAGS = ("think", "thinking")
 
 
 class Agent:
@@ -65,12 +54,13 @@ class Agent:
     policy file. `limits`: any of `turns tool_calls failures tokens cost seconds`. `settings`:
     sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where
     file tools may look. `secrets`: values by name that must not appear anywhere (default: those
-    that are known when a run starts). `late`: the model is looked up when it is first needed, so
-    that a replay needs neither the model nor a key; what is wrong with its name is then said only
-    there. `memory`: what becomes of a conversation too long for the model, `window` or `summary`.
-    `thought_tags`: further names of tags that hold thoughts, beside think and thinking.
-    `namespace`: where names are looked up (of functions, models and policies; the latter in
-    `__main__` by default); `mentioned` gives names of tools that a policy may speak of besides.
+    known when a run starts). `late`: resolve the model on first use, so that a replay needs neither
+    the model nor a key; a wrong name is reported only then. `memory`: how to shorten a conversation
+    that exceeds the model's context, `window` or `summary`. `thought_tags`: names of tags that hold
+    thoughts, besides think and thinking. `namespace`: where the names of functions, models and
+    policies are looked up (policies: in `__main__` by default). `mentioned` returns names of
+    further tools that a policy may mention. `model_source`: where the name of the model came from,
+    for the record.
     """
 
     def __init__(
@@ -94,12 +84,13 @@ class Agent:
         memory: str = "window",
         thought_tags: Sequence[str] = (),
         mentioned: Callable[[], Collection[str]] = tuple,
+        model_source: str = "",
     ) -> None:
         verify()
         from ..tools.toolset import resolve
 
         self.folder = os.fspath(folder)
-        self.choice = ModelChoice(model, namespace or {}, self.folder)
+        self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
         if self._dialect or not (late or offline.barred()):
@@ -110,9 +101,7 @@ class Agent:
         self.limits = limits_from(limits)
         self.settings = dict(settings or {})
         if memory not in STRATEGIES:
-            raise UsageError(
-                f"There is no memory strategy {memory!r}. Known: {', '.join(STRATEGIES)}."
-            )
+            raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
         self.memory = memory
         self.thought_tags = tuple(thought_tags)
         self.name = name
@@ -123,14 +112,12 @@ class Agent:
 
     @property
     def model(self) -> Model:
-        """The model. Raises UsageError when there is none of that name (an agent that is not `late`
-        has asked before).
-        """
+        """The model. Raises UsageError if its name is unknown."""
         return self.choice.model
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect that was asked for, else the model's. Raises as `model`."""
+        """The dialect given, else the model's. Raises as `model` does."""
         found: Dialect = plugins.load("dialects", self._dialect or self.model.dialect)
         return found
 
@@ -146,38 +133,36 @@ class Agent:
         check: bool = True,
         record: bool = True,
     ) -> Stream:
-        """Return the stream of a new run. Nothing happens before it is started, iterated or
-        awaited.
+        """Return the stream of a new run, which starts when it is started, iterated or awaited.
 
-        `history` are the events of earlier runs of the conversation, oldest first. They are
-        trusted: check foreign records before. `notes` are remarks on it for the log; `resume` is
-        where a replay drifted: the run goes on from there. `view`: how a notebook cell that awaits
-        it shows it (`auto`, `widgets`, `html`, `text`; None: not at all). `record`: a notebook
-        keeps the run, and plays it where nothing runs live (`offline`). Raises UsageError on an
-        empty prompt.
+        `history`: events of earlier runs of the conversation, oldest first. They are trusted: check
+        foreign records first. `notes`: remarks on the conversation for the log. `resume`: where a
+        replay drifted; the run continues from there. `view`: how a notebook cell that awaits the
+        run shows it (`auto`, `widgets`, `html`, `text`; None: not at all). `record`: let a notebook
+        record the run, and replay it where nothing runs live (`offline`).
 
-        Awaiting the stream gives the run and raises RunFailed when it ended in an error; with
-        `check` False the run is returned then too.
+        Awaiting the stream returns the run. It raises RunFailed for a run that ended in an error,
+        unless `check` is False. Raises UsageError on an empty prompt.
         """
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")
         log = EventLog()
         redaction = self._redaction()
-        said, pictures = redaction.value(prompt), _images(attachments)
-        user = events.User(content=said, attachments=_without_text(pictures), origin="user")
+        said, pictures = redaction.value(prompt), pictures_of(attachments)
+        user = events.User(content=said, attachments=without_text(pictures), origin="user")
         questions = Questions()
         given = self._given(redaction, said, pictures, history)
         make = cache(
-            lambda: self._plan(log, redaction, given, notes, ask=questions.beside(self.ask))
+            partial(plan, self, log, redaction, given, notes, ask=questions.beside(self.ask))
         )
-        if not offline.barred():  # else the model may not even be known here
+        if not offline.barred():  # offline, the model may be unknown
             make()
         asked = Asked(
             user,
             given,
             self.tools,
             self.choice.is_script,
-            partial(self._player, log=log, redaction=redaction),
+            partial(player, self, log=log, redaction=redaction),
         )
         return Stream(
             log,
@@ -195,9 +180,9 @@ class Agent:
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
     ) -> Given:
-        """Return what decides a run. The model is not needed for it."""
+        """Return the inputs of a run. The model is not needed."""
         redaction = self._redaction()
-        return self._given(redaction, redaction.value(prompt), _images(attachments), history)
+        return self._given(redaction, redaction.value(prompt), pictures_of(attachments), history)
 
     def inputs(
         self,
@@ -206,78 +191,48 @@ class Agent:
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
     ) -> dict[str, str]:
-        """Return the digests of what decides a run, by which its record is found (`tape.match`)."""
+        """Return the digests of the run's inputs, by which `record.match` finds its record."""
         return self.given(prompt, attachments=attachments, history=history).inputs
 
     def replay(self, tape: Tape, *, check: bool = True, wish: Wish | None = None) -> Replay:
-        """Return the stream of a recorded run; it ends with `end`, or early where `tape.live` and
-        something drifted.
+        """Return the stream of a recorded run. With `tape.live` it ends early at a drift.
 
-        `check` as in a call of the agent; `wish`: how strictly it is looked at, for a test. Raises
-        UsageError for a faulty policy file.
+        `check`: as in a call of the agent. `wish`: how strictly a test compares. Raises UsageError
+        for a faulty policy file.
         """
         log = EventLog(tape.run)
-        return Replay(
-            log, self._player(tape, wish, log=log, redaction=self._redaction()), check=check
-        )
-
-    def _player(
-        self, tape: Tape, wish: Wish | None, *, log: EventLog, redaction: Redaction
-    ) -> Callable[[CancelScope], Player]:
-        policy = self.policy()
-        runner = self._runner(TapeApprover(tape, policy, self.ask), log, redaction)
-
-        def below(agent: Agent) -> ToolRunner:
-            approver = TapeApprover(tape, agent.policy(), self.ask)
-            return agent._runner(approver, log, redaction, host=agent.host or self.host)
-
-        def player(scope: CancelScope) -> Player:
-            strict = (
-                Strict(tape, wish, self.tools, policy, self.folder) if wish is not None else None
-            )
-            return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
-
-        return player
+        redaction = self._redaction()
+        return Replay(log, player(self, tape, wish, log=log, redaction=redaction), check=check)
 
     def policy(self) -> Policy:
-        """Return the policy for the calls of a run, as its file is now. Raises UsageError for one
-        that is faulty or names no tool.
-        """
-        from ..tools import policy, policy_check
+        """Return the policy as its file is now. Raises UsageError if it is faulty."""
+        from ..tools.policy_check import checked
+        from ..tools.policy_file import load
 
         namespace = vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
-        return policy_check.checked(
-            policy.load(self.approve, self.folder), self.tools, namespace, self._mentioned
-        )
+        found = load(self.approve, self.folder)
+        return checked(found, self.tools, namespace, self._mentioned)
 
     def offers(self, *, live: bool) -> list[Offer]:
-        """Return what the folder offers for a run (`live`: one that needs the model) and the user
-        has not allowed. Raises UsageError.
+        """Return what the folder offers for a run and the user has not allowed.
+
+        `live`: a run that needs the model. Raises UsageError for a faulty policy.
         """
         key = getattr(self.model, "withheld", None) if live else None
         return [
             offer for offer in (self.policy().offer, key() if key else None) if offer is not None
         ]
 
-    def _thinking(self, dialect: Dialect) -> Dialect:
-        """Return `dialect` with the thought tags around it: the usual ones and those of
-        the user.
-        """
-        filtered: Dialect = plugins.load("dialects", "thinking").over(
-            dialect, (*THOUGHT_TAGS, *self.thought_tags)
-        )
-        return filtered
-
     def _redaction(self) -> Redaction:
         from ..models import keys
 
-        return Redaction(keys.secrets() if self.secrets is None else self.secrets)
+        return Redaction(keys.secrets(self.secrets))
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
         """Run to the end and return the run; for scripts.
 
-        `check`: a run that ended in an error raises RunFailed. Raises UsageError inside a running
-        event loop: `await agent(prompt)` there.
+        `check`: raise RunFailed for a run that ended in an error. Raises UsageError inside a
+        running event loop, where `await agent(prompt)` works.
         """
         __tracebackhide__ = True
         try:
@@ -290,7 +245,8 @@ class Agent:
         )
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:
-        """Return a tool that gives this agent a prompt and returns its answer; see `subagent`.
+        """Return a tool that prompts this agent and returns its answer; see `subagent`.
+
         Raises UsageError without a name.
         """
         from .subagent import as_tool
@@ -298,100 +254,29 @@ class Agent:
         return as_tool(self, name, description)
 
     def within(
-        self, *, trace_id: str, host: Host | None, ask: Asker | None, limits: Limits
+        self,
+        *,
+        host: Host | None,
+        ask: Asker | None,
+        trace_id: str | None = None,
+        limits: Limits | None = None,
     ) -> Agent:
-        """Return a copy that runs within another agent's run."""
+        """Return a copy with another host and asker, for a cell or another agent's run.
+
+        `trace_id`, `limits`: those of the other run (None: unchanged).
+        """
         child = copy.copy(self)
-        child.trace_id, child.host, child.ask, child.limits = trace_id, host, ask, limits
+        child.host, child.ask = host, ask
+        child.trace_id = self.trace_id if trace_id is None else trace_id
+        child.limits = limits or self.limits
         return child
 
     async def aclose(self) -> None:
-        """Close the model's connections, if it was needed."""
+        """Close the model's connections, if the model was used."""
         await self.choice.aclose()
 
     async def _finish(self, prompt: str, options: dict[str, Any]) -> Run:
         return await self(prompt, **options, check=False)
-
-    def _plan(
-        self,
-        log: EventLog,
-        redaction: Redaction,
-        given: Given,
-        notes: Sequence[str | events.State],
-        *,
-        ask: Asker,
-    ) -> Plan:
-        from ..models.http.retry import delays
-        from ..tools.approval import Approver
-        from ..tools.standing import STANDING
-
-        outgoing.check(self.model.name, self.tools.specs, self.settings, redaction)
-        if (check := getattr(self.model, "check_dialect", None)) is not None:
-            check(native=self.dialect.native)
-        start, policy = getattr(self.model, "start", None), self.policy()
-        foreign = any(
-            isinstance(note, events.State) and note.kind == "foreign_turns" for note in notes
-        )
-        approver = Approver(policy, ask, None if foreign else STANDING)
-        return Plan(
-            model=start() if start else self.model,
-            dialect=self._thinking(self.dialect),
-            fallback=self._thinking(plugins.load("dialects", FALLBACK)),
-            tools=self.tools.specs,
-            runner=self._runner(approver, log, redaction),
-            limits=self.limits,
-            redaction=redaction,
-            retry_delay=delays,
-            system=self.system,
-            memory=self.memory,
-            settings=self.settings,
-            start=self._start(redaction, given),
-            notes=tuple(notes),
-            warnings=redaction.value(policy.remarks),
-        )
-
-    def _runner(
-        self, approver: Approver, log: EventLog, redaction: Redaction, host: Host | None = None
-    ) -> ToolRunner:
-        from ..tools.runner import ToolRunner
-
-        return ToolRunner(
-            self.tools,
-            approver=approver,
-            host=host or self.host,
-            folder=self.folder,
-            trace_id=self.trace_id or log.run,
-            redaction=redaction,
-        )
-
-    def _start(self, redaction: Redaction, given: Given) -> dict[str, Any]:
-        """Return the fields of `run_start`: the values that decide the outcome, and their hash."""
-        settings: dict[str, Any] = redaction.value(
-            {
-                "system": self.system,
-                "sampling": self.settings,
-                "approve": self.approve,
-                "limits": msgspec.to_builtins(self.limits),
-            }
-        )
-        settings |= {
-            "inputs": given.inputs,
-            "hash": inputs_hash(given.inputs),
-            "source": redaction.value(self.choice.source),
-        }
-        settings |= {
-            "asked": redaction.value(given.model),
-            **({"turns": given.turns} if given.turns else {}),
-        }
-        seen = behind(self.tools, self.folder)
-        settings |= {
-            "place": redaction.value(place(self.folder)),
-            **({"behind": seen} if seen else {}),
-        }
-        said = redaction.value(
-            {"agent": self.name, "model": self.model.name, "dialect": self.dialect.name}
-        )
-        return {**said, "tools": self.tools.names, "settings": settings}
 
     def _given(
         self,
@@ -411,21 +296,3 @@ class Agent:
             settings=settings,
             history=history,
         )
-
-
-def _images(attachments: Sequence[Any]) -> tuple[dict[str, Any], ...]:
-    if not attachments:
-        return ()
-    from ..models.images import image_block
-
-    blocks = [image_block(a) for a in attachments]
-    return tuple({"media_type": b.media_type, "data": b.data} for b in blocks)
-
-
-def _without_text(pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return pictures as they are recorded and sent; as inputs they count by what was given, so
-    that old records are found.
-    """
-    from ..wire.media import base64_without_text
-
-    return tuple({**picture, "data": base64_without_text(picture["data"])} for picture in pictures)

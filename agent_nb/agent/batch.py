@@ -27,7 +27,8 @@ from ..tools.base import Outcome, Update
 from ..tools.values import Collector
 from ..wire.console import Console, report
 from ..wire.redact import Redaction, Redactor
-from .turn import clean, clean_value
+from ..wire.surrogates import encodable
+from .clean_json import clean_value
 
 RATE = 20
 LARGEST = 1 << 20  # characters of one progress event; more text is split
@@ -155,13 +156,15 @@ class Batch:
         if news.data is not None:
             self._flush(call_id, voice, whole=True)
             data = self._redaction.value(voice.filtered(clean_value(news.data)))
-            self._progress(call_id, data=data, message=self._redaction.value(clean(news.message)))
+            self._progress(
+                call_id, data=data, message=self._redaction.value(encodable(news.message))
+            )
             return
         if news.text:
-            voice.hear(clean(news.text), printed=news.printed)
+            voice.hear(encodable(news.text), printed=news.printed)
         if news.fraction is not None:
             voice.fraction = news.fraction
-        voice.message = self._redaction.value(clean(news.message)) or voice.message
+        voice.message = self._redaction.value(encodable(news.message)) or voice.message
         if (
             voice.text or voice.message or voice.fraction is not None
         ) and self._clock() - voice.last >= 1 / RATE:
@@ -209,7 +212,7 @@ class Batch:
     def _result(self, call_id: str) -> None:
         outcome, voice = self.ended[call_id], self._voices.get(call_id)
         printed = (voice.printed.text if voice is not None else "") or self._redaction.value(
-            clean(outcome.printed)
+            encodable(outcome.printed)
         )
         self._log.append(
             events.Result(

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
 
@@ -39,7 +39,7 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
     known = Limits.__struct_fields__
     for name, value in (values or {}).items():
         if name not in known:
-            raise UsageError(f"There is no limit named {name!r}. Known: {', '.join(known)}.")
+            raise UsageError(unknown_name("limit named", name, known))
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, int | float) or value < 0
         ):
@@ -58,6 +58,14 @@ class Meter:
         self.tool_calls = 0
         self.failures = 0
         self.total = Counts()
+
+    def took(self, turns: int) -> None:
+        """Count model turns."""
+        self.turns += turns
+
+    def called(self, calls: int) -> None:
+        """Count tool calls that run."""
+        self.tool_calls += calls
 
     def add(self, step: Counts) -> None:
         """Add the usage of one model request."""

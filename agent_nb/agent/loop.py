@@ -33,16 +33,17 @@ from ..events.interruption import AT
 from ..events.log import EventLog
 from ..models.messages import Request
 from ..models.offline import check_model
-from ..tools.base import Outcome
+from ..wire.surrogates import encodable
 from . import history as context
-from .batch import RATE, Batch
+from .call_ids import CallIds
+from .drift import Resume
 from .limits import Clock, Meter
 from .readiness import loading_shown, name_of
 from .refusals import Again, again
-from .replay import Resume
 from .request import Prompt, digest
 from .run_spec import Plan
-from .turn import CallIds, Turn, clean
+from .turn import Turn
+from .turn_calls import TurnCalls
 from .turn_reader import Pipeline
 
 TAIL = 2.0
@@ -67,7 +68,7 @@ class Loop:
         self._prompt = Prompt(plan, log, history)
         self._scope = scope
         self._meter = Meter(plan.limits)
-        plan.runner.remaining = self._meter.left  # what a sub-agent may use at most
+        self._calls = TurnCalls(plan, log, self._meter, self.cancel)
         self._ids = CallIds()
         self._why = Cancelled("user")
         self._requests = 0
@@ -118,7 +119,7 @@ class Loop:
             if self._resume is not None:
                 self._take_up(self._resume)
             else:
-                named = {"model": self._plan.redaction.value(clean(name))} if name else {}
+                named = {"model": self._plan.redaction.value(encodable(name))} if name else {}
                 self._log.append(events.RunStart(**{**self._plan.start, **named}))
                 self._log.append(self._user)
             for note in self._plan.notes:
@@ -155,14 +156,14 @@ class Loop:
             if words := self._meter.hit():
                 raise Cancelled("limit", words)
             turn = await self._model_turn()
-            self._meter.turns += 1 + turn.continued
+            self._meter.took(1 + turn.continued)
             if turn.broken:
-                self._abandon(turn)
+                self._calls.abandon(turn)
                 return "error", turn.finish
             if turn.executed and turn.calls:
-                await self._execute(turn)
+                await self._calls.execute(turn)
                 continue
-            self._refuse(turn)
+            self._calls.refuse(turn)
             if turn.executed and not turn.ended:
                 self._error(
                     "malformed_execute", "The batch was empty. Call a tool, or answer without one."
@@ -193,19 +194,13 @@ class Loop:
             if isinstance(call, events.Call):
                 self._ids.take(call.call_id, call.turn)
             elif isinstance(call, events.Error) and call.code == "no_tools":
-                self._prompt.dialect = self._plan.fallback
+                self._prompt.fall_back()
         self._log.append(
             events.Extension(
                 namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)
             )
         )
-        batch = Batch(self._log, resume.calls, self._plan.redaction)
-        for call_id, outcome in resume.outcomes.items():
-            batch.started(call_id)
-            for news in resume.updates.get(call_id, ()):
-                batch.update(call_id, news)
-            batch.end(call_id, outcome)
-            self._meter.outcome(outcome.status not in ("error", "timeout"))
+        self._calls.restore(resume)
 
     async def _model_turn(self) -> Turn:
         """Ask the model once, with further attempts before the first part."""
@@ -248,7 +243,7 @@ class Loop:
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
-            more = None if turn.heard else again(fault, attempt, self._plan, self._prompt)
+            more = None if pipeline.heard else again(fault, attempt, self._plan, self._prompt)
             if more is None:
                 raise
         finally:
@@ -259,8 +254,8 @@ class Loop:
                 events.Node(phase="exit", result=result, data=_outcome(turn, more), **node)
             )
             if result != "ok":
-                self._abandon(turn)
-            if turn.heard:
+                self._calls.abandon(turn)
+            if pipeline.heard:
                 self._measure(
                     turn, clock, sent, pipeline.size // context.CHARS_PER_TOKEN, whole=not cut
                 )
@@ -277,7 +272,6 @@ class Loop:
         with tail, loading_shown(self._plan.model, log):
             async with aclosing(self._plan.model.stream(request)) as stream:
                 async for batch in stream:
-                    turn.heard = turn.heard or bool(batch)
                     for event in pipeline.feed(batch):
                         clock.first()
                         log.append(event)
@@ -299,60 +293,6 @@ class Loop:
             events.Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number)
         )
 
-    async def _execute(self, turn: Turn) -> None:
-        """Run the batch of a turn; whatever happens, every call of it has one result afterwards."""
-        batch = Batch(self._log, turn.calls, self._plan.redaction, self._spent)
-        left = self._meter.calls_left()
-        if left is not None and len(turn.calls) > left:
-            batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
-            raise Cancelled(
-                "limit",
-                f"{AT}{self._plan.limits.tool_calls} tool call{'' if self._plan.limits.tool_calls == 1 else 's'}",
-            )
-        self._meter.tool_calls += len(turn.calls)
-        faults = {call.call_id: why for call, why in turn.rejected}
-        before = self._meter.total
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_tick, batch)
-                await self._plan.runner.run(
-                    [(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls],
-                    batch,
-                )
-                group.cancel_scope.cancel()
-        finally:
-            batch.end_all(Outcome("cancelled", "Stopped before it was done."))
-        if self._meter.total != before:
-            self._log.append(events.Metric(total=self._meter.total, turn=turn.number))
-        for call in turn.calls:
-            self._meter.outcome(batch.ended[call.call_id].status not in ("error", "timeout"))
-
-    def _spent(self, step: events.Counts) -> None:
-        """Count what a sub-agent used; the limits are those of the whole run."""
-        self._meter.add(msgspec.structs.replace(step, ttft=None))
-        if words := self._meter.hit():
-            self.cancel(Cancelled("limit", words))
-
-    def _refuse(self, turn: Turn) -> None:
-        """Give calls that do not run their error results."""
-        faults = {call.call_id: why for call, why in turn.rejected}
-        refused = [*turn.calls, *(c for c, _ in turn.rejected if c not in turn.calls)]
-        batch = Batch(self._log, refused, self._plan.redaction)
-        for call in refused:
-            batch.end(
-                call.call_id,
-                Outcome(
-                    "error", faults.get(call.call_id) or "Not run: the batch was never executed."
-                ),
-            )
-
-    def _abandon(self, turn: Turn) -> None:
-        """The response broke off: its calls do not run."""
-        calls = [*turn.calls, *(c for c, _ in turn.rejected if c not in turn.calls)]
-        Batch(self._log, calls, self._plan.redaction).end_all(
-            Outcome("cancelled", "Not run: the response broke off.")
-        )
-
 
 def _outcome(turn: Turn, more: Again | None) -> dict[str, Any]:
     """Return what the node of a request says at its end: the answer's head, further requests within
@@ -361,9 +301,3 @@ def _outcome(turn: Turn, more: Again | None) -> dict[str, Any]:
     found = {"status": turn.head.status, "model": turn.head.model}
     found |= {"continued": turn.continued} if turn.continued else {}
     return found | ({"retry_in": round(more.wait, 3)} if more is not None and more.wait else {})
-
-
-async def _tick(batch: Batch) -> None:
-    while True:
-        await anyio.sleep(1 / RATE)
-        batch.flush()

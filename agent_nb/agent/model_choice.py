@@ -35,7 +35,11 @@ class ModelChoice:
     """
 
     def __init__(
-        self, model: Model | str | None, namespace: Mapping[str, Any], folder: str
+        self,
+        model: Model | str | None,
+        namespace: Mapping[str, Any],
+        folder: str,
+        source: str = "",
     ) -> None:
         self._given, self._namespace, self._folder = model, namespace, folder
         self._model: Model | None = None
@@ -46,7 +50,7 @@ class ModelChoice:
             if found is None or isinstance(found, str)
             else str(getattr(found, "identity", found.name))
         )
-        self.source = ""
+        self.source = source
 
     @property
     def model(self) -> Model:

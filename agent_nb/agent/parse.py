@@ -1,6 +1,6 @@
-"""Functions of the public face that belong to no room: `parse`.
+"""`parse`: read the text of a model turn, written in a dialect, into events.
 
-Rules: thin; the dialects and the turn do the work, as they do in a run.
+Rules: the dialect and the turn do the work, as in a run.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from ..events import End, Event
 from ..events.log import EventLog
 from ..host import plugins
 from ..models import parts
-from .turn import Turn, fold_events
+from .turn import Turn
 
 
 def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
-    """Read the text of one model turn, in any chunking, and return its stored events; `end` only if
-    the model wrote that it is finished.
+    """Return the stored events of one model turn, given as text in any chunking.
 
-    `dialect` is the name of a dialect (`native`, `xml`, `section`, `thinking`). Raises UsageError
-    on an unknown one, and nothing else, whatever the text.
+    An `end` event follows only if the model wrote the end marker. `dialect`: `native`, `xml`,
+    `section`, `thinking` or a plug-in. Raises UsageError for an unknown dialect; any text is valid.
     """
     turn, log = Turn(1), EventLog("parse")
     for event in turn.feed(_joined(_read(chunks, dialect))) + turn.close():
@@ -27,7 +26,7 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
             log.append(event)
     if turn.ended:
         log.append(End(finish_reason="end"))
-    return fold_events(log)
+    return list(log)
 
 
 def _read(chunks: Iterable[str], dialect: str) -> Iterator[Sequence[parts.Part]]:
@@ -41,7 +40,7 @@ def _read(chunks: Iterable[str], dialect: str) -> Iterator[Sequence[parts.Part]]
 
 
 def _joined(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part]:
-    """Join neighbouring plain deltas of a kind: nobody watches them here."""
+    """Join neighbouring plain deltas of one kind, since no view shows them here."""
     pieces: list[str] = []
     kind: type[parts.Text] | type[parts.Thought] = parts.Text
     for batch in batches:

@@ -36,7 +36,7 @@ def again(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Again 
     changes what `prompt` asks for next.
     """
     if fault.code == "no_tools" and prompt.dialect.native:
-        prompt.dialect = plan.fallback
+        prompt.fall_back()
         return Again(
             0.0, "no_tools", f"{fault} Going on with the {prompt.dialect.name} dialect.", fault.raw
         )

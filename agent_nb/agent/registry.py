@@ -39,9 +39,23 @@ class Questions:
     """
 
     def __init__(self) -> None:
-        self.reachable: Callable[[], bool] = lambda: False
-        self.near: Asker | None = None
+        self._listening: list[Callable[[], bool]] = []
+        self._near: Asker | None = None
         self._open: dict[str, asyncio.Future[Decision]] = {}
+
+    @property
+    def reachable(self) -> bool:
+        """Whether someone can answer from elsewhere now."""
+        return any(listens() for listens in self._listening)
+
+    def reachable_while(self, listening: Callable[[], bool]) -> None:
+        """Wait for answers from elsewhere while `listening()`, or another such condition, holds."""
+        self._listening.append(listening)
+
+    def fall_back_to(self, near: Asker, *, keep: bool = False) -> None:
+        """Ask `near` where the agent has no asker of its own; `keep`: unless one is set already."""
+        if self._near is None or not keep:
+            self._near = near
 
     def beside(self, near: Asker | None) -> Asker:
         """Return an asker that takes the first answer, that of `near` (None: nobody is near) or one
@@ -52,7 +66,7 @@ class Questions:
             far: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
             self._open[question.call_id] = far
             try:
-                return await self._first(far, near or self.near, question)
+                return await self._first(far, near or self._near, question)
             finally:
                 del self._open[question.call_id]
 
@@ -70,7 +84,7 @@ class Questions:
                     return said
             finally:
                 await _given_up(asking)
-        return await far if far.done() or self.reachable() else None
+        return await far if far.done() or self.reachable else None
 
     def answer(
         self,

@@ -19,7 +19,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -27,82 +27,26 @@ import anyio.lowlevel
 import msgspec
 
 from ..errors import Cancelled
-from ..events import Approval, Call, Delta, Event, Execute, Progress, Result, User
+from ..events import Approval, Call, Delta, Execute, Progress, Result, User
 from ..events.completion import LOST, missing
 from ..events.event_json import encode_event
 from ..events.log import EventLog
 from ..events.tool_events import is_tool_event, result_fields
-from ..record import sides
 from ..record.normalize import normal
-from ..record.packing import canonical
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.reads import reads
 from ..tools.runner import ToolRunner
+from ..tools.running_call import Job
+from ..wire.json_text import canonical
 from ..wire.redact import Redaction
+from .clean_json import clean_value
+from .drift import Drift, Played, Resume
 from .history import printed_by
 from .strict import Checked, Strict
 from .tape import Tape, lives
-from .turn import clean_value
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 _SHOWN = 300  # characters of a result in a report
-
-
-class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """The first difference of a replay: the recorded event `seq`, and what came of the call now.
-
-    `reads`: the variables of the notebook that made an undeclared function run again; `how`: in
-    words, where it is not the text.
-    """
-
-    seq: int
-    call_id: str
-    name: str
-    recorded: str
-    fresh: str
-    reads: list[str] = []
-    how: str = ""
-
-    def __str__(self) -> str:
-        """Return what differed, as lines: recorded and now beside each other."""
-        head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
-        if self.how:
-            return f"{head}: {self.how}"
-        return f"{head}\n{sides.text(self.recorded, self.fresh)}"
-
-
-class Resume(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loop needs to go on live from a drift: the events so far, the open batch with all
-    its outcomes, and the drift.
-    """
-
-    events: Sequence[Event]
-    calls: Sequence[Call]
-    outcomes: Mapping[str, Outcome]
-    updates: Mapping[str, Sequence[Update]]
-    drift: Drift
-
-    def restamped(self, run: str, now: float) -> list[Event]:
-        """Return the events as the beginning of the run `run`, moved in time so that the last one
-        is at `now` (epoch s).
-        """
-        shift = round((now - self.events[-1].ts) * 1000) if self.events else 0
-        moved = [round(e.ts * 1000) + shift for e in self.events]
-        return [
-            msgspec.structs.replace(e, run=run, ts=ms / 1000)
-            for e, ms in zip(self.events, moved, strict=True)
-        ]
-
-
-class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a replay: its log, the first difference (None: there is none), and how to go on
-    live, if that is wanted.
-    """
-
-    log: EventLog
-    drift: Drift | None = None
-    resume: Resume | None = None
-    checked: Checked | None = None
 
 
 async def replay(
@@ -212,7 +156,7 @@ class Player:
             if why := self._barred(call, args):
                 fresh.end(call.call_id, Outcome("denied", why))
             else:
-                await own.run([(call.call_id, call.name, args, "")], fresh)
+                await own.run([Job(call.call_id, call.name, args)], fresh)
         return fresh
 
     def _runner_of(self, span: str, runner: ToolRunner) -> ToolRunner:

@@ -49,6 +49,10 @@ class Prompt:
         self._size = plan.model.context  # tokens, 0: unknown
         self._tools = [tool(spec, plan.redaction) for spec in plan.tools]
 
+    def fall_back(self) -> None:
+        """Go on in the fallback dialect: the server accepts no tools."""
+        self.dialect = self._plan.fallback
+
     def request(self, *, last: bool) -> Request:
         """Return the request of the coming turn; in the `last` one that the limits allow the model
         is told so.

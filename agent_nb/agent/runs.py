@@ -45,7 +45,8 @@ class Runs(Sequence[Run]):
 
     def __repr__(self) -> str:
         notebooks = len({run.notebook for run in self._runs})
-        broken = f", {len(self.problems)} problems" if self.problems else ""
+        count = len(self.problems)
+        broken = f", {count} problem{'' if count == 1 else 's'}" if count else ""
         return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
 
     def to_frame(self, columns: Any = None) -> EventFrame:

@@ -31,10 +31,11 @@ from ..events.completion import ABANDONED, closed, missing
 from ..events.log import EventLog
 from ..tools.capture import shown
 from . import display
+from .drift import Played
 from .in_progress import InProgress, wait
 from .loop import Loop
 from .registry import Announced, Questions, announce
-from .replay import Played, Player
+from .replay import Player
 from .run import Run
 
 if TYPE_CHECKING:

@@ -1,135 +1,53 @@
-"""The tape: a recorded run found again by what the user put in, and what of it may run again.
+"""The tape: a recorded run ready for replay, and which of its calls may run again.
 
-Why apart from `replay`: finding a record and trusting its code are decisions; playing it is
-mechanics.
+Why separate from `replay`: trusting recorded code is a decision; playing a record is mechanics.
 
 Rules
-- A run is found by the digests of its inputs (`inputs`); a record whose content does not have the
-  hash it names does not count.
-- What lives in the kernel runs again: tools that say so, and functions of the notebook that say
-  nothing and use its variables (`tools.reads`). Calls that were denied, cancelled or timed out
-  never do.
-- A call of a record that this user has not signed is foreign, unless the user says to trust it:
-  whatever its tool does, it runs again only after somebody allowed exactly its arguments, for the
-  code is the notebook's and the arguments are a stranger's. Nor does such a record go on live: what
-  it says is no beginning of a run of this user.
-- A recorded approval counts in a record that is not foreign, for exactly its arguments; what the
-  policy denies now is denied.
+- Calls that touch the kernel run again: those of tools that declare it, and those of undeclared
+  notebook functions that use its variables (`tools.reads`). Calls that were denied, cancelled or
+  timed out never run again.
+- A record that this user neither signed nor trusts is foreign: its code is the notebook's, its
+  arguments are a stranger's. Its calls run again only after the user allows exactly their
+  arguments, whatever the tool does, and the run never continues live.
+- A recorded approval counts only in a trusted record and only for the same arguments. The current
+  policy can still deny the call.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
-from ..record.fingerprint import INPUTS, changed, recorded_inputs
-from ..record.packing import canonical
-from ..record.record import attach, events_of
+from ..record.match import TAMPERED
+from ..record.payloads import attach
+from ..record.record import events_of
 from ..record.signing import intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import reads
 from ..tools.toolset import Toolset
-from .turn import clean_value
+from ..wire.json_text import canonical
+from .clean_json import clean_value
 
-Status = Literal["recorded", "stale", "tampered", "unrecorded"]
-TAMPERED = "the record was changed after it was made: its hash does not fit"
-RERUN = ("ok", "error")  # a call that ended so may run again
+RERUN = ("ok", "error")  # statuses of calls that may run again
 FOREIGN = "This code comes from a record that you have not signed"
 WARNING = f"{FOREIGN}."
 NOBODY = "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
 TRUST = f"{FOREIGN}, {NOBODY}"
 
 
-class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a run is on record. `changed`: the inputs that differ from the newest record,
-    `problem`: why a record was passed over.
-    """
-
-    status: Status
-    record: Mapping[str, Any] | None = None
-    changed: tuple[str, ...] = ()
-    problem: str = ""
-
-    def __str__(self) -> str:
-        why = f" ({', '.join(self.changed)} changed)" if self.changed else ""
-        return f"{self.status}{why}{f': {self.problem}' if self.problem else ''}"
-
-
-def match(
-    records: Iterable[Mapping[str, Any]],
-    inputs: Mapping[str, str],
-    *,
-    statuses: Sequence[str] | None = ("ok",),
-) -> Match:
-    """Find the run with these `inputs` (see `inputs.inputs_of`) among `records`, whole and newest
-    first.
-
-    `statuses`: how the run may have ended (None: any way). A record whose content does not have the
-    hash it names does not count; where that leaves none, or the newest is such a one, the run is
-    `tampered`.
-    """
-    newest: tuple[str, ...] | None = None
-    problem = ""
-    tampered = False
-    for record in records:
-        known = recorded_inputs(
-            events_of({**record, "events": list(record.get("events") or [])[:1]})
-        )
-        differs = changed(known, inputs) if known is not None else INPUTS
-        whole = bool(differs and newest is not None) or intact(record)
-        tampered = tampered or not whole
-        newest = differs if newest is None else newest
-        if differs or not whole:
-            continue
-        if statuses is not None and record.get("status") not in statuses:
-            problem = problem or f"the recorded run ended with status {record.get('status')}"
-        else:
-            return Match(status="recorded", record=record)
-    if tampered:
-        return Match(status="tampered", problem=TAMPERED)
-    if newest is None:
-        return Match(status="unrecorded")
-    return Match(status="stale", changed=newest, problem=problem)
-
-
-def candidates(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]],
-    *,
-    cell: str = "",
-    source: str = "",
-    occurrence: int = 1,
-    order: Sequence[str] = (),
-) -> list[Mapping[str, Any]]:
-    """Return the records of one cell, newest first: by its id, else by the hash of its text, the
-    `occurrence`-th cell of that text.
-
-    `runs` are whole records by cell id, `order` the cell ids in the order of the notebook.
-    """
-    if runs.get(cell):
-        return list(runs[cell])
-    place = {name: n for n, name in enumerate(order)}
-    ordered = sorted(runs, key=lambda name: place.get(name, len(place)))
-    same = [
-        listed
-        for listed in (
-            [r for r in runs[name] if source and r.get("source") == source] for name in ordered
-        )
-        if listed
-    ]
-    return same[occurrence - 1] if 0 < occurrence <= len(same) else []
-
-
 class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A recorded run, ready to be played. `own`: this user signed it; `cut`: (seq, field) of what
-    the size limit took; `live`: stop at a drift and go on live.
+    """A recorded run, ready for replay.
+
+    `own`: this user signed it. `live`: stop at a drift and continue live. `cut`: (seq, field) of
+    values that the size limit removed.
     """
 
     events: Sequence[Event]
@@ -150,11 +68,11 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         home: str | None = None,
         checked: bool = False,
     ) -> Tape:
-        """Return the tape of a record; it is trusted when `key` signed it, or with `trust`: any, or
-        that of these hashes. `live` counts only then. `checked`: `match` has found that its hash
-        fits.
+        """Return the tape of a record.
 
-        Raises UsageError when the record's hash does not fit.
+        The tape is trusted if `key` signed the record or `trust` covers it (True: any record; else
+        those with these hashes). `live` counts only for a trusted tape. `checked`: `match` has
+        verified the hash. Raises UsageError if the record does not match its hash.
         """
         whole = attach(record, payloads) if payloads else record
         if not checked and not intact(whole):
@@ -183,29 +101,25 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.events[0].run if self.events else ""
 
     def again(self, toolset: Toolset) -> list[Call]:
-        """Return the calls that a replay with these tools runs again, as things are now, in the
-        order in which they began.
-        """
+        """Return the calls that a replay with these tools runs again, in start order."""
         return [
             c for c in self.ran() if (tool := self.tool_of(c, toolset)) is not None and lives(tool)
         ]
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
-        """Return the tool that a call means: one of `toolset`, or below a call of an agent that is
-        a tool, one of that agent's.
-        """
+        """Return the tool of a call: from `toolset`, or from the sub-agent that made the call."""
         agent = self.agent_of(call.span, toolset)
         tools = toolset if agent is None else agent.tools
         return tools.get(call.name)
 
     def agent_of(self, span: str, toolset: Toolset) -> Any:
-        """Return the agent whose call a span is, None for what is no call of an agent."""
+        """Return the sub-agent whose call opened `span`, or None."""
         call = self._calls.get(span) if span else None
         tool = self.tool_of(call, toolset) if call is not None else None
         return tool.agent if tool is not None else None
 
     def below(self, span: str) -> str:
-        """Return the names of the agents whose call a span is, from the outermost on, as `a/b`."""
+        """Return the names of the sub-agents around `span`, outermost first, as `a/b`."""
         call = self._calls.get(span) if span else None
         return (
             f"{self.below(call.span)}/{call.name}".strip("/")
@@ -218,7 +132,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {e.call_id: e for e in self.events if isinstance(e, Call) and e.span != e.call_id}
 
     def ran(self) -> list[Call]:
-        """Return the calls that ran to an end of their own, in the order in which they began."""
+        """Return the calls that ran to completion, in start order."""
         results = {e.call_id: e.status for e in self.events if isinstance(e, Result)}
         calls = {
             e.call_id: e
@@ -229,20 +143,16 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return [calls[call_id] for call_id in began if call_id in calls]
 
     def foreign(self, toolset: Toolset) -> list[Call]:
-        """Return the calls that would run again and must not unless somebody allows it: nobody
-        trusts this record.
-        """
+        """Return the calls of a foreign record; they run again only with the user's consent."""
         return [] if self.trusted else self.again(toolset)
 
     def arguments(self, call: Call) -> dict[str, Any]:
-        """Return the arguments a call ran with: as the model gave them, or as they were
-        approved.
-        """
+        """Return the arguments a call ran with: the approved ones, else the model's."""
         decided = self.approval(call.call_id)
         return decided.args if decided is not None and decided.args is not None else call.args
 
     def approval(self, call_id: str) -> Approval | None:
-        """Return the recorded decision about a call, if there was one."""
+        """Return the recorded decision about a call, or None."""
         found = [
             e
             for e in self.events
@@ -252,16 +162,12 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def lives(tool: Tool) -> bool:
-    """Return whether what a tool does belongs to the kernel's variables, so that a replay has to do
-    it again.
-    """
+    """Return whether a replay must call the tool again because it touches kernel variables."""
     return tool.effect == "kernel" or (not tool.declared and bool(reads(tool.invoke)))
 
 
 class TapeApprover(Approver):
-    """The gate for calls of a tape: recorded approvals count if the tape is trusted, foreign calls
-    need a fresh yes.
-    """
+    """Approves the calls of a replay: by the recorded approval, or anew for a foreign record."""
 
     def __init__(self, tape: Tape, policy: Policy | None = None, ask: Asker | None = None) -> None:
         super().__init__(policy, ask)
@@ -271,7 +177,7 @@ class TapeApprover(Approver):
     async def decide(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
     ) -> Decision:
-        """Return the decision on calling `tool` with `args` again."""
+        """Decide whether `tool` runs again with `args`."""
         verdict, reason = self.policy.judge(tool, args)
         if verdict == "deny":
             return Decision(False, reason=reason or "the policy denies it now")
@@ -287,8 +193,9 @@ class TapeApprover(Approver):
     async def _foreign(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
     ) -> Decision:
-        """Ask about a call of somebody else's. A yes for all of a tool or of the run is one for
-        these arguments, as often as they come.
+        """Ask about a call of a foreign record.
+
+        A yes for the whole tool or run covers only further calls with the same arguments.
         """
         call = (tool.name, _text(args))
         if call in self._allowed:
@@ -315,7 +222,7 @@ def _same(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
 
 
 def _text(args: dict[str, Any]) -> str:
-    """Return arguments as canonical text, "" for what is no JSON."""
+    """Return arguments as canonical JSON, "" if they are not JSON."""
     try:
         return canonical(clean_value(args))
     except ValueError:

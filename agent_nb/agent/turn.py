@@ -18,74 +18,16 @@ Rules
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from io import StringIO
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import events
 from ..events import RESEND, Event
 from ..models import parts
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """Return `text` with lone surrogates replaced by U+FFFD."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def clean_value(value: Any) -> Any:
-    """Return a JSON value with every string in it cleaned. Deep nesting is safe: beyond 200 levels
-    values become text.
-    """
-    return _cleaned(value, 200)
-
-
-def _cleaned(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict | list | tuple) and not depth:
-        return "(nested too deeply to keep)"
-    if isinstance(value, dict):
-        return {clean(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cleaned(v, depth - 1) for v in value]
-    return value
-
-
-class CallIds:
-    """Hands out call ids that are unique in one run."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-
-    def take(self, wanted: str, turn: int) -> tuple[str, bool]:
-        """Return the id to use and whether it is synthetic."""
-        synthetic = not wanted or wanted in self._used
-        number = len(self._used) + 1
-        call_id = f"call_{turn}_{number}" if synthetic else wanted
-        while call_id in self._used:
-            number += 1
-            call_id = f"call_{turn}_{number}"
-        self._used.add(call_id)
-        return call_id, synthetic
-
-
-class _Block:
-    """The open block of text or reasoning."""
-
-    __slots__ = ("attributes", "held", "id", "key", "kind", "opaque", "text")
-
-    def __init__(self, kind: str, block_id: str, key: str) -> None:
-        self.kind = kind
-        self.id = block_id
-        self.key = key
-        self.held = ""
-        # not a list: an object for each token would take many times the memory of its letters
-        self.text = StringIO()
-        self.attributes: dict[str, Any] | None = None
-        self.opaque: Any = None
+from ..wire.surrogates import encodable
+from .call_ids import CallIds
+from .clean_json import clean_value
+from .text_block import Kind, TextBlock
 
 
 class Turn:
@@ -99,7 +41,6 @@ class Turn:
         self.rejected: list[tuple[events.Call, str]] = []  # calls that must not run, and why
         self.feedback: list[events.Error] = []  # errors that go back to the model
         self.faults: list[events.Error] = []  # errors that are no feedback
-        self.heard = False  # a part has come: the request may not be repeated
         self.executed = False
         self.ended = False
         self.continued = 0  # requests of this turn beyond the first
@@ -113,7 +54,7 @@ class Turn:
             "parent": parent,
             "origin": "model",
         }
-        self._open: _Block | None = None
+        self._open: TextBlock | None = None
         self._talking = False  # a text has begun that may go on
         self._blank = ""  # white space since its last block
         self._waiting: dict[str, list[parts.Part]] = {}
@@ -140,6 +81,11 @@ class Turn:
             self._release(out)
             self._close(out, incomplete=incomplete)
         return out
+
+    @property
+    def all_calls(self) -> list[events.Call]:
+        """The calls of the batch, then those that were rejected."""
+        return [*self.calls, *(c for c, _ in self.rejected if c not in self.calls)]
 
     @property
     def broken(self) -> bool:
@@ -173,7 +119,7 @@ class Turn:
             self._execute(parts.Execute(), out)
         return out
 
-    def _text(self, part: parts.Text | parts.Thought, kind: str, out: list[Event]) -> None:
+    def _text(self, part: parts.Text | parts.Thought, kind: Kind, out: list[Event]) -> None:
         block = self._open
         if block is None or block.kind != kind or block.key != part.block:
             if block is not None and part.block and block.key and block.key != part.block:
@@ -181,35 +127,24 @@ class Turn:
                 return
             self._close(out)
             self._count += 1
-            block = self._open = _Block(kind, f"{self.number}.{self._count}", part.block)
-            if kind == "respond":
-                block.held, self._blank = self._blank, ""
-        if kind == "think":
-            _complete(block, part)
-        text = clean(part.text)
-        if not block.text.tell():
-            text = block.held + text
-            if not text or text.isspace():
-                block.held = text
-                return
-            block.held = ""
-        if text:
-            block.text.write(text)
+            held = self._blank if kind == "respond" else ""
+            self._blank = "" if kind == "respond" else self._blank
+            block_id = f"{self.number}.{self._count}"
+            block = self._open = TextBlock(kind, block_id, part.block, held)
+        if isinstance(part, parts.Thought):
+            block.complete(part)
+        if text := block.add(encodable(part.text)):
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._where))
 
     def _close(self, out: list[Event], *, incomplete: bool = False) -> None:
         block, self._open = self._open, None
         if block is None:
             return
-        if not (
-            block.text.tell()
-            or (block.kind == "think" and (block.opaque is not None or block.attributes))
-        ):
+        if block.empty:
             self._blank = block.held if block.kind == "respond" and self._talking else self._blank
             return
-        text = block.text.getvalue()
         common: dict[str, Any] = {
-            "content": text,
+            "content": block.text,
             "block": block.id,
             "incomplete": incomplete,
             **self._where,
@@ -241,7 +176,7 @@ class Turn:
             block = self._new_call_block(part.index)
         out.append(
             events.Delta(
-                block=block, of="call", name=part.name, text=clean(part.text), **self._where
+                block=block, of="call", name=part.name, text=encodable(part.text), **self._where
             )
         )
 
@@ -266,9 +201,9 @@ class Turn:
         event = events.Call(
             call_id=call_id,
             synthetic=synthetic,
-            name=clean(part.name),
+            name=encodable(part.name),
             args=clean_value(part.args),
-            raw_args=clean(part.raw_args),
+            raw_args=encodable(part.raw_args),
             block=block,
             batch=self._batch,
             index=len(self.calls),
@@ -298,7 +233,7 @@ class Turn:
         event = events.Error(
             code=part.code,
             message=part.message,
-            raw=clean(part.raw),
+            raw=encodable(part.raw),
             position=part.position,
             retryable=part.retryable,
             **self._where,
@@ -359,17 +294,3 @@ _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
     parts.Extra: Turn._extra,
     parts.Resend: Turn._resend,
 }
-
-
-def _complete(block: _Block, part: parts.Text | parts.Thought) -> None:
-    """Take over the attributes and the opaque value of a thought."""
-    if isinstance(part, parts.Thought):
-        if part.attributes:
-            block.attributes = {**(block.attributes or {}), **clean_value(part.attributes)}
-        if part.opaque is not None:
-            block.opaque = part.opaque
-
-
-def fold_events(stream: Sequence[Event]) -> list[Event]:
-    """Return the stored events of a stream: everything but its deltas."""
-    return [e for e in stream if e.type != "delta"]

@@ -35,6 +35,7 @@ class Pipeline:
 
     def __init__(self, dialect: Dialect, turn: Turn, redaction: Redaction | None = None) -> None:
         self.turn = turn
+        self.heard = False  # a part has come: the request may not be repeated
         self.native = dialect.native
         self._parser: Parser = dialect.parser()
         self._calls = CallAssembler()
@@ -53,6 +54,7 @@ class Pipeline:
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
         """Return the events that a batch of parts completes."""
         out: list[parts.Part] = []
+        self.heard = self.heard or bool(batch)
         for part in batch:
             if isinstance(part, parts.Text | parts.Thought | parts.CallDelta):
                 if not self.stopped:

@@ -1,4 +1,4 @@
-"""The command `convert`: a run from one format into another."""
+"""The command `convert`: translate a run from one format to another."""
 
 from __future__ import annotations
 

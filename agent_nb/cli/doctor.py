@@ -1,4 +1,4 @@
-"""The command `doctor`: what is here and what is missing."""
+"""The command `doctor`: what is installed, what is missing, what to do."""
 
 from __future__ import annotations
 

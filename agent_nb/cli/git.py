@@ -42,7 +42,7 @@ def git_text(arguments: Arguments) -> int:
     (path,) = files([arguments.notebook])
     try:
         shown = text(load(path))
-    except UsageError as fault:  # git would end a whole log for one version that is no notebook
+    except UsageError as fault:  # an error would end a whole `git log` for one bad version
         complain(str(fault))
         shown = path.read_text(encoding="utf-8", errors="replace")
     sys.stdout.write(shown)

@@ -1,10 +1,10 @@
 """The command line: `jupyter agent-nb COMMAND …` (also `python -m agent_nb`).
 
 Rules
-- Exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong.
+- Exit codes: 0 ok, 1 something that ran has failed, 2 the command was wrong.
 - Results go to stdout (`--json`: one JSON value), progress and complaints to stderr.
-- A command is two functions, what it does (its docstring is its help) and what options it takes,
-  and a row of the table at the end; what takes time to import is imported in it.
+- A command is a function (its docstring is its help), a function that adds its options, and a row
+  of the table at the end. Slow modules are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # a locale that lacks a character is no reason to fail
+            # a character that the locale lacks must not fail the command
             stream.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(argv)
     try:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(fault))
         return FAILED
     except BrokenPipeError:
-        # the reader has gone: Python's own complaint about it would be the only output
+        # the reader has gone; without this Python would print an error at exit
         sys.stderr.close()
         return OK
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The commands that move records about in notebook files: `pack` and `strip`."""
+"""The commands that move records in notebook files: `pack` and `strip`."""
 
 from __future__ import annotations
 

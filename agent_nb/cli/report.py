@@ -1,6 +1,4 @@
-"""The commands that read what is recorded and run nothing: `events`, `export`, `diff`
-and `verify`.
-"""
+"""The commands that read recorded runs: `events`, `export`, `diff` and `verify`."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import argparse
 from ..errors import UsageError
 from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, print_json, target
 
-# what fits a terminal
+# columns that fit a terminal
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -17,9 +15,10 @@ FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"
 def events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
     from ..agent.runs import Runs
-    from ..notebook.files import reading
+    from ..notebook.files import tables
+    from ..notebook.files.recorded_runs import read_runs
 
-    runs = reading.read_runs(notebooks(arguments.notebooks), every=arguments.all)
+    runs = read_runs(notebooks(arguments.notebooks), every=arguments.all)
     output = target(arguments.output)
     if arguments.json:
         out("".join(run.log.to_ndjson() for run in runs), output)
@@ -28,9 +27,9 @@ def events(arguments: Arguments) -> int:
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
             print(f"cell {run.cell}, run {run.id}")
-            print(reading.text_table(reading.frame(Runs([run]), TABLE)))
+            print(tables.text_table(tables.frame(Runs([run]), TABLE)))
         return OK
-    out(reading.write_frame(reading.frame(runs, arguments.columns), form, output), output)
+    out(tables.write_frame(tables.frame(runs, arguments.columns), form, output), output)
     return OK
 
 
@@ -62,11 +61,12 @@ def events_options(sub: argparse.ArgumentParser) -> None:
 def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
     from ..codecs.losses import Losses
-    from ..notebook.files import reading
+    from ..notebook.files.export import export as exported
+    from ..notebook.files.recorded_runs import read_runs
 
     runs = [
         r
-        for r in reading.read_runs(notebooks(arguments.notebooks), every=bool(arguments.run))
+        for r in read_runs(notebooks(arguments.notebooks), every=bool(arguments.run))
         if r.id.startswith(arguments.run)
     ]
     if not runs:
@@ -77,7 +77,7 @@ def export(arguments: Arguments) -> int:
     output = target(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
-    out(reading.export(runs, form, losses), output)
+    out(exported(runs, form, losses), output)
     if losses:
         complain(f"not written as {form}:\n{losses}")
     return OK
@@ -102,15 +102,15 @@ def diff(arguments: Arguments) -> int:
     """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest
     run with the one before
     """
-    from ..notebook.files import reading
+    from ..notebook.files.recorded_runs import compare, read_runs, versions
 
     paths = files(arguments.notebooks)
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
     if len(paths) == 2:
-        found = reading.compare(reading.read_runs(paths[:1]), reading.read_runs(paths[1:]))
+        found = compare(read_runs(paths[:1]), read_runs(paths[1:]))
     else:
-        found = reading.versions(reading.read_runs(paths, every=True))
+        found = versions(read_runs(paths, every=True))
     for one in found:
         print(one)
     return FAILED if any(found) else OK
@@ -125,7 +125,7 @@ def diff_options(sub: argparse.ArgumentParser) -> None:
 
 def verify(arguments: Arguments) -> int:
     """check the records of notebooks: shape, hashes, payloads, secrets, signatures"""
-    from ..notebook.files.reading import verify as check
+    from ..notebook.files.verdicts import verify as check
 
     problems: list[str] = []
     remarks: list[str] = []

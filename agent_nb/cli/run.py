@@ -32,7 +32,7 @@ from .shared import (
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from ..notebook.execute.kernels import Ahead, Wanted, wanted
-    from ..notebook.files.reading import inject, parameters
+    from ..notebook.execute.parameters import inject, parameters
     from ..record.ipynb import load
 
     values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun
@@ -60,7 +60,7 @@ def run(arguments: Arguments) -> int:
             }
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
-        # nbclient takes its time; meanwhile the kernel starts
+        # slow to import; meanwhile the kernel starts
         from ..notebook.execute.client import execute, write
 
         with streaming() as relay:
@@ -84,7 +84,7 @@ def run(arguments: Arguments) -> int:
         if relay and relay.losses:
             complain(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
         if not arguments.json:
-            _tell(report, sys.stderr if relay else sys.stdout)
+            _print_report(report, sys.stderr if relay else sys.stdout)
         return report
 
     targets = _targets(arguments)
@@ -157,7 +157,9 @@ def test(arguments: Arguments) -> int:
     def one(path: Path, on_cell: Any) -> Report:
         try:
             report = check_notebook(path, options, on_cell, ahead)
-        except Exception as fault:  # whatever is wrong with one, the others are tested
+        except (
+            Exception
+        ) as fault:  # an error in one notebook must not keep the others from being tested
             said = (
                 str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
             )
@@ -214,8 +216,9 @@ def test_options(sub: argparse.ArgumentParser) -> None:
 
 
 def shard(path: Path, part: tuple[int, int]) -> bool:
-    """Return whether a notebook is in a part, (number from 1, number of parts). It stays there
-    whatever notebooks come and go.
+    """Return whether a notebook is in a part (number from 1, number of parts).
+
+    The part depends only on the path of the notebook.
     """
     number, parts = part
     name = Path(os.path.relpath(path)).as_posix()
@@ -233,7 +236,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
-    """Return (notebook, where to write it) for each notebook. Raises UsageError."""
+    """Return (notebook, output file) for each notebook. Raises UsageError."""
     paths = files(arguments.notebooks)
     if arguments.inplace:
         return [(p, p) for p in paths]
@@ -250,8 +253,9 @@ def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
 
 
 def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
-    """Return what makes the relay of one notebook, or nothing when no stream is asked for. Raises
-    UsageError.
+    """Return a factory of relays, one per notebook; `nullcontext` without --stream.
+
+    Raises UsageError.
     """
     if not arguments.stream:
         return nullcontext
@@ -270,7 +274,7 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
             sys.stdout.write(text)
             sys.stdout.flush()
         except BrokenPipeError:
-            # the reader has gone; what is left in the buffer must not fail when we end
+            # the reader has gone; flushing the rest at exit must not fail
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise
 
@@ -291,7 +295,7 @@ def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
     }
 
 
-def _tell(report: dict[str, Any], to: TextIO) -> None:
+def _print_report(report: dict[str, Any], to: TextIO) -> None:
     from ..notebook.cell.summary import line
 
     print(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", file=to)

@@ -1,10 +1,11 @@
 """The command `serve`: an agent, and recorded runs, over HTTP.
 
 Rules
-- The token comes from --token-file, AGENT_NB_TOKEN or --token, else one is made; it is never
-  printed, only where it lies.
-- With --notebook alone it only shows; else it also runs the agent.
-- With --keep FOLDER every run is written down as it happens and is there again after a restart.
+- The token comes from --token-file, AGENT_NB_TOKEN or --token, else one is made. Its place is
+  printed, never the token.
+- With --notebook alone it only shows recorded runs; else it also runs the agent.
+- With --keep FOLDER every run is written to a file as it happens and published again after a
+  restart.
 - SIGINT and SIGTERM end the runs, then the streams, then the server.
 """
 
@@ -162,7 +163,7 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _token(arguments: Arguments) -> tuple[str | None, str]:
-    """Return the token (None: one is to be made) and words for where it lies. Raises UsageError."""
+    """Return the token (None: the server makes one) and its place. Raises UsageError."""
     from ..external import tokens
 
     if arguments.token:
@@ -175,8 +176,9 @@ def _token(arguments: Arguments) -> tuple[str | None, str]:
 
 
 def _agents(arguments: Arguments, hub: Any) -> Any:
-    """Return what answers `POST /runs`, None when there are only recorded runs to show. Raises
-    UsageError.
+    """Return what answers `POST /runs`, None if only recorded runs are shown.
+
+    Raises UsageError.
     """
     from ..agent.agent import Agent
     from ..host.trust import OPTION, VARIABLE, named
@@ -202,17 +204,15 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
         dialect=arguments.dialect or None,
         approve=arguments.approve,
     )
-    agent.policy()  # what is wrong with it is said now, not to who starts the first run
+    agent.policy()  # raises now what the first run would raise
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 
 def _publish(arguments: Arguments, hub: Any) -> None:
-    """Publish the recorded runs of the notebooks that are named; one that stands in several is
-    published once.
-    """
+    """Publish the recorded runs of the named notebooks, each once."""
     if not arguments.notebook:
         return
-    from ..notebook.files.reading import read_runs
+    from ..notebook.files.recorded_runs import read_runs
 
     known: set[str] = {info.run for info in hub.runs()}
     for run in read_runs(notebooks(arguments.notebook), every=True):

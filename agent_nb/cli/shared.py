@@ -1,7 +1,6 @@
-"""What the commands share: exit codes, complaints, the files that are named, and options that mean
-the same everywhere.
+"""What the commands share: exit codes, complaints, named files, common options.
 
-Rules: files are checked before anything is done; what is wrong with them is a UsageError.
+Rules: files are checked before anything is done; a problem with them is a UsageError.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def complain(text: str) -> None:
 
 
 def files(given: Sequence[str]) -> list[Path]:
-    """Return the notebooks that are named. Raises UsageError for one that is not there."""
+    """Return the named notebooks as paths. Raises UsageError if one does not exist."""
     paths = [Path(name) for name in given]
     for path in paths:
         if not path.is_file():
@@ -39,8 +38,9 @@ def files(given: Sequence[str]) -> list[Path]:
 
 
 def notebooks(given: Sequence[str]) -> list[Path]:
-    """Return the files that are named, those of folders and globs included. Raises UsageError for
-    what is not there.
+    """Return the named files, and those of named folders and globs.
+
+    Raises UsageError if one does not exist.
     """
     from ..record.find import notebooks as meant
 
@@ -58,9 +58,7 @@ def notebooks(given: Sequence[str]) -> list[Path]:
 def in_parallel(
     work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]], jobs: int
 ) -> list[Any]:
-    """Do `work` for each (name, item), `jobs` at a time, with a progress display; return what it
-    gave, in order.
-    """
+    """Return the results of `work` for each (name, item), `jobs` at a time, showing progress."""
     from concurrent.futures import ThreadPoolExecutor
 
     from ..notebook.execute.progress import Progress
@@ -76,12 +74,12 @@ def in_parallel(
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON value, in characters that every locale has."""
+    """Print a JSON value in ASCII, which every locale has."""
     print(json.dumps(value, indent=2))
 
 
 def target(name: str | None) -> Path | None:
-    """Return the file of the option -o, or None for stdout (`-`, or no option)."""
+    """Return the file of the option -o, None for stdout (`-` or no option)."""
     return Path(name) if name and name != "-" else None
 
 
@@ -94,7 +92,7 @@ def out(text: str, path: Path | None) -> None:
 
 
 def written(write: Callable[[], Any], path: Path) -> None:
-    """Do `write`, which writes the file at `path`. Raises UsageError."""
+    """Call `write`, which writes the file at `path`. Raises UsageError."""
     try:
         write()
     except OSError as fault:

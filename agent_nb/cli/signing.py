@@ -1,6 +1,4 @@
-"""The commands of those who stand for a recording: `sign`, and `trust`, which says whose signatures
-count.
-"""
+"""The commands of signers: `sign` signs records, `trust` lists whose signatures count."""
 
 from __future__ import annotations
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from ..record.ssh_signature import PrivateKey
 
 KEY = "~/.ssh/id_ed25519"
-YES, NO = ("y", "yes"), ("n", "no")
-ATTEMPTS = 3
 NOBODY = (
     "There is nobody to ask: run sign in a terminal, or say --yes when you have read the calls."
 )
@@ -148,19 +144,13 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
 
 
 def _said_yes(runs: int, calls: int, clipped: int) -> bool:
-    """Ask whether to sign; whatever is not clearly a yes is a no."""
+    """Ask whether to sign."""
+    from ..notebook.yes_no import confirmed
+
     hidden = (
         f" {clipped} argument{'s are' if clipped > 1 else ' is'} not shown in full."
         if clipped
         else ""
     )
     text = f"Sign {runs} run{'' if runs == 1 else 's'} with {calls} call{'' if calls == 1 else 's'}?{hidden} [y]es, [n]o: "
-    for _ in range(ATTEMPTS):
-        try:
-            said = input(text).strip().lower()
-        except EOFError:
-            return False
-        if said in (*YES, *NO):
-            return said in YES
-        text = "Please answer y or n: "
-    return False
+    return confirmed(text)

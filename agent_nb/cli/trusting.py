@@ -1,4 +1,4 @@
-"""The command `trust-folder`: what the folders of notebooks may do."""
+"""The command `trust-folder`: what notebooks' folders may do."""
 
 from __future__ import annotations
 

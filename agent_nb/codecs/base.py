@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import UsageError, unknown_name
 from .contract import Decoder, Encoder, Options, Reader, Writer
 from .framing import MEDIA, Framing, Item, Unframer
 from .losses import Losses
@@ -98,7 +98,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}."
             )
         if framing is not None and framing not in MEDIA:
-            raise UsageError(f"There is no framing {framing!r}. Known: {', '.join(MEDIA)}.")
+            raise UsageError(unknown_name("framing", framing, MEDIA))
         options = Options(
             form or self.forms[0], framing or self.framing, conversation, earlier, asked
         )

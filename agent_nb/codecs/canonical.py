@@ -17,10 +17,11 @@ import msgspec
 
 from ..events import TYPES, AnyEvent, Event, Unknown
 from ..events.event_json import decode_event, encode_event, event_from
+from ..wire.json_text import dumps, loads
 from ..wire.lines import LIMIT
 from .base import Codec
 from .contract import Options
-from .framing import Framing, Item, Unframer, dumps, loads, sse
+from .framing import Framing, Item, Unframer, sse
 from .losses import Losses
 from .stream_decoder import NOT_AN_OBJECT, handed
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from ..errors import UsageError
 from ..events import Event
-from ..wire.json_text import plain
+from ..wire.json_text import dumps, plain
 from .base import Codec
 from .coerce import Piece, Pieces, adapter_of
 from .contract import Decoder
 from .detect import Detector, named
-from .framing import dumps
 from .losses import Losses
 
 _OURS = "canonical"

@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from ..errors import WireError
+from ..wire.json_text import dumps, loads
 from ..wire.lines import LineDecoder
 from ..wire.sse import Frame, SSEDecoder
 from .losses import Losses
@@ -36,9 +37,6 @@ _ARRAY_START = re.compile(rb"\[\s*[{\]]")
 _HEAD = 8  # characters that decide the framing
 _UNSAFE = re.compile(r"[\r\n\0]")
 
-loads = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
-
 
 class Item(msgspec.Struct, frozen=True):
     """One JSON value and its frame: the SSE event name ("" for none) and id (None for none)."""
@@ -46,11 +44,6 @@ class Item(msgspec.Struct, frozen=True):
     obj: Any
     event: str = ""
     id: str | None = None
-
-
-def dumps(value: Any) -> str:
-    """Return `value` as compact JSON text."""
-    return _encode(value).decode()
 
 
 class Unframer:

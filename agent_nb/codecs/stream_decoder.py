@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..events import Event
-from ..wire.json_text import plain
+from ..wire.json_text import dumps, plain
 from .contract import Reader
-from .framing import Item, Unframer, dumps
+from .framing import Item, Unframer
 from .losses import Losses
 
 NOT_AN_OBJECT = "it is not a JSON object"

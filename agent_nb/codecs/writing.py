@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from ..events import Call, Delta, Event, Respond, Think, User
 from ..events.chunks import decode_chunks
+from ..wire.json_text import dumps
 from .passthrough import Shift, line_notes, restore
 
 Block = Think | Respond | Call
@@ -22,7 +21,7 @@ Block = Think | Respond | Call
 
 def as_text(value: Any) -> str:
     """Return a result's content as text: a string as it is, other values as JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else dumps(value)
 
 
 def text_of_block(event: Block) -> str:

@@ -57,11 +57,6 @@ def result_value(result: ResultBlock) -> dict[str, Any]:
     }
 
 
-def encodable(text: str) -> str:
-    """Return `text` with half surrogate pairs replaced."""
-    return text if text.isascii() else _HALF.sub("\ufffd", text)
-
-
 def tool_lines(tools: Sequence[ToolSpec]) -> str:
     """Return the tools as a list: signature, description, and what is known of each parameter."""
     return "\n".join(_tool(t) for t in tools)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 
 from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..wire.surrogates import encodable
 from . import grammar, render
 from .base import Parser
 from .examples import shots
@@ -117,7 +118,7 @@ class Section:
 
 
 def _disarmed(text: str) -> str:
-    return _FORGED.sub(r"[\\", _MARKER.sub(r"§\\", render.encodable(text)))
+    return _FORGED.sub(r"[\\", _MARKER.sub(r"§\\", encodable(text)))
 
 
 def _line(result: ResultBlock) -> str:

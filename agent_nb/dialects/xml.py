@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..wire.surrogates import encodable
 from . import grammar, render
 from .base import Parser
 from .examples import shots
@@ -95,10 +96,10 @@ class Xml:
         """Write a step: `<think>`, the text, then the batch."""
         pieces = []
         if thoughts:
-            inside = render.encodable(thoughts).replace("</think>", r"<\/think>")
+            inside = encodable(thoughts).replace("</think>", r"<\/think>")
             pieces.append(f"<think>{inside}</think>")
         if text:
-            pieces.append(render.encodable(text))
+            pieces.append(encodable(text))
         if calls:
             pieces.append(
                 f"<execute>\n{render.json_text([render.call_value(c) for c in calls])}\n</execute>"

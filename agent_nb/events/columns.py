@@ -29,16 +29,15 @@ Rules
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean, unknown_name
 from . import types as e
 from .rows import CallRow, RunRow, TurnRow
+from .text import content_text
 
 Kind = Literal[
     "category", "text", "json", "count", "int", "float", "bool", "time", "duration", "object"
@@ -62,15 +61,6 @@ class Column(msgspec.Struct, frozen=True):
     table: Table = "events"
     derived: bool = False
     doc: str = ""
-
-
-def _result_text(event: e.Result) -> str:
-    content = event.content
-    return (
-        content
-        if isinstance(content, str)
-        else json.dumps(content, ensure_ascii=False, default=str)
-    )
 
 
 def _result_payload(event: e.Result) -> Any:
@@ -127,7 +117,7 @@ _EVENTS: tuple[Column, ...] = (
             e.Think: "content",
             e.Respond: "content",
             e.Call: "raw_args",
-            e.Result: _result_text,
+            e.Result: lambda x: content_text(x.content),
             e.Progress: lambda x: x.text or x.message or None,
             e.Error: "message",
             e.Interrupt: "detail",
@@ -402,7 +392,5 @@ def _named(name: str, table: str) -> Column:
     known = {c.name: c for c in _KNOWN[table]}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(str(name), known, 1)
-    raise UsageError(
-        f"There is no column {name!r}.{f' Did you mean {near[0]}?' if near else ''} Columns: {', '.join(known)}."
-    )
+    hint = did_you_mean(str(name), known)
+    raise UsageError(unknown_name("column", name, known, hint=hint, label="Columns"))

@@ -163,7 +163,8 @@ class EventLog(Sequence[Event]):
         return len(self._events)
 
     def __repr__(self) -> str:
-        return f"<EventLog {self.run}: {len(self)} events{'' if self.ended else ', open'}>"
+        count = f"{len(self)} event{'' if len(self) == 1 else 's'}"
+        return f"<EventLog {self.run}: {count}{'' if self.ended else ', open'}>"
 
     def of(self, *types: str) -> list[Event]:
         """Return the events of the given types, in order."""

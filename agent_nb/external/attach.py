@@ -150,7 +150,7 @@ class Attached(Followed):
                 async for event in events:
                     if not len(self.log) and not self._opened:
                         self._opened = True
-                        self.on_run(self.log)
+                        self._on_run(self.log)
                     yield self.log.append(event)
 
     async def cancel(self) -> None:

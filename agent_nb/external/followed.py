@@ -3,7 +3,7 @@
 Rules
 - A notebook cell that awaits one shows its cards. A user who stops that cell ends it with
   AgentStopped.
-- `on_run` is called with each log before its first event; the cell that shows the run sets it.
+- What `each_run` was given is called with each log before its first event.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ class Followed(InProgress):
 
     def __init__(self, again: str, *, show: bool | None) -> None:
         super().__init__(again)
-        self.on_run: Callable[[EventLog], None] = lambda _: None
+        self._on_run: Callable[[EventLog], None] = lambda _: None
         self._show = show
+
+    def each_run(self, hear: Callable[[EventLog], None]) -> None:
+        """Call `hear` with each log before its first event; the latest `hear` counts."""
+        self._on_run = hear
 
     @property
     @abstractmethod

@@ -59,7 +59,7 @@ class Watch(Followed):
         self.fault: Exception | None = None
         self.live = is_live(source, follow)
         self._source, self._grows = source, follow
-        self._secrets = keys.secrets() if secrets is None else secrets
+        self._secrets = keys.secrets(secrets)
         self._imported = Imported(
             codec,
             prompt=prompt,
@@ -103,7 +103,7 @@ class Watch(Followed):
         return self._imported.losses.counts()
 
     def _opened(self, log: EventLog) -> None:
-        self.on_run(log)  # as it is set by now
+        self._on_run(log)
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch.

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import AgentError, PluginError, UsageError
+from ..errors import AgentError, PluginError, UsageError, unknown_name
 from .imports import entry_points
 
 ATTRIBUTE = {
@@ -88,7 +88,7 @@ def load(room: str, name: str) -> Any:
         if entry.name == name:
             with blamed(room, name):
                 return _checked(room, entry.load())
-    raise UsageError(f"There is no {_kind(room)} named {name!r}. Known: {', '.join(names(room))}.")
+    raise UsageError(unknown_name(f"{_kind(room)} named", name, names(room)))
 
 
 @contextmanager

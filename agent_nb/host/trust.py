@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +26,7 @@ import msgspec
 from ..errors import UsageError
 from . import dotenv
 from .paths import tilde
+from .private_file import write_private
 
 VARIABLE = "AGENT_NB_TRUST_FOLDER"
 OPTION = "--trust-folder"
@@ -186,18 +185,8 @@ def _load() -> _Kept:
 
 
 def _save(kept: _Kept) -> bool:
-    target = path()
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        write_private(path(), msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
     except OSError:
         return False
     return True

@@ -11,23 +11,25 @@ Rules
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
 from ..errors import ModelError
-from .http.client import Timeouts
 from .http.remote import Remote
-from .keys import VARIABLES
+from .http.service import Service
 from .messages import Request
 from .messages_api.decoder import AnthropicDecoder
 from .messages_api.request import encode
 from .parts import Continued, Finish, Head, Part, Usage
 
-OFFICIAL = "https://api.anthropic.com"
+SERVICE = Service(
+    label="anthropic",
+    official="https://api.anthropic.com",
+    variable="ANTHROPIC_BASE_URL",
+)
 VERSION = "2023-06-01"
 CONTINUES = 8
 
@@ -129,31 +131,11 @@ def _joined(part: Part, spent: Usage) -> Part:
     )
 
 
-def provider(
-    name: str,
-    *,
-    base_url: str = "",
-    label: str = "anthropic",
-    variables: Sequence[str] | None = None,
-    needs_key: bool | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeouts: Timeouts | None = None,
-    dialect: str = "",
-    context: int = 0,
-    **_: Any,
-) -> Anthropic:
-    """Return the model `name` of Anthropic, of ANTHROPIC_BASE_URL or of `base_url`. Raises
-    UsageError for an address that is none.
+def provider(name: str, **options: Any) -> Anthropic:
+    """Return the model `name` of Anthropic, of ANTHROPIC_BASE_URL or of `base_url`.
+
+    The options are those of `Service.options`. Raises UsageError if the URL is invalid.
     """
-    url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL
-    return Anthropic(
-        name,
-        base_url=url.rstrip("/").removesuffix("/messages").removesuffix("/v1"),
-        label=label,
-        variables=VARIABLES.get(label, ()) if variables is None else variables,
-        needs_key="//api.anthropic.com" in url if needs_key is None else needs_key,
-        headers=headers,
-        timeouts=timeouts,
-        dialect=dialect,
-        context=context,
-    )
+    found = SERVICE.options(**options)
+    root = found["base_url"].rstrip("/").removesuffix("/messages").removesuffix("/v1")
+    return Anthropic(name, **{**found, "base_url": root})

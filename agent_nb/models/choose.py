@@ -16,21 +16,20 @@ Rules
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean, unknown_name
 from ..host import plugins
 from ..host.imports import find
 from . import config, keys
 from .base import Model
 from .http.client import Http
 from .http.remote import FIRST
+from .http.service import OPENAI_HOST
 
-OFFICIAL_HOST = "api.openai.com"
 MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"
@@ -107,7 +106,7 @@ def _elsewhere() -> tuple[str, str] | None:
     server = Http(url)
     return (
         None
-        if server.host == OFFICIAL_HOST
+        if server.host == OPENAI_HOST
         else (f"openai/{FIRST}", f"first model of {server.address}")
     )
 
@@ -140,7 +139,7 @@ def check(name: str) -> None:
     head, slash, rest = name.strip().partition("/")
     if not slash or not rest:
         raise UsageError(
-            f"{name!r} is not a model name: write provider/name, for example {_example(head)}. {_known()}"
+            f"{name!r} is not a model name: write provider/name, for example {_example(head)}. Known: {', '.join(providers())}."
         )
     check_provider(head)
 
@@ -149,9 +148,7 @@ def check_provider(name: str) -> None:
     """Raise UsageError unless there is a provider of this name."""
     known = providers()
     if name not in known:
-        near = difflib.get_close_matches(name, known, 3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise UsageError(f"There is no provider {name!r}.{hint} {_known()}")
+        raise UsageError(unknown_name("provider", name, known, hint=did_you_mean(name, known, 3)))
 
 
 def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
@@ -177,10 +174,6 @@ def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
 def providers() -> list[str]:
     """Return the names that may stand before the slash."""
     return sorted({*plugins.names("models"), *config.KNOWN, *config.load().endpoints})
-
-
-def _known() -> str:
-    return f"Known: {', '.join(providers())}."
 
 
 def _example(head: str) -> str:

@@ -189,10 +189,14 @@ def describe() -> list[tuple[str, str, str]]:
     return rows
 
 
-def secrets() -> dict[str, str]:
-    """Return what must not be seen, by name: secret variables of the environment and of `.env`,
-    whichever program they are for, and the keys, tokens and headers that are known here.
+def secrets(given: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    """Return the secret values that a run redacts, by name: those given, else all known here.
+
+    Known are the secret variables of the environment and of `.env`, whatever program they are for,
+    and the keys, tokens and headers of this session and its configuration.
     """
+    if given is not None:
+        return given
     beside = dotenv.values()
     names = {name for group in VARIABLES.values() for name in group}
     found = {

@@ -14,22 +14,26 @@ Rules
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from ..errors import ModelError
 from .chat.decoder import ChatDecoder
 from .chat.request import encode
-from .http.client import Timeouts
 from .http.remote import Remote
-from .keys import VARIABLES
+from .http.service import OPENAI_HOST, Service
 from .messages import Request
 from .parts import Part
 
-OFFICIAL = "https://api.openai.com/v1"
+OFFICIAL = f"https://{OPENAI_HOST}/v1"
+SERVICE = Service(
+    label="openai",
+    official=OFFICIAL,
+    variable="OPENAI_BASE_URL",
+    keyed=True,
+)
 _REFUSED = (400, 422)
 
 
@@ -45,9 +49,7 @@ class OpenAIChat(Remote):
         self.grammar = grammar
         self.shots = shots
         self._usage = True
-        self._limit = (
-            "max_completion_tokens" if self._http.host == "api.openai.com" else "max_tokens"
-        )
+        self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for
@@ -91,38 +93,9 @@ class OpenAIChat(Remote):
         return False
 
 
-def provider(
-    name: str,
-    *,
-    base_url: str = "",
-    label: str = "openai",
-    variables: Sequence[str] | None = None,
-    needs_key: bool | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeouts: Timeouts | None = None,
-    dialect: str = "",
-    context: int = 0,
-    **_: Any,
-) -> OpenAIChat:
-    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`. Raises UsageError for
-    an address that is none.
-    """
-    url = base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL
-    return OpenAIChat(
-        name,
-        base_url=url,
-        label=label,
-        variables=VARIABLES.get(label, ()) if variables is None else variables,
-        needs_key=_needs_key(url, label) if needs_key is None else needs_key,
-        headers=headers,
-        timeouts=timeouts,
-        dialect=dialect,
-        context=context,
-    )
+def provider(name: str, **options: Any) -> OpenAIChat:
+    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`.
 
-
-def _needs_key(url: str, label: str) -> bool:
-    """Whether there is no answer without a key: at OpenAI, and at the other providers that have
-    keys.
+    The options are those of `Service.options`. Raises UsageError if the URL is invalid.
     """
-    return label in VARIABLES and (label != "openai" or "//api.openai.com" in url)
+    return OpenAIChat(name, **SERVICE.options(**options))

@@ -7,21 +7,26 @@ left out of the next attempt, and the model object remembers.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from ..errors import ModelError
-from .http.client import Timeouts
 from .http.remote import Remote
-from .keys import VARIABLES
+from .http.service import Service
 from .messages import Request
 from .openai import OFFICIAL
 from .parts import Part
 from .responses.decoder import ResponsesDecoder
 from .responses.request import encode
+
+SERVICE = Service(
+    label="openai-responses",
+    official=OFFICIAL,
+    variable="OPENAI_BASE_URL",
+    key_of="openai",
+)
 
 
 class OpenAIResponses(Remote):
@@ -62,33 +67,9 @@ class OpenAIResponses(Remote):
         return False
 
 
-def provider(
-    name: str,
-    *,
-    base_url: str = "",
-    label: str = "openai-responses",
-    variables: Sequence[str] | None = None,
-    needs_key: bool | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeouts: Timeouts | None = None,
-    dialect: str = "",
-    context: int = 0,
-    **_: Any,
-) -> OpenAIResponses:
-    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`. Raises UsageError for
-    an address that is none.
+def provider(name: str, **options: Any) -> OpenAIResponses:
+    """Return the model `name` of OpenAI, of OPENAI_BASE_URL or of `base_url`.
+
+    The options are those of `Service.options`. Raises UsageError if the URL is invalid.
     """
-    url = base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL
-    key_of = "openai" if label == "openai-responses" else label
-    return OpenAIResponses(
-        name,
-        base_url=url,
-        label=label,
-        key_of=key_of,
-        variables=VARIABLES.get(key_of, ()) if variables is None else variables,
-        needs_key="//api.openai.com" in url if needs_key is None else needs_key,
-        headers=headers,
-        timeouts=timeouts,
-        dialect=dialect,
-        context=context,
-    )
+    return OpenAIResponses(name, **SERVICE.options(**options))

@@ -17,11 +17,10 @@ functions.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean, unknown_name
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 49152}
@@ -44,9 +43,8 @@ def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in settings.items() if value is not None}
     for name, value in given.items():
         if name not in _KINDS:
-            near = difflib.get_close_matches(str(name), NAMES, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"There is no setting {name!r}.{hint} Settings: {', '.join(NAMES)}.")
+            hint = did_you_mean(str(name), NAMES, written=repr)
+            raise UsageError(unknown_name("setting", name, NAMES, hint=hint, label="Settings"))
         if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and name != "reasoning"):
             raise UsageError(f"The setting {name} cannot be {value!r}.")
     reasoning = given.get("reasoning")

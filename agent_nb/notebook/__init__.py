@@ -1,3 +1,1 @@
-"""The notebook edge: input transformer, magics, the in-kernel session, the record in the file,
-execution through nbclient.
-"""
+"""The notebook edge: magics, cells, the session of a kernel, records in files, execution."""

@@ -1,17 +1,17 @@
 """Named conversations: ordered turns, each owned by a cell.
 
-Why: in a notebook a cell is run again and again. Its answer must replace its former answer, not
-follow it, and it must never see its own former answer.
+Why: a notebook cell runs again and again. Each answer must replace the cell's former answer, which
+the cell must never see.
 
 Rules
-- A cell sees the turns before its own, back to the last turn that started anew; a cell without a
-  turn sees all of them.
-- Running a cell again replaces its turn in its place. If it was live, the later turns are dropped,
-  because they answered something else, up to the next turn that started anew; a replay leaves them.
-- A turn that comes from a record says whether that is the user's own. One that is not counts for
-  matching and replaying; before a live run, which sends it to a model, it is named.
-- One live run per conversation at a time.
-- This file knows no kernel: cells are keys, runs are sequences of events.
+- A cell sees the turns before its own, back to the last turn that started anew (`fresh`); a cell
+  without a turn sees all of them.
+- A cell that runs again replaces its turn in place. A live run drops the later turns up to the next
+  fresh one, because they continued another answer; a replay keeps them.
+- A turn from another user's record is `foreign`. It counts for matching and replaying; a live run,
+  which sends it to a model, names it.
+- A conversation has one live run at a time.
+- This file is independent of the kernel: cells are keys, runs are sequences of events.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from ..events import Event
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What one cell said and was answered; `fresh`: it started the conversation anew, `foreign`: it
-    comes from somebody else's record.
+    """The prompt and answer of one cell.
+
+    `fresh`: it started the conversation anew; `foreign`: it comes from another user's record.
     """
 
     cell: str
@@ -45,11 +46,11 @@ class Conversation:
         self.running = ""
 
     def before(self, cell: str, *, fresh: bool = False) -> list[Sequence[Event]]:
-        """Return the runs that `cell` sees, oldest first; none when it starts anew (`fresh`)."""
+        """Return the runs that `cell` sees, oldest first; none if it starts anew (`fresh`)."""
         return [turn.events for turn in self._seen(cell, fresh)]
 
     def foreign(self, cell: str, *, fresh: bool = False) -> int:
-        """Return how many of these runs come from records of others."""
+        """Return how many of the runs of `before` are foreign."""
         return sum(turn.foreign for turn in self._seen(cell, fresh))
 
     def _seen(self, cell: str, fresh: bool) -> list[Turn]:
@@ -65,9 +66,7 @@ class Conversation:
         return _until_fresh(self.turns[self._place(cell) + 1 :])
 
     def commit(self, turn: Turn, *, live: bool = True) -> int:
-        """Put `turn` in the place of its cell's former one, or at the end; return how many later
-        turns were dropped.
-        """
+        """Replace the turn of the cell, or append; return how many later turns were dropped."""
         at = self._place(turn.cell)
         rest = self.turns[at + 1 :]
         kept = rest[self.later(turn.cell) :] if live else rest
@@ -75,7 +74,7 @@ class Conversation:
         return len(rest) - len(kept)
 
     def forget(self, cell: str) -> bool:
-        """Take out the turn of `cell`; return whether there was one."""
+        """Remove the turn of `cell`; return whether there was one."""
         before = len(self.turns)
         self.turns = [t for t in self.turns if t.cell != cell]
         return len(self.turns) < before
@@ -98,11 +97,11 @@ class Conversations:
         return iter(self._named.values())
 
     def __getitem__(self, name: str) -> Conversation:
-        """Return the conversation `name`; it begins empty when it is first asked for."""
+        """Return the conversation `name`, a new one at its first use."""
         return self._named.setdefault(name, Conversation(name))
 
     def reset(self, name: str | None = None) -> int:
-        """Forget the turns of `name`, or of all conversations; return how many turns that were."""
+        """Forget the turns of `name` (None: of all conversations); return their number."""
         chosen = [c for c in self if name is None or c.name == name]
         count = sum(len(c.turns) for c in chosen)
         for conversation in chosen:
@@ -111,9 +110,7 @@ class Conversations:
 
     @contextmanager
     def claim(self, name: str, cell: str) -> Iterator[Conversation]:
-        """Hold the conversation for a live run of `cell`. Raises UsageError while another run holds
-        it.
-        """
+        """Hold a conversation for a run of `cell`. Raises UsageError while another run holds it."""
         conversation = self[name]
         if conversation.running:
             raise UsageError(
@@ -127,14 +124,12 @@ class Conversations:
 
 
 def remarks(rebuilt: int, later: int) -> list[str]:
-    """Return what is to be said of a conversation: turns rebuilt from records, and later turns that
-    are dropped.
-    """
+    """Return remarks on the turns rebuilt from records and on the later turns that are dropped."""
     return [*_rebuilt(rebuilt), *_notes(later)]
 
 
 def named(foreign: int) -> str:
-    """Return words for turns that come from records of others ("" when there are none)."""
+    """Return words for a number of foreign turns, "" for none."""
     if not foreign:
         return ""
     turns = (

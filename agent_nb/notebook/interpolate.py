@@ -1,17 +1,15 @@
 """`{{ expression }}` in a prompt: replaced by the value of a Python expression in the user's
 namespace.
 
-Why: a prompt is about what is in the kernel. The value is put in as a short text that a model can
-read, so that a DataFrame of a million rows costs a few hundred tokens.
+Why: prompts are about values in the kernel. A value is inserted as a short text for the model, so
+that a DataFrame of a million rows costs a few hundred tokens.
 
 Rules
-- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed. Braces,
-  strings and comments inside the expression are Python's, so a dict display or an f-string ends
-  where Python says.
-- Everything is evaluated before any model is called; the first failing expression is a UsageError
-  that names it.
-- A value is read, never changed; a text value goes in as it is, everything else bounded to `LIMIT`
-  characters.
+- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed. The
+  expression is parsed as Python, so it may contain braces, strings and comments.
+- Every expression is evaluated before a model is called; the first failure is a UsageError that
+  names the expression.
+- Values are read, never changed. Text is inserted whole, everything else up to `LIMIT` characters.
 - What a value contains is not interpolated again.
 """
 
@@ -22,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import UsageError
+from ..wire.text_limits import cut_middle
 
 LIMIT = 4000
 ROWS, COLUMNS, ITEMS = 5, 30, 20
@@ -31,16 +30,13 @@ _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
 def interpolate(text: str, namespace: dict[str, Any]) -> str:
     """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
 
-    Raises UsageError for an expression that is empty, not Python, raises, or whose value cannot be
-    shown.
+    Raises UsageError for an expression that is empty, invalid, raises, or has no readable value.
     """
     return "".join(piece if literal else _value(piece, namespace) for literal, piece in split(text))
 
 
 def split(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield (True, literal text) and (False, expression) in order. Raises UsageError where an
-    expression is not Python.
-    """
+    """Yield (True, literal text) and (False, expression) in order."""
     at = 0
     while (start := text.find(_OPEN, at)) >= 0:
         if text.startswith(_LITERAL, start - 1) and start > at:
@@ -57,9 +53,7 @@ def split(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _end(text: str, start: int) -> int:
-    """Return where the `}}` that closes the expression begins; -1 if there is none (then the braces
-    are plain text).
-    """
+    """Return where the `}}` that closes the expression begins, -1 if the braces are text."""
     first = end = text.find(_CLOSE, start)
     while end >= 0:
         if _compiles(text[start:end].strip()):
@@ -82,8 +76,7 @@ def _value(expression: str, namespace: dict[str, Any]) -> str:
             "{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves."
         )
     try:
-        # What the expression binds (:=) goes into a dict of its own: a prompt changes nothing in
-        # the kernel.
+        # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
         return describe(eval(compile(expression, "<prompt>", "eval"), namespace, {}))  # noqa: S307  (the user's own code)
     except Exception as fault:
         hint = (
@@ -96,8 +89,9 @@ def _value(expression: str, namespace: dict[str, Any]) -> str:
 
 
 def describe(value: Any) -> str:
-    """Return `value` as text for a model: text as it is, tables and arrays as summaries, everything
-    else as a bounded repr.
+    """Return `value` as text for a model.
+
+    Text is returned whole, tables and arrays as summaries, everything else as a bounded repr.
     """
     if isinstance(value, str):
         return value
@@ -113,10 +107,7 @@ def clip(text: str) -> str:
     """Return `text`, cut in its middle to LIMIT characters, with a mark that says how much is
     missing.
     """
-    if len(text) <= LIMIT:
-        return text
-    half = LIMIT // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    return cut_middle(text, LIMIT, "[… {} characters left out …]")
 
 
 def _frame(frame: Any) -> str:
@@ -149,7 +140,7 @@ def _polars(frame: Any) -> str:
     return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}\n{frame.head(ROWS)}"
 
 
-# By name, so that nothing is imported for a type that the user does not use.
+# By name, so that a library is not imported only to recognise its types.
 _WRITERS: dict[str, Callable[[Any], str]] = {
     "pandas.DataFrame": _frame,
     "pandas.Series": _series,
@@ -162,7 +153,7 @@ _BRACKETS = {list: ("[", "]"), tuple: ("(", ")")}
 
 
 def _bounded(value: Any) -> str:
-    """Return the repr of `value`; of a long list, tuple, set or dict only the first items."""
+    """Return the repr of `value`; a long list, tuple, set or dict is cut after its first items."""
     if isinstance(value, dict) and len(value) > ITEMS:
         inside = ", ".join(f"{k!r}: {_bounded(value[k])}" for k in list(value)[:ITEMS])
         return f"{{{inside}, … {len(value) - ITEMS} more}}"

@@ -2,27 +2,26 @@
 loading and unloading.
 
 Rules
-- Adapters only: a magic parses and hands on. What takes time to import is imported when the first
-  cell runs.
-- `%%agent` returns a coroutine; the input transformer makes the cell await it. Called from code
-  outside an event loop it is run to its end; inside one, the caller awaits it.
-- Unloading leaves the shell as it was before loading; the runs in the namespace stay.
+- Adapters only: a magic parses and delegates. Slow imports wait until the first cell runs.
+- `%%agent` returns a coroutine; the input transformer makes the cell await it. Called by code
+  outside an event loop it runs to its end; inside one, the caller awaits it.
+- Unloading restores the shell as it was before loading; runs in the namespace stay.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
-from . import options, transform
+from . import option_table, options, transform
 from .cell import executions, kernel_interrupts, publish
 
 if TYPE_CHECKING:
     from .cell.run import CellRun
+    from .follow.from_source import ForeignRun
     from .session import Session
 
 
@@ -46,10 +45,12 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     approve = Unicode(
         "", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask."
     ).tag(config=True)
-    view = Enum(options.VIEWS, "auto", help="How runs are shown.").tag(config=True)
-    thoughts = Enum(options.THOUGHTS, "collapse", help="How thoughts are shown.").tag(config=True)
+    view = Enum(option_table.VIEWS, "auto", help="How runs are shown.").tag(config=True)
+    thoughts = Enum(option_table.THOUGHTS, "collapse", help="How thoughts are shown.").tag(
+        config=True
+    )
     rerun = Enum(
-        ("", *options.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto."
+        ("", *option_table.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto."
     ).tag(config=True)
     no_record = Bool(False, help="Keep runs out of the notebook file.").tag(config=True)
     max_turns = Integer(None, allow_none=True, help="Limit: model turns.").tag(config=True)
@@ -62,7 +63,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     time = Float(None, allow_none=True, help="Limit: seconds of a run.").tag(config=True)
     temperature = Float(None, allow_none=True, help="Sampling temperature.").tag(config=True)
     seed = Integer(None, allow_none=True, help="Sampling seed.").tag(config=True)
-    reasoning = Unicode("", help=f"Reasoning effort: {options.EFFORTS}.").tag(config=True)
+    reasoning = Unicode("", help=f"Reasoning effort: {option_table.EFFORTS}.").tag(config=True)
 
     def __init__(self, shell: Any) -> None:
         self._ready = False
@@ -72,11 +73,10 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     @validate("model")  # type: ignore[untyped-decorator]
     def _known_model(self, proposal: dict[str, Any]) -> str:
-        """Return a model that may be the default: provider/name, or a variable, which may be
-        defined later. Raises TraitError.
+        """Return the name if it may be the default. Raises TraitError.
 
-        What a configuration file says is judged when a cell uses it: it does not keep the extension
-        from loading.
+        It is provider/name, or a variable, which may be defined later. A value from a configuration
+        file is checked when a cell uses it, so that the extension always loads.
         """
         name = str(proposal["value"])
         if name.strip() and not name.isidentifier() and self._ready:
@@ -91,7 +91,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     @property
     def session(self) -> Session:
-        """What is kept between the cells of this kernel."""
+        """The state that this kernel keeps from cell to cell."""
         if self._session is None:
             from .session import Session
 
@@ -108,17 +108,12 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     @no_var_expand  # type: ignore[untyped-decorator]
     @cell_magic("agent")  # type: ignore[untyped-decorator]
-    @options.decorate
+    @option_table.decorate
     def agent_cell(self, line: str, cell: str) -> Any:
         """Run an agent: the cell is the prompt, in which {{ expression }} is replaced by a value of
         this notebook.
         """
-        work = self._run(line, cell)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(work)
-        return work
+        return transform.awaitable(self._run(line, cell))
 
     def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
         session = self.session
@@ -135,10 +130,8 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         return command(self.session, line)
 
 
-def _kind(line: str) -> type[CellRun]:
-    """Return what runs a cell with this option line: an agent of ours, or one that shows somebody
-    else's run.
-    """
+def _kind(line: str) -> type[CellRun | ForeignRun]:
+    """Return what runs a cell with this option line: an agent, or `--from` another system."""
     from .cell.run import CellRun
 
     if "--from" not in line:
@@ -149,7 +142,7 @@ def _kind(line: str) -> type[CellRun]:
 
 
 def load(shell: Any) -> None:
-    """Register magics and transformer in an IPython shell; loading twice changes nothing."""
+    """Register magics, transformer and hooks in an IPython shell; loading twice is harmless."""
     if _loaded(shell) is None:
         shell.register_magics(AgentMagics)
     transform.install(shell)
@@ -159,7 +152,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Take magics, configuration and transformer out of an IPython shell."""
+    """Remove magics, configuration, transformer and hooks from an IPython shell."""
     transform.uninstall(shell)
     kernel_interrupts.uninstall(shell)
     executions.uninstall(shell)

@@ -1,38 +1,34 @@
-"""Lines that people read beside the cards: warnings, and what a cell fails with.
+"""Plain text in a cell's output beside the cards: warnings, error lines, tables.
 
-Rule: what is said here is saved with the notebook: it holds no key and no character that hides.
+Rule: this text is saved with the notebook, so it holds no key and no unprintable character.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..models.keys import secrets
 from ..wire.redact import redact_text
 
 
 def warn(message: str) -> None:
-    """Write a line to stderr."""
+    """Write one line to stderr."""
     sys.stderr.write(f"agent_nb: {printable(message)}\n")
 
 
 def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
-    """Return `text` without keys (`hidden`, None: those known now); what in it is not printable,
-    line ends and tabs aside, is escaped.
+    """Return `text` without keys, with every unprintable character but line ends and tabs escaped.
+
+    `hidden`: the values to redact, by name (None: the keys known now).
     """
-    clean = redact_text(text, secrets() if hidden is None else hidden)
+    clean = redact_text(text, secrets(hidden))
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in clean)
 
 
 def table(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as lines with aligned columns."""
+    """Return rows as lines of aligned columns."""
     cells = [[str(value) for value in row] for row in rows]
     widths = (
         [max(len(row[i]) for row in cells) for i in range(max(map(len, cells), default=0))]

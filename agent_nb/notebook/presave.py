@@ -1,16 +1,15 @@
-"""The Jupyter Server hook: records are lifted into the notebook's metadata whenever a notebook is
-saved.
+"""The Jupyter Server hook: moves records into the notebook's metadata on every save.
 
 Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the
 file, and a front end that sees the file change asks its user which version to keep. The hook
 changes what is being saved, so there is nothing to ask.
 
 Rules
-- It never raises into the server: a fault is logged and the notebook saved as it came.
-- When outputs were cleared and their records remain, the log says so, and how to remove them, once.
+- It never raises into the server: an error is logged and the notebook saved as it came.
+- If outputs were cleared and their records remain, the log says so once, and how to remove them.
 - It looks only at notebooks, and changes only those that hold something of ours, in the model or on
   disk.
-- jupyter_server is not imported: it hands in what is needed.
+- jupyter_server is not imported: it passes in what is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..record.notebook_file import cleared, lift, settle
+from ..record.notebook_file import cleared, lift
+from ..record.outputs import settle
 from ..record.record import KEY
 
 
@@ -28,23 +28,24 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(app: Any) -> None:
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def hook(model: Any = None, path: str = "", contents_manager: Any = None, **_: Any) -> None:
         try:
             if before_save(model, path, contents_manager) and (
-                words := remaining(model["content"], path, told)
+                words := remaining(model["content"], path, counts)
             ):
                 app.log.info(words)
-        except Exception:  # the notebook must be saved whatever is wrong with a record
+        except Exception:  # an error in a record must not keep the notebook from being saved
             app.log.exception("agent_nb: the records of %s stay where they are", path)
 
     app.contents_manager.register_pre_save_hook(hook)
 
 
 def before_save(model: Any, path: str, manager: Any) -> bool:
-    """Lift the records of a contents model that is about to be saved, and settle what is live;
-    return whether it held anything of ours.
+    """Lift the records of a contents model before it is saved, and remove live widgets.
+
+    Return whether it held anything of ours.
     """
     if (
         not isinstance(model, dict)
@@ -56,12 +57,13 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
     return lift(model["content"], on_disk(manager, path)) or settled > 0
 
 
-def remaining(nb: dict[str, Any], path: str, told: dict[str, int]) -> str:
-    """Return what to say of records whose outputs were cleared since the last save ("" if nothing);
-    `told` counts by path.
+def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
+    """Return a message if outputs with records were cleared since the last save, else "".
+
+    `counts` remembers the number of such cells by path.
     """
-    count, before = len(cleared(nb)), told.get(path, 0)
-    told[path] = count
+    count, before = len(cleared(nb)), counts.get(path, 0)
+    counts[path] = count
     if count <= before:
         return ""
     cells = "1 cell remains" if count == 1 else f"{count} cells remain"
@@ -69,10 +71,8 @@ def remaining(nb: dict[str, Any], path: str, told: dict[str, int]) -> str:
 
 
 def on_disk(manager: Any, path: str) -> Any:
-    """Return our metadata as the saved file has it, or None (no file, not a file system, nothing of
-    ours).
-    """
-    locate = getattr(manager, "_get_os_path", None)  # what file managers have and others do not
+    """Return our metadata in the saved file, None if there is no file or nothing of ours."""
+    locate = getattr(manager, "_get_os_path", None)  # only managers of file systems have it
     if locate is None:
         return None
     try:

@@ -1,9 +1,9 @@
-"""What one kernel keeps from cell to cell: its runs, conversations and records.
+"""The state that one kernel keeps from cell to cell: runs, conversations and records.
 
 Rules
-- The three newest runs of a cell are kept, of all others the id; the latest run of all is `_agent`.
-- A conversation is rebuilt from the records of the cells above once, when this kernel first meets
-  it.
+- Of each cell the three newest runs are kept, of older runs the ids; the latest run is `_agent`.
+- A conversation is rebuilt from the records of the cells above once, at its first use in this
+  kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from ..agent.run import Run
 from ..host.trust import Offer
 from ..record.signing import key_problem, sign, user_key
-from ..view.run_live import RunLiveButton
+from ..view.run_live_button import RunLiveButton
 from .cell.identity import Cell, Cells
 from .conversations import Conversation, Conversations
 from .files.library import Library
@@ -27,8 +27,10 @@ KEPT = 3
 
 
 class Session:
-    """What one kernel keeps from cell to cell. `defaults` returns the configured defaults of the
-    options, `read_options` the options of a cell with this line (raises UsageError).
+    """The state of one kernel.
+
+    `defaults` returns the configured defaults of the options, `read_options` the options of a cell
+    with this line (raises UsageError).
     """
 
     def __init__(
@@ -43,15 +45,15 @@ class Session:
         self.cells = Cells()
         self.conversations = Conversations()
         self.library = Library(shell.user_ns)
-        self.declined: set[Offer] = set()  # of the folder, by this user, since the kernel started
+        self.declined: set[Offer] = set()  # offers of folders that the user has declined
         self._warned: set[str] = set()
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.made: set[str] = set()  # the ids of all runs
-        # the agent cells by key, as they ran last, and when (epoch s)
+        # by key: each agent cell as it ran last, and when (epoch s)
         self.begun: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
-        self.buttons: dict[str, RunLiveButton] = {}  # buttons of replays, by cell
+        self.buttons: dict[str, RunLiveButton] = {}  # of replays, by cell key
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
         """Remember a run and leave it in the user's namespace."""
@@ -61,17 +63,17 @@ class Session:
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
 
     def begin(self, cell: Cell) -> None:
-        """Remember an agent cell that runs now."""
+        """Remember an agent cell that starts now."""
         self.begun[cell.key] = (cell, time.time())
 
     def warn(self, message: str) -> None:
-        """Warn of a state of this machine: once, not at each cell."""
+        """Print a warning about this machine, once per kernel."""
         if message not in self._warned:
             self._warned.add(message)
             warn(message)
 
     def sign(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record signed by this user; warns when it cannot be."""
+        """Return the record signed by this user, or unsigned with a warning if there is no key."""
         key = user_key()
         if not key:
             self.warn(
@@ -80,15 +82,14 @@ class Session:
         return sign(record, key)
 
     def put_away(self, key: str, *, gone: bool = False) -> None:
-        """Take away the button of a replayed cell; `gone`: the cell runs again, its output is no
-        longer there.
-        """
+        """Remove the button of a replayed cell; `gone`: the cell runs again, its output is gone."""
         if (button := self.buttons.pop(key, None)) is not None:
             button.close(gone=gone)
 
     def rebuild(self, conversation: Conversation, cell: Cell) -> int:
-        """Fill a conversation that this kernel has not seen from the records of the cells above;
-        return how many turns that gave.
+        """Fill a conversation from the records of the cells above, at its first use.
+
+        Return the number of turns.
         """
         if conversation.name in self._rebuilt:
             return 0

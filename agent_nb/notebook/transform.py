@@ -5,24 +5,23 @@ get_ipython().run_cell_magic(…)` the cell is an async cell, so that messages (
 it runs and tools with top-level await can run beside it.
 
 Rules
-- Pure: a list of lines in, a list of lines out; anything that is not our cell magic comes back as
-  the same list.
-- The body reaches the magic exactly as it was typed, whatever quotes, backslashes, braces or line
-  ends it holds.
+- Pure: it takes a list of lines and returns one; cells without our magic return the same list.
+- The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
 - IPython refuses a cell magic without a body; `%%agent --from …` needs none and gets an empty line.
-- `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is somebody else's magic.
-- It is installed twice, before and after IPython's clean-up: before, so that a `>>>` at the start
-  of a prompt's line is not taken for a pasted prompt; after, so that an indented cell or a pasted
-  `In [1]: %%agent` works too. A rewritten cell does not match again.
-- `%agent attach` follows a run and is awaited too, at the beginning of a line or assigned to a
-  name; it is rewritten after IPython has read the line magic, so that a text that looks like one
-  stays a text.
+- `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is another magic.
+- It is installed twice. Before IPython's clean-up, so that `>>>` at the start of a prompt's line is
+  not stripped as a pasted prompt; after it, so that an indented cell or a pasted `In [1]: %%agent`
+  works too. A rewritten cell does not match again.
+- `%agent attach` follows a run and is awaited too, at the start of a line or assigned to a name. It
+  is rewritten after IPython has parsed line magics, so that strings with that text stay unchanged.
 - The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Coroutine
 from typing import Any
 
 from ..record.agent_cells import AGENT_CELL
@@ -32,9 +31,7 @@ _LINE = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'a
 
 
 def rewrite(lines: list[str]) -> list[str]:
-    """Return the cell `lines` with a leading `%%agent` cell rewritten to one awaited call; other
-    cells unchanged.
-    """
+    """Return an `%%agent` cell rewritten to one awaited call, other cells unchanged."""
     text = "".join(lines)
     found = AGENT_CELL.match(text)
     if found is None:
@@ -45,11 +42,9 @@ def rewrite(lines: list[str]) -> list[str]:
 
 
 def awaited(lines: list[str]) -> list[str]:
-    """Return the lines of a cell, as IPython has rewritten its magics, with those of ours awaited
-    that follow a run.
+    """Return the lines of a cell with `%agent attach` awaited; IPython has parsed its magics.
 
-    A semicolon keeps the run, whose cards the cell shows already, from being shown again as the
-    value of the line.
+    A semicolon keeps IPython from displaying the run as the line's value: its cards are there.
     """
     return [_awaited(line) for line in lines]
 
@@ -62,10 +57,19 @@ def _awaited(line: str) -> str:
     return f"{name}await {call}" if name else f"await {call.rstrip()};\n"
 
 
-# While a cell is typed in a terminal, IPython asks transformers without side effects whether it is
-# complete. Rewritten, the first line alone would look complete; left alone, IPython's rule applies
-# (a blank line ends a cell magic).
+# While a cell is typed in a terminal, IPython runs transformers without side effects to check
+# whether it is complete. Rewritten, the first line alone would look complete; unchanged, IPython's
+# rule applies (a blank line ends a cell magic).
 rewrite.has_side_effects = True  # type: ignore[attr-defined]
+
+
+def awaitable(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return `work` where an event loop runs, for the caller to await; else run it to its end."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return work
 
 
 def install(shell: Any) -> None:
@@ -77,7 +81,7 @@ def install(shell: Any) -> None:
 
 
 def uninstall(shell: Any) -> None:
-    """Take the transformer out of an IPython shell."""
+    """Remove the transformer from an IPython shell."""
     cleanup = shell.input_transformers_cleanup
     cleanup[:] = [t for t in cleanup if t is not rewrite]
     post = shell.input_transformers_post

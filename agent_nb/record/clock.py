@@ -1,14 +1,13 @@
-"""Clock values in a text, and whether they tell the time of a run.
+"""Clock values in a text, and whether they are the time of a run.
 
-Why: a result that says when it was made differs each time and means the same. A date that the data
-hold means what it says.
+Why: a result that says when it was made differs each time and means the same. A date in the data
+keeps its meaning.
 
 Rules
-- A value counts when it falls within the run, five seconds around it, in UTC or in the run's local
-  time; a value to the minute when that minute touches the run; a bare date when it is a day of the
-  run; a time with an offset only at that offset.
-- Every form stands once, in `_FORMS`, the longer ones first. Pure: text in, the same text with
-  marks out.
+- A value counts if it falls within the run, five seconds around it, in UTC or in the run's local
+  time; a value to the minute if that minute touches the run; a bare date if it is a day of the run;
+  a time with an offset only at that offset.
+- Every form stands once in `_FORMS`, the longer ones first. Pure.
 """
 
 from __future__ import annotations
@@ -49,8 +48,9 @@ _UNIT = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> parts 
 
 
 class Span(msgspec.Struct, frozen=True, dict=True):
-    """When a run went on (epoch seconds), and where: `zone` is an IANA name, or "" with the
-    `offset` of local time in seconds.
+    """The time of a run (epoch seconds) and its time zone.
+
+    `zone` is an IANA name, or "" with the `offset` of local time in seconds.
     """
 
     began: float
@@ -59,13 +59,11 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     offset: int = 0
 
     def masked(self, text: str) -> tuple[str, list[str]]:
-        """Return `text` with a mark for each value that tells the time of this run, and these
-        values in order.
-        """
+        """Return `text` with a mark for each clock value of this run, and these values."""
         found: list[str] = []
 
         def mark(match: re.Match[str]) -> str:
-            if not self._tells(match):
+            if not self._is_of_run(match):
                 return match[0]
             found.append(match[0])
             return MARK
@@ -78,10 +76,10 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     def _local(self) -> tzinfo:
         try:
             return ZoneInfo(self.zone)
-        except (OSError, ValueError):  # no name, or one that this machine does not know
+        except (OSError, ValueError):  # empty, or unknown on this machine
             return timezone(timedelta(seconds=self.offset))
 
-    def _tells(self, match: re.Match[str]) -> bool:
+    def _is_of_run(self, match: re.Match[str]) -> bool:
         try:
             return any(
                 self._holds(moment, length) for moment, length in self._moments(match.groupdict())
@@ -90,11 +88,11 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             return False
 
     def _holds(self, moment: float, length: float) -> bool:
-        """Return whether what lasts `length` seconds from `moment` touches the run."""
+        """Return whether the `length` seconds from `moment` touch the run."""
         return moment <= self.ended + AROUND and moment + length >= self.began - AROUND
 
     def _moments(self, parts: dict[str, str | None]) -> Iterator[tuple[float, float]]:
-        """Yield what a value may mean: epoch seconds, and for how long it is true."""
+        """Yield what a value may mean: (epoch seconds, length of that unit in seconds)."""
         if epoch := parts.get("epoch"):
             whole = epoch.partition(".")[0]
             yield float(epoch) / _UNIT[len(whole)], 1.0
@@ -124,9 +122,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
 
 def _day(parts: dict[str, str | None]) -> date | None:
-    """Return the day of a value, None of one that names no day. Raises ValueError for one that does
-    not exist.
-    """
+    """Return the day of a value, None if it names none. Raises ValueError if it does not exist."""
     if text := parts.get("date"):
         return date.fromisoformat(text)
     if text := parts.get("compact"):
@@ -142,9 +138,7 @@ def _day(parts: dict[str, str | None]) -> date | None:
 
 
 def _clock(parts: dict[str, str | None]) -> tuple[float, float]:
-    """Return the seconds since midnight and how long the value is true: a second, a minute, or the
-    whole day.
-    """
+    """Return (seconds since midnight, length of the value's unit): a second, minute or day."""
     if text := parts.get("compact"):
         return _seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
     if text := parts.get("parts"):
@@ -168,9 +162,7 @@ def _seconds(*parts: str) -> float:
 
 
 def here() -> tuple[str, int]:
-    """Return the zone of this machine's clock: its IANA name ("": unknown) and its offset now in
-    seconds.
-    """
+    """Return this machine's time zone: IANA name ("" if unknown) and current offset in seconds."""
     return _named(), int(datetime.now().astimezone().utcoffset().total_seconds())  # type: ignore[union-attr]  # an aware time has one
 
 
@@ -185,8 +177,8 @@ def _named() -> str:
 
 
 def is_zone(name: str) -> bool:
-    """Return whether a name is that of a time zone that this machine knows."""
+    """Return whether a name is a time zone that this machine knows."""
     try:
         return bool(name) and ZoneInfo(name) is not None
-    except (OSError, ValueError):  # no file, a folder, no name
+    except (OSError, ValueError):  # not a file, or an invalid name
         return False

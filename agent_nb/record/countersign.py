@@ -1,19 +1,18 @@
-"""What people sign: that a record may run again in a cell, in addition to whoever made it.
+"""Signatures of people: that a record may run again in a cell, whoever made it.
 
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 
-Why beside the record: its own signature is the maker's, made with a secret that never leaves a
-machine; a colleague's or CI's machine cannot check it. A person signs after reading, and whoever
-has the public key can check that.
+Why beside the record: its own signature is made with a secret that never leaves the maker's
+machine, so a colleague or CI cannot check it. A person signs after reading, and anyone with the
+public key can check that.
 
 Rules
 - Signed are a fixed prefix, the hash of the record and the hash of the cell's source, in the
-  namespace of `signers`. A record in a cell of another text is not signed.
-- Anybody can write into a notebook: what stands here counts by its signature only, and a text of
-  another form is dropped.
-- The signatures of one record by several people stand in one text; a person's newer one for the
-  same source takes the place of the older.
-- The record itself is not changed.
+  namespace of `signers`. A signature does not cover a cell with another text.
+- Anyone can write into a notebook: only valid signatures count; other text is dropped.
+- Several people's signatures of one record stand in one text; a person's newer one for the same
+  source replaces the older.
+- The record itself does not change.
 """
 
 from __future__ import annotations
@@ -30,13 +29,14 @@ _PREFIX = "agent_nb signed record 1"
 
 
 def message(record: str, source: str) -> bytes:
-    """Return what is signed, for the hash of a record and that of a cell's source."""
+    """Return the message to sign, for the hash of a record and the hash of a cell's source."""
     return f"{_PREFIX}\n{record}\n{source}\n".encode("utf-8", "surrogatepass")
 
 
 def merged(*metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
-    """Return the signatures in some values of our metadata, each once, of records with these
-    `hashes` (None: of all).
+    """Return the signatures in versions of our metadata, each once.
+
+    `hashes` limits them to these records (None: all).
     """
     found: dict[str, dict[str, None]] = {}
     for value in metadata:
@@ -63,15 +63,17 @@ def sign(metadata: dict[str, Any], record: str, source: str, key: PrivateKey) ->
 
 
 def signers_of(metadata: Any, record: str, source: str, signers: Iterable[Signer]) -> list[str]:
-    """Return the names of the signers who signed a record in a cell of this source. Raises
-    MissingExtra where that cannot be checked.
+    """Return the names of the signers who signed a record for a cell of this source.
+
+    Raises MissingExtra if that cannot be checked here.
     """
     return [name for name, good, _ in _checked(metadata, record, source, signers) if name and good]
 
 
 def described(metadata: Any, record: str, source: str, signers: Iterable[Signer]) -> list[str]:
-    """Return in words what the signatures of a record are worth. Raises MissingExtra where that
-    cannot be checked.
+    """Describe the signatures of a record and whether they count.
+
+    Raises MissingExtra if that cannot be checked here.
     """
     return [
         f"signed with {fingerprint(key)}, which is not the key of a signer"
@@ -86,9 +88,7 @@ def described(metadata: Any, record: str, source: str, signers: Iterable[Signer]
 def _checked(
     metadata: Any, record: str, source: str, signers: Iterable[Signer]
 ) -> Iterator[tuple[str, bool, bytes]]:
-    """Yield for each signature of a record whose it is ("": no signer's), whether it is good, and
-    the key that it names.
-    """
+    """Yield (name of the signer or "", whether it is valid, key) of each signature of a record."""
     names = {signer.key: signer.name for signer in signers if not signer.problem}
     said = message(record, source)
     for _, signature in each(merged(metadata, hashes=[record]).get(record)):

@@ -1,14 +1,13 @@
-"""The difference of two runs, in words: aligned by turn and call, with what no one means by
-"different" left out.
+"""The difference of two runs for people: aligned by turn and call, without irrelevant details.
 
-Why: comparing recordings byte by byte finds every id and millisecond; what one wants to know is
-what the model did otherwise.
+Why: comparing recordings byte by byte finds every id and millisecond; the question is what the
+model did otherwise.
 
 Rules
-- Ids, times, token counts, the cutting into deltas and white space at line ends do not count; texts
-  are compared in normal form (`normal`), arguments and results as values.
-- Turns are aligned in order; inside a turn, what has the same kind and name. What has no partner
-  was added or removed.
+- Ids, times, token counts, chunking and white space at line ends do not count; texts are compared
+  in normal form (`normalize`), arguments and results as values.
+- Turns are aligned in order; within a turn, items of the same kind and name. An item without a
+  partner was added or removed.
 - Both sides are escaped for a terminal: control characters become visible.
 """
 
@@ -24,11 +23,12 @@ import msgspec
 from .. import events as e
 from ..events import Event
 from ..events.text import content_text
+from ..wire.text_limits import fit
 from .normalize import normal
 
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
-# settings that are digests, or say where a run went on
+# settings that are digests, or name the place of a run
 UNSAID = ("hash", "inputs", "source", "asked", "turns", "place", "behind")
 _CONTEXT = 2  # lines around a change
 _LINES = 40  # of one change
@@ -36,9 +36,7 @@ _COLUMNS = 160
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One thing that happened, as it is compared: `head` says what it is (kind and name), `body`
-    what it says.
-    """
+    """One comparable part of a run: `head` is its kind and name, `body` its content."""
 
     turn: int
     kind: str
@@ -47,7 +45,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One difference; `before` and `after` are the bodies ("" on the side that has none)."""
+    """One difference; `before` and `after` are the bodies, "" on a side without one."""
 
     what: What
     turn: int
@@ -57,7 +55,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Diff:
-    """The differences of two runs; falsy when there are none. `str()` is a report for people."""
+    """The differences of two runs; falsy if there are none. `str()` returns a report."""
 
     def __init__(self, a: str, b: str, changes: Sequence[Change]) -> None:
         self.a = a
@@ -82,9 +80,7 @@ class Diff:
 
 
 def diff(a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = ("", "")) -> Diff:
-    """Return the differences from the events of run `a` to those of run `b`. `cells`: where they
-    were recorded, for their names.
-    """
+    """Return the differences from run `a` to run `b`; `cells` are their cells, for the report."""
     mine, yours = items(a), items(b)
     turns = sorted({i.turn for i in (*mine, *yours)})
     changes = [
@@ -96,9 +92,7 @@ def diff(a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = (""
 
 
 def items(log: Iterable[Event]) -> list[Item]:
-    """Return what of a run is compared, in order; the tools' results stand in the order of their
-    calls.
-    """
+    """Return the comparable parts of a run, in order."""
     names: dict[str, str] = {}
     found: list[Item] = []
     for event in log:
@@ -173,9 +167,7 @@ _ITEMS: dict[type[Event], Callable[[Any, dict[str, str]], tuple[str, str] | None
 
 
 def _turn(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
-    """Align the items of one turn by what they are; of equal ones those that say the same come
-    together first.
-    """
+    """Align the items of one turn: first equal ones, then those with the same head."""
     exact = difflib.SequenceMatcher(
         None, [_key(i) for i in mine], [_key(i) for i in yours], autojunk=False
     )
@@ -211,8 +203,8 @@ def _report(changes: Sequence[Change]) -> Iterator[str]:
         yield f"{_MARK[change.what]} {_plain(change.head)}"
         lines = list(_lines(change))
         yield from (f"    {_plain(line)}" for line in lines[:_LINES])
-        if len(lines) > _LINES:
-            yield f"    … {len(lines) - _LINES} more lines"
+        if more := len(lines[_LINES:]):
+            yield f"    … {more} more line{'' if more == 1 else 's'}"
 
 
 def _lines(change: Change) -> Iterator[str]:
@@ -229,9 +221,9 @@ def _lines(change: Change) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a line as a terminal may show it."""
+    """Return a line that is safe for a terminal, bounded."""
     line = "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
-    return line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…"
+    return fit(line, _COLUMNS)
 
 
 def _pretty(value: object) -> str:

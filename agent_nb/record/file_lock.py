@@ -1,10 +1,9 @@
-"""Locks that tell whether the process that wrote a file still runs.
+"""Locks that show whether the process that wrote a file still runs.
 
-Why: a process that was killed cannot tidy up; the system lets go of its locks, whatever became of
-it.
+Why: a killed process cannot tidy up, but the operating system releases its locks.
 
-Rule: where the system has no such locks (Windows) the answer is None, and the caller must know
-another way.
+Rule: where the system has no such locks (Windows) the answer is None, and the caller needs another
+way.
 """
 
 from __future__ import annotations
@@ -16,25 +15,21 @@ from pathlib import Path
 if sys.platform == "win32":
 
     def take(file: int) -> None:
-        """Lock an open file for this process. Does nothing here."""
+        """Do nothing: this system has no such locks."""
 
     def held(path: Path) -> bool | None:
-        """Return whether a process holds the lock on a file. It cannot be told here."""
+        """Return None: this system has no such locks."""
         return None
 
 else:
     import fcntl
 
     def take(file: int) -> None:
-        """Lock an open file for this process until it is closed. Raises OSError when another has
-        it.
-        """
+        """Lock an open file until it is closed. Raises OSError if another process holds it."""
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def held(path: Path) -> bool | None:
-        """Return whether a process holds the lock on a file. Raises OSError when the file cannot be
-        opened.
-        """
+        """Return whether a process holds the lock on a file. Raises OSError if it is gone."""
         file = os.open(path, os.O_RDONLY)
         try:
             take(file)

@@ -1,15 +1,14 @@
-"""What the user put into a run, as digests: by these a recorded run is found again, and by these it
-is seen what has changed.
+"""Fingerprints of a run's inputs: they find a recording and name the input that changed.
 
-Why digests of inputs and not of what we send: our own instructions change from release to release,
+Why fingerprints of inputs and not of requests: our own instructions change from release to release,
 and a record must survive that.
 
 Rules
-- Inputs are the prompt (with attachments), the model as it was asked for ("" when the environment
-  chose it), the names of the tools, the settings that decide (system text, sampling, a dialect that
-  was asked for) and the conversation before.
-- The conversation counts by what was said: prompts, calls, answers; not by ids, times, tokens or
-  tool output.
+- Inputs are the prompt (with attachments), the requested model ("" if the environment chose it),
+  the names of the tools, the settings that matter (system text, sampling, a requested dialect) and
+  the conversation before.
+- The conversation counts by its prompts, calls and answers; not by ids, times, tokens or tool
+  output.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
 - The user's home folder does not count, so that a record matches on another machine.
 """
@@ -37,10 +36,11 @@ def inputs_of(
     history: Sequence[Sequence[Event]] = (),
     home: str | None = None,
 ) -> dict[str, str]:
-    """Return the digest of each input, by the names of `INPUTS`; "" where there is nothing.
+    """Return the digest of each input, by the names of `INPUTS`; "" for an empty input.
 
-    `prompt` as the model reads it (redacted), `history` the runs before, oldest first, `home` the
-    folder that does not count (default: the user's).
+    prompt: as the model reads it (redacted).
+    history: the earlier runs, oldest first.
+    home: the folder that does not count (default: the user's).
     """
     hide = Home(os.path.expanduser("~") if home is None else home).hide
     given = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
@@ -60,7 +60,7 @@ def inputs_of(
 
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
-    """Return the digest of each run of a conversation that says anything, oldest first."""
+    """Return the digest of each run of a conversation, oldest first; silent runs are skipped."""
     return [
         digest(turn)
         for turn in _turns(history, Home(os.path.expanduser("~") if home is None else home).hide)
@@ -73,7 +73,7 @@ def inputs_hash(inputs: Mapping[str, str]) -> str:
 
 
 def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
-    """Return the inputs that the `run_start` of a run names, or None when it names none."""
+    """Return the inputs that the `run_start` of a run names, or None."""
     start = next((e for e in log if isinstance(e, events.RunStart) and not e.span), None)
     found = start.settings.get("inputs") if start is not None else None
     if not isinstance(found, Mapping):

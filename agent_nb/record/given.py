@@ -1,12 +1,12 @@
-"""What the user gave a run, and in words how that differs from what a recorded run was given.
+"""What the user gave a run, and how it differs from what a recorded run was given.
 
-Why beside the digests (`inputs`): digests find a record. A person who changed something wants to
-read what.
+Why beside the digests (`fingerprint`): digests find a record; a person who changed something wants
+to read what.
 
 Rules
-- Values of both sides stand beside each other, as lines of a difference where they are texts; of
-  the conversation the first turn that differs is named, of an attachment its type and size.
-- A record says what it can: older ones name fewer values. Pure.
+- Both values are shown, texts as lines of a difference; of the conversation the first turn that
+  differs, of an attachment its type and size.
+- Older records name fewer values; what is missing is not compared. Pure.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ import msgspec
 from ..events import Event, RunStart, User
 from .fingerprint import inputs_of, turns_of
 
-LONGEST = 20  # lines of a difference
-WORDS = 60  # characters that name a turn
+LONGEST = 20  # lines of a shown difference
+WORDS = 60  # characters of a prompt that name a turn
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One prompt and all that decides about its run; `model` as it was asked for, `history` the
-    runs before, oldest first.
+    """One prompt and every input of its run.
+
+    `model` is the requested one; `history` holds the earlier runs, oldest first.
     """
 
     prompt: str
@@ -41,26 +42,25 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def inputs(self) -> dict[str, str]:
-        """The digests, by the names of `inputs.INPUTS`."""
+        """The digests, by the names of `fingerprint.INPUTS`."""
         return inputs_of(**msgspec.structs.asdict(self))
 
     @cached_property
     def turns(self) -> list[str]:
-        """The digest of each run before, oldest first."""
+        """The digest of each earlier run, oldest first."""
         return turns_of(self.history)
 
     def named(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of changed inputs for a reader: a prompt with the same words has other
-        attachments.
+        """Return the names of changed inputs for people.
+
+        A changed prompt with the same words has other attachments.
         """
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         same = user.content.strip() == self.prompt.strip()
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
-        """Return lines that say how the inputs called `names` differ from those of a
-        recorded run.
-        """
+        """Describe how the inputs `names` differ from those of a recorded run."""
         start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         return [line for name in names for line in _WORDS[name](self, start, user)]
@@ -86,7 +86,7 @@ def _size(attachment: Mapping[str, Any]) -> str:
 
 def _model(given: Given, start: RunStart, user: User) -> Iterator[str]:
     old, new = str(start.settings.get("asked", start.model)), given.model
-    # a script's name goes with a digest of its words
+    # the name of a scripted model includes a digest of its answers
     if "#" in new and old.partition("#")[0] == new.partition("#")[0]:
         yield f"model: the script {new.partition('#')[0]} says other words"
     else:
@@ -163,7 +163,7 @@ def lines(before: str, after: str) -> list[str]:
             before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1
         )
     )
-    return [
-        *found[:LONGEST],
-        *([f"… {len(found) - LONGEST} more lines"] if len(found) > LONGEST else []),
-    ]
+    rest = len(found) - LONGEST
+    if rest <= 0:
+        return found
+    return [*found[:LONGEST], f"… {rest} more line{'' if rest == 1 else 's'}"]

@@ -1,4 +1,9 @@
-"""A notebook file as JSON: read with errors that say what is wrong, written whole or not at all."""
+"""A notebook file as JSON: read with errors that say what is wrong, written whole or not at all.
+
+Rules
+- The one reader of notebook JSON: cells, outputs and sources come from here, and tolerate anything.
+- No Jupyter package is imported; a notebook is a plain dict.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +11,66 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from .find import marked
+from ..wire.json_text import as_dict, as_list
+
+ENDING = ".ipynb"
+MARKER = "<<<<<<<"
+CONFLICT = (
+    "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
+    "Or keep the runs of both: jupyter agent-nb git-setup, then git checkout -m {name} merges it again. What is then still marked is text "
+    "of cells: edit it."
+)
+Notebook = Mapping[str, Any]
+Cell = dict[str, Any]
+Output = dict[str, Any]
+
+
+class MergeConflictError(ValueError):
+    """The file holds an unresolved merge conflict; the message says how to resolve it."""
+
+
+def read(path: str | Path, name: str = "") -> Any:
+    """Return the JSON value of a file; `name` stands for the path in messages.
+
+    Raises OSError, ValueError for text that is not JSON, and MergeConflictError.
+    """
+    text = Path(path).read_bytes().decode("utf-8")
+    try:
+        return json.loads(text)
+    except ValueError as fault:
+        line = next(
+            (n for n, said in enumerate(text.splitlines(), 1) if said.startswith(MARKER)), 0
+        )
+        if not line:
+            raise
+        shown = name or str(path)
+        raise MergeConflictError(
+            CONFLICT.format(path=shown, name=Path(path).name, line=line)
+        ) from fault
 
 
 def load(path: str | Path) -> dict[str, Any]:
-    """Read a notebook file. Raises UsageError when it is none, or git has left a conflict in it."""
-    text = ""
+    """Return a notebook of format 4. Raises UsageError if the file does not hold one."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        nb = json.loads(text)
+        nb = read(path)
     except FileNotFoundError:
         raise UsageError(f"File not found: {path}.") from None
+    except MergeConflictError as fault:
+        raise UsageError(str(fault)) from fault
     except (OSError, ValueError) as fault:
-        raise UsageError(
-            marked(text, path) or f"{path} cannot be read as a notebook: {fault}"
-        ) from fault
+        raise UsageError(f"{path} cannot be read as a notebook: {fault}") from fault
     if not isinstance(nb, dict) or not isinstance(nb.get("cells"), list):
         raise UsageError(f"{path} is not a notebook of format 4: it has no list of cells.")
     return nb
 
 
 def save(nb: dict[str, Any], path: str | Path) -> None:
-    """Write a notebook file, whole or not at all; order and indentation of an existing file stay.
-    Raises OSError.
-    """
+    """Write a notebook file atomically, indented as the existing file. Raises OSError."""
     target = Path(path)
     text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -45,6 +82,34 @@ def save(nb: dict[str, Any], path: str | Path) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def cells(nb: Notebook) -> list[Cell]:
+    """Return the cells of a notebook that are JSON objects."""
+    return [cell for cell in as_list(nb.get("cells")) if isinstance(cell, dict)]
+
+
+def outputs(cell: Mapping[str, Any]) -> list[Output]:
+    """Return the outputs of a cell that are JSON objects."""
+    return [output for output in as_list(cell.get("outputs")) if isinstance(output, dict)]
+
+
+def all_outputs(nb: Notebook) -> Iterator[tuple[Cell, Output]]:
+    """Yield every output of a notebook with its cell."""
+    for cell in cells(nb):
+        for output in outputs(cell):
+            yield cell, output
+
+
+def metadata_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a notebook, a cell or an output, {} if it has none."""
+    return as_dict(part.get("metadata"))
+
+
+def source_of(cell: Mapping[str, Any]) -> str:
+    """Return the source of a cell, which is a string or a list of lines in its JSON."""
+    source = cell.get("source", "")
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 def _indent(path: Path) -> int | str:

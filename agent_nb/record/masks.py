@@ -1,19 +1,19 @@
-"""Whether a result is the same as in its record, strictly: what differs without a reason is a
-difference.
+"""Whether a result is the same as recorded, strictly: for tests.
 
-Why beside `normal`: there a drift costs a run of the model, and doubt should not; a test must not
-overlook a change, nor see one where only the clock, the machine or the order of a set was another.
+Why beside `normalize`: there a drift costs a run of the model, so doubtful differences do not
+count. A test must not overlook a change, nor report one where only the clock, the machine or the
+order of a set differs.
 
 Rules
-- Each side is read with what is known of its own run (`Side`): its time, its working folder and the
-  one for temporary files. What is known of one side says nothing of the other.
-- Masked: what tells the time of the run (`clock`), these folders, addresses in reprs, threads and
-  tasks in reprs, numbers of cells, the forms of `%time`, `%timeit` and tqdm, and what the
-  notebook's project says (`Rule`). Other durations and rates are equal within a factor of ten.
+- Each side is read with the facts of its own run (`Side`): its time, its working folder and its
+  folder for temporary files.
+- Masked: clock values of the run, these folders, addresses, threads and tasks in reprs, cell
+  numbers, the output of `%time`, `%timeit` and tqdm, and the patterns of the notebook's project
+  (`Rule`). Other durations and rates are equal within a factor of ten.
 - Sets compare sorted; a traceback counts by its last line and the cell's own frames, without the
   marks below a line.
 - Numbers and texts in JSON values are compared one by one; 1 and 1.0 are the same.
-- `Verdict.masked` names what was different and did not count, in pairs.
+- `Verdict.masked` lists the pairs that differed and did not count.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from typing import Any
 import msgspec
 
 from ..wire.console import settled
+from ..wire.json_text import canonical
 from .clock import Span
-from .packing import SIGN, Home, canonical, digest
+from .packing import SIGN, Home, digest
 
-PATTERN = "pattern "  # begins the name of what the project masks
+PATTERN = "pattern "  # prefix of the names of the project's rules
 FACTOR = 10.0
-LEAST = 1e-6  # below it a duration is as good as none
+LEAST = 1e-6  # shorter durations (s) count as this
 LONGEST_SET = 20_000  # characters
 _DURATION = "‹duration›"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "min": 60.0, "h": 3600.0}
@@ -59,7 +60,7 @@ _FRAME = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
 _OWN = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
 _MARKS = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")
 _ARROW, _LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$"), r"  \1"
-# lines that %time and %timeit print only when something was slow
+# lines that %time and %timeit print only for slow code
 _SLOW = (
     r"(?:The slowest run took \d+\.\d\d times longer than the fastest\.[^\n]*|Compiler time: \d+\.\d\d s"
     r"|(?:Compiler|Parser  ) : [\d.]+ ?(?:ns|µs|μs|us|ms|s|min|h)(?: \d+(?:min|s))*)(?=\n|\Z)"
@@ -92,15 +93,16 @@ _TEMPORARY = re.compile(r"‹temporary›([\\/])tmp[\w]{6,}")
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the notebook's project says is not compared: a pattern and what stands in its place."""
+    """A pattern that the notebook's project excludes from comparison, and its replacement."""
 
     pattern: str
     replace: str = "…"
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two runs: when it went on, its working folder and the folder for temporary files
-    (`unnamed`; None: unknown).
+    """One of two runs: its time, its working folder and its folder for temporary files.
+
+    Folders are `unnamed`; None is unknown.
     """
 
     span: Span
@@ -109,9 +111,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unnamed(folder: str) -> list[int | str]:
-    """Return what a folder's path is found by in a text: its length and its digest, without the
-    user's home.
-    """
+    """Return length and digest of a folder's path, home hidden: enough to find it in a text."""
     hidden = _home().hide(folder)
     return [len(hidden), digest(hidden)]
 
@@ -121,7 +121,7 @@ def _home() -> Home:
 
 
 def _found(folder: Any, text: str) -> str:
-    """Return the path that a text without the user's home has of a folder, "" if it has none."""
+    """Return the path in a text (home hidden) that matches an unnamed folder, else ""."""
     if not (
         isinstance(folder, list)
         and len(folder) == 2
@@ -141,16 +141,15 @@ def _found(folder: Any, text: str) -> str:
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether two values are the same, and what was masked as (rule, recorded, now)."""
+    """Whether two values are the same, and the masked differences as (rule, recorded, now)."""
 
     same: bool
     masked: tuple[tuple[str, str, str], ...] = ()
 
 
-class _Read(msgspec.Struct):
-    """A value as it is compared: its form, the quantities in it, and what was taken out."""
+class _Found(msgspec.Struct):
+    """What was taken out of a value: its quantities, and what was masked as (rule, text)."""
 
-    form: Any = None
     quantities: list[float] = []
     masked: list[tuple[str, str]] = []
 
@@ -158,14 +157,15 @@ class _Read(msgspec.Struct):
 def compare(
     recorded: Any, fresh: Any, before: Side, now: Side, rules: Sequence[Rule] = ()
 ) -> Verdict:
-    """Compare two contents of results, texts or JSON values."""
+    """Compare the contents of two results, texts or JSON values."""
     patterns = tuple((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
-    old, new = _read(recorded, before, patterns), _read(fresh, now, patterns)
+    old_form, old = _read(recorded, before, patterns)
+    new_form, new = _read(fresh, now, patterns)
     near = len(old.quantities) == len(new.quantities) and all(
         map(_near, old.quantities, new.quantities)
     )
     return Verdict(
-        near and _text(old.form) == _text(new.form), tuple(_pairs(old.masked, new.masked))
+        near and _text(old_form) == _text(new_form), tuple(_pairs(old.masked, new.masked))
     )
 
 
@@ -184,7 +184,7 @@ def _near(one: float, other: float) -> bool:
 def _pairs(
     old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield what differs of what was masked."""
+    """Yield the masked values that differ."""
     for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
         sides = ([text for rule, text in side if rule == name] for side in (old, new))
         yield from (
@@ -192,10 +192,12 @@ def _pairs(
         )
 
 
-def _read(value: Any, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]]) -> _Read:
-    found = _Read(quantities=[], masked=[])
-    found.form = _walk(value, lambda text: _masked(text, side, patterns, found))
-    return found
+def _read(
+    value: Any, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]]
+) -> tuple[Any, _Found]:
+    """Return the masked form of a value, and what was taken out of it."""
+    found = _Found()
+    return _walk(value, lambda text: _masked(text, side, patterns, found)), found
 
 
 def _walk(value: Any, read: Callable[[str], str]) -> Any:
@@ -212,7 +214,7 @@ def _walk(value: Any, read: Callable[[str], str]) -> Any:
 
 
 def _masked(
-    text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Read
+    text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Found
 ) -> str:
     text = settled(text) if "\r" in text else text
     text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
@@ -230,7 +232,7 @@ def _masked(
     return text.strip()
 
 
-def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found: _Read) -> str:
+def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found: _Found) -> str:
     def put(match: re.Match[str]) -> str:
         found.masked.append((name, match[0]))
         return match.expand(plain)
@@ -238,7 +240,7 @@ def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found:
     return pattern.sub(put, text)
 
 
-def _folders(text: str, side: Side, found: _Read) -> str:
+def _folders(text: str, side: Side, found: _Found) -> str:
     text = _home().hide(text)
     for name, sought in (("working folder", side.work), ("temporary folder", side.temporary)):
         if folder := _found(sought, text):
@@ -248,7 +250,7 @@ def _folders(text: str, side: Side, found: _Read) -> str:
 
 
 def _sorted(match: re.Match[str]) -> str:
-    """Return a set in the order of its items' text, anything else as it is."""
+    """Return the text of a set with its items sorted, other text unchanged."""
     try:
         value = ast.literal_eval(match[0])
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -257,14 +259,12 @@ def _sorted(match: re.Match[str]) -> str:
 
 
 def _frames(match: re.Match[str]) -> str:
-    """Return a traceback without the frames of other code, and without the marks and numbers of its
-    lines.
-    """
+    """Return a traceback with the cell's frames only, without marks and line numbers."""
     own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN.match(frame))
     return f"Traceback\n{_ARROW.sub(_LINE, _MARKS.sub('', own))}"
 
 
-def _quantity(match: re.Match[str], found: _Read) -> str:
+def _quantity(match: re.Match[str], found: _Found) -> str:
     parts = match.groupdict()
     number = float(parts["number"])
     if rate := parts.get("rate"):

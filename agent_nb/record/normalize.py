@@ -1,12 +1,11 @@
-"""What of two runs is the same although it is written differently: the normal form of texts that
-are compared.
+"""The normal form of texts that are compared: equal for runs that differ only in writing.
 
-Why here: drift of a replay and the difference of two runs must mean the same by "different".
+Why here: drift of a replay and the difference of two runs must agree on what "different" means.
 
 Rules
-- Ignored: what a line was drawn over with and progress bars (`tools.console`), addresses (0x7f…),
-  durations and clock times with fractions, the folders of absolute paths, numbers of cells (In[3]),
-  colour codes, white space at line ends. Everything else counts, plain numbers too.
+- Ignored: overwritten lines and progress bars (`wire.console`), addresses (0x7f…), durations and
+  clock times with fractions, the folders of absolute paths, cell numbers (In[3]), colour codes,
+  white space at line ends. Everything else counts, plain numbers too.
 - JSON values are compared as canonical text, so that 1 and 1.0 are the same.
 """
 
@@ -16,7 +15,7 @@ import re
 from typing import Any
 
 from ..wire.console import settled
-from .packing import canonical
+from ..wire.json_text import canonical
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),

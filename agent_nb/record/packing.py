@@ -1,9 +1,7 @@
-"""JSON values in a form that survives every reader and says nothing of the machine: how values
-stand in a record.
+"""JSON values in a form that survives every reader and hides the machine: the values of a record.
 
-Why: a notebook is read and written by JavaScript, where 1.0 becomes 1, an integer beyond 2**53
-loses digits and NaN does not exist; it is shared, so it must not name the writer's home; and a
-large value that occurs twice should be stored once.
+Why: JavaScript turns 1.0 into 1, loses digits beyond 2**53 and has no NaN. A notebook is shared, so
+it must not name the writer's home. A large value that occurs twice is stored once.
 
     {"$int": "9007199254740993"}   an integer that JavaScript cannot hold
     {"$float": "nan"}              nan, inf or -inf
@@ -13,61 +11,46 @@ large value that occurs twice should be stored once.
                             itself)
 
 Rules
-- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and what is
-  not a JSON value becomes text.
-- Text of the record is the reader's: another reader's home stands where the writer's stood.
-- `canonical` is what hashes are made of: sorted keys, no spaces, numbers as the rules above leave
-  them.
-- Nothing of a hostile value raises or unfolds without end: what is too deep, too large or missing
+- `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and values
+  that are not JSON become text.
+- Home folders in texts become the reader's.
+- `canonical` is what hashes are made of: sorted keys, no spaces, numbers as above.
+- A hostile value neither raises nor unfolds without bound: what is too deep, too large or missing
   becomes words.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-LARGE = 64 * 1024  # bytes of JSON from which on a value is a payload
+from ..wire.json_text import SAFE, canonical
+
+LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 DEEPEST = 200
-BUDGET = 1 << 28  # bytes that the payloads of one record may add up to, counted at each use
-SAFE = 2**53 - 1
-# before a hash: every character of the text counts. Hashes without it are those of older records
-EXACT = "2:"
+BUDGET = 1 << 28  # bytes of payloads that one record may unfold, counted at each use
+EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 SIGN = "⌂"
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
-_DECIMAL = 10_000  # bits; longer integers are written in hexadecimal, which takes linear time
+_DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
 _MARKED = re.compile(SIGN + r"([~=\\])")
 
 
-def canonical(value: Any) -> str:
-    """Return a JSON value as canonical text. Raises ValueError for what is no JSON."""
-    return json.dumps(
-        _numbers(value, DEEPEST * 2),
-        sort_keys=True,
-        ensure_ascii=False,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
-
-
 def sha256(text: str, like: str = EXACT) -> str:
-    """Return the SHA-256 of a text: `EXACT` and 64 hexadecimal digits, or these alone if the hash
-    `like` has no such mark.
+    """Return the SHA-256 of a text in the scheme of the hash `like`: with `EXACT` or without.
 
-    With the mark no two texts have one hash; without it half a character (a lone surrogate) counts
-    as a question mark.
+    Without it, a lone surrogate counts as a question mark.
     """
     mark, half = (EXACT, "surrogatepass") if like.startswith(EXACT) else ("", "replace")
     return mark + hashlib.sha256(text.encode("utf-8", half)).hexdigest()
 
 
 def payload_key(packed: Any, like: str = EXACT) -> str:
-    """Return the key of a packed payload ("" when it is no JSON), made as the key `like` was."""
+    """Return the key of a packed payload in the scheme of the key `like`; "" if not JSON."""
     try:
         return sha256(canonical(packed), like)
     except (ValueError, RecursionError):
@@ -79,38 +62,8 @@ def digest(value: Any, length: int = 16) -> str:
     return sha256(canonical(value)).removeprefix(EXACT)[:length]
 
 
-_AS_IT_IS = frozenset({str, bool, type(None)})
-
-
-def _numbers(value: Any, depth: int) -> Any:
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= SAFE else value
-    if isinstance(value, int):
-        return value if abs(value) <= SAFE else _double(value)
-    if not depth:
-        raise ValueError("the value is nested too deeply")
-    if isinstance(value, dict):
-        return {
-            str(k): v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for k, v in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [v if type(v) in _AS_IT_IS else _numbers(v, depth - 1) for v in value]
-    raise ValueError(f"{type(value).__name__} is not a JSON value")
-
-
-def _double(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError("the number is too large for JSON") from None
-
-
 class Home:
-    """Hides one home folder in texts and puts it back. An empty or very short `path`
-    hides nothing.
-    """
+    """Hides one home folder in texts and restores it; a very short `path` hides nothing."""
 
     def __init__(self, path: str) -> None:
         path = path.rstrip("/\\")
@@ -131,12 +84,42 @@ class Home:
         return text if self._find is None else self._find.sub(lambda m: self._hidden[m[0]], text)
 
     def show(self, text: str) -> str:
-        """Return what `hide` was given, with this home."""
+        """Return the text that `hide` received, with this home."""
         return _MARKED.sub(lambda m: self._shown[m[1]], text) if SIGN in text else text
 
 
+class Payloads(dict[str, Any]):
+    """Packed values by their keys. Each value is hashed once, however many readers check it."""
+
+    def __init__(
+        self, values: Mapping[str, Any] = {}, checked: dict[str, bool] | None = None
+    ) -> None:
+        super().__init__(values)
+        self._checked = {} if checked is None else checked
+
+    @classmethod
+    def of(cls, *sources: Any) -> Payloads:
+        """Merge the sources, the last one wins; ignore a source that is not a mapping."""
+        found = [source for source in sources if isinstance(source, Mapping) and source]
+        if len(found) == 1 and isinstance(found[0], cls):
+            return found[0]
+        return (
+            cls(found[0]) if len(found) == 1 else cls({k: v for s in found for k, v in s.items()})
+        )
+
+    def only(self, keys: Iterable[str]) -> Payloads:
+        """Return the payloads of these keys; what is known of their hashes is shared."""
+        return Payloads({key: self[key] for key in keys}, self._checked)
+
+    def sound(self, key: str) -> bool:
+        """Return whether the value of `key` has the hash that the key names."""
+        if key not in self._checked:
+            self._checked[key] = payload_key(self[key], key) == key
+        return self._checked[key]
+
+
 class Packer:
-    """Packs values; large ones gather in `payloads`, by the SHA-256 of their canonical text."""
+    """Packs values and gathers large ones in `payloads`, by the hash of their canonical text."""
 
     def __init__(self, home: Home, large: int = LARGE) -> None:
         self.payloads: dict[str, Any] = {}
@@ -188,16 +171,15 @@ def _float(value: float) -> Any:
 
 
 class Unpacker:
-    """Unpacks the values of one record with its `payloads` and the reader's home."""
+    """Unpacks the values of one record with its payloads and the reader's home folder."""
 
     def __init__(self, payloads: Mapping[str, Any], home: Home) -> None:
-        self._payloads = payloads
+        self._payloads = Payloads.of(payloads)
         self._home = home
         self._left = BUDGET
-        self._checked: dict[str, bool] = {}
 
     def unpack(self, value: Any) -> Any:
-        """Return the value that `Packer.pack` was given."""
+        """Return the value that `Packer.pack` received."""
         return self._unpack(value, DEEPEST + 2)
 
     def _unpack(self, value: Any, depth: int) -> Any:
@@ -215,30 +197,25 @@ class Unpacker:
         return self.literal(value, depth)
 
     def literal(self, value: Any, depth: int) -> Any:
-        """Return an object whose only key is no mark."""
+        """Return an object, marks in it taken literally."""
         if not isinstance(value, dict):
             return value
         return {self._home.show(str(k)): self._unpack(v, depth - 1) for k, v in value.items()}
 
     def payload(self, key: Any, depth: int) -> Any:
-        """Return the payload `key`, or words that say why not."""
+        """Return the payload of `key`, or words that say why it cannot be used."""
         if not isinstance(key, str) or key not in self._payloads:
             return f"[a payload of this record is missing: {key}]"
         packed = self._payloads[key]
-        if not self._sound(key, packed):
+        if not self._payloads.sound(key):
             return f"[a payload of this record was changed: {key}]"
         self._left -= len(packed) if isinstance(packed, str) else LARGE
         if self._left < 0:
             return f"[a payload of this record is left out, they are too large together: {key}]"
         return self._unpack(packed, depth)
 
-    def _sound(self, key: str, packed: Any) -> bool:
-        if key not in self._checked:
-            self._checked[key] = payload_key(packed, key) == key
-        return self._checked[key]
-
     def integer(self, value: Any, _: int) -> Any:
-        """Return an integer of many digits."""
+        """Return a large integer."""
         try:
             return int(value, 0)
         except (TypeError, ValueError):
@@ -258,7 +235,7 @@ _UNPACK = {
 
 
 def references(value: Any) -> set[str]:
-    """Return the payload keys that a packed value refers to."""
+    """Return the payload keys in a packed value."""
     found: set[str] = set()
     todo = [value]
     while todo:
@@ -270,4 +247,16 @@ def references(value: Any) -> set[str]:
             todo.extend(v for v in item.values() if isinstance(v, dict | list))
         elif isinstance(item, list):
             todo.extend(v for v in item if isinstance(v, dict | list))
+    return found
+
+
+def reachable(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
+    """Return the payload keys that a packed value needs, also those its payloads need."""
+    found: set[str] = set()
+    todo = references(packed)
+    while todo:
+        found |= todo
+        todo = {
+            key for have in todo if have in payloads for key in references(payloads[have])
+        } - found
     return found

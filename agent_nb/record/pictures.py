@@ -1,13 +1,13 @@
-"""Whether two pictures show the same.
+"""Whether two pictures look the same.
 
-Why: a figure that is drawn again is rarely the same file. What counts is what a person sees.
+Why: a figure that is drawn again is rarely the same file.
 
 Rules
-- The same: the same size, and at most one pixel of a hundred whose red, green, blue or opacity is
-  off by more than 16 of 255.
-- Pictures are a stranger's: they are opened only up to `LARGEST` pixels, and what cannot be opened
-  counts by its bytes.
-- Pillow is optional; without it pictures of one size are not compared, which is said.
+- The same means: equal size, and at most one pixel in a hundred whose red, green, blue or opacity
+  differs by more than 16 of 255.
+- Pictures come from strangers: they are opened only up to `LARGEST` pixels; others compare by their
+  bytes.
+- Pillow is optional; without it, pictures are not compared, and the result says so.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import msgspec
 
 TYPES = ("image/png", "image/jpeg")
 LARGEST = 40_000_000  # pixels
-OFF = 16  # of 255
-SHARE = 0.01
+OFF = 16  # tolerated difference of a channel, of 255
+SHARE = 0.01  # of the pixels may differ more
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What is different, in words ("": nothing), and why it could not be seen ("": it was)."""
+    """The difference in words ("" if none), and why it could not be seen ("" if it could)."""
 
     difference: str = ""
     unseen: str = ""
 
 
 def compare(recorded: Any, fresh: Any) -> Comparison:
-    """Compare two pictures in base64, None where there is none."""
+    """Compare two pictures in base64; None stands for a missing picture."""
     if recorded == fresh:
         return Comparison()
     if not isinstance(recorded, str) or not isinstance(fresh, str):

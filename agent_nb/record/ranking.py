@@ -1,44 +1,39 @@
-"""Which of several records counts: the order in which they are tried, and which of them are kept.
+"""The order in which records of a cell are tried, and which of them are kept.
 
-Why one place: whoever can write into a notebook can write any time into a record; a forged one must
-neither come before the user's own nor push them out.
+Why one place: anyone who can write into a notebook can write any time into a record. A forged
+record must neither come before the user's own nor displace them.
 
 Rules
-- The user's own records (`signing.mine`), and under `test` those of signers, come before those of
-  others, whatever times they name; among equals the newest start comes first.
-- A start that is no time, or lies in the future, counts as the oldest; `TOLERANCE` is for clocks
-  that differ.
-- Of a cell the newest `KEPT` executions stay, each with all its runs; a record that names none is
-  one of its own. Records of others never push out the user's own, but the newest execution of them
-  always finds room: it may be what a colleague has just recorded.
+- The user's own records (`signing.mine`), and under `test` those of signers, come before others,
+  whatever times they name; among equals the newest start comes first.
+- A start that is not a time, or lies in the future, counts as the oldest; `TOLERANCE` allows for
+  clocks that differ.
+- Of a cell the newest `KEPT` executions stay, each with all its runs; a record that names no
+  execution is its own. Records of others never displace the user's, but their newest execution
+  always finds room: a colleague may just have recorded it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable
 
+from .record import Record
 from .signing import intact, mine
 
 KEPT = 3
 TOLERANCE = 300.0  # s
-END_OF_TIME = 253_402_300_799.0  # epoch s of the last second that a calendar of four digits has
-Record = TypeVar("Record", bound=Mapping[str, Any])
+END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999, in epoch seconds
 
 
-def started(record: Mapping[str, Any]) -> float:
-    """Return when the run of a record began, in epoch seconds; 0 when the record names no such
-    time.
-    """
+def started(record: Record) -> float:
+    """Return the start of a record's run in epoch seconds, 0 if it is missing or in the future."""
     claimed = _claimed(record)
     return claimed if claimed <= time.time() + TOLERANCE else 0.0
 
 
 def oldest(records: Iterable[Record]) -> list[Record]:
-    """Return records by their start, the oldest first; those of the future in the order
-    they claim.
-    """
+    """Return records by their start, the oldest first."""
     return sorted(records, key=lambda record: (started(record), _claimed(record)))
 
 
@@ -48,8 +43,9 @@ def newest(records: Iterable[Record]) -> list[Record]:
 
 
 def ranked(records: Iterable[Record], key: bytes, signed: Collection[str] = ()) -> list[Record]:
-    """Return records in the order in which they count for the user whose key this is; `signed`: the
-    hashes of those of signers.
+    """Return records in the order in which they count for the user with this key.
+
+    `signed` holds the hashes of records that signers have signed.
     """
     return sorted(
         newest(records),
@@ -59,7 +55,7 @@ def ranked(records: Iterable[Record], key: bytes, signed: Collection[str] = ()) 
 
 
 def kept(records: Iterable[Record], key: bytes) -> list[Record]:
-    """Return the records of one cell that stay, newest first."""
+    """Return the records of one cell that are kept, newest first."""
     found = newest(records)
     if len(found) <= KEPT:
         return found
@@ -71,21 +67,19 @@ def kept(records: Iterable[Record], key: bytes) -> list[Record]:
     return newest(record for listed in (*list(own.values())[:KEPT], *rest) for record in listed)
 
 
-def execution(record: Mapping[str, Any]) -> str:
-    """Return what the records of one execution of a cell have in common: its id, else that of the
-    one run.
-    """
+def execution(record: Record) -> str:
+    """Return the id of the execution that a record belongs to, else one made of its run's id."""
     return str(record.get("execution") or f"run {record.get('id', '')}")
 
 
-def ordinal(record: Mapping[str, Any]) -> int:
-    """Return the number of a record's run among those of its execution, 0 when it names none."""
+def ordinal(record: Record) -> int:
+    """Return the number of a record's run within its execution, 0 if it names none."""
     number = record.get("ordinal")
     return number if isinstance(number, int) else 0
 
 
-def _claimed(record: Mapping[str, Any]) -> float:
-    """Return the time a record names, 0 for what is none."""
+def _claimed(record: Record) -> float:
+    """Return the start that a record names, 0 if it is not a valid time."""
     value = record.get("started")
     sound = (
         isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= END_OF_TIME

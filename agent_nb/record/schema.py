@@ -1,19 +1,17 @@
-"""The JSON Schema of the record, generated from the event types; `python -m
-agent_nb.record.schema` writes the file again.
+"""The JSON Schema of a record, generated from the event types.
 
-Why a file: whoever reads a notebook without this package can see what stands in it and check it
-with any validator.
+`python -m agent_nb.record.schema` writes `schema.json` again; any validator can check a notebook
+with it, without this package.
 
 Rules
-- `schema.json` describes `nb.metadata["agent_nb"]`; a test says when it is not what `build()`
-  returns.
-- It is as tolerant as the reader: unknown fields and event types are allowed, what is known must
-  have its type.
-- Strings, lists and objects may be packed (see `portable`).
-- What has its default is left out of a record: `status: "ok"` of a result, `phase: "enter"` of a
-  node; of an event `seq` where it is its place (from 1), and `run` where it is the record's id. The
-  schema names every default. Two programs of jq count them in: `COUNT` shows how the calls of a
-  notebook ended, `FILL` gives every event with all its fields:
+- `schema.json` describes `nb.metadata["agent_nb"]`; a test compares it with `build()`.
+- It is as tolerant as the reader: unknown fields and event types are allowed; known fields must
+  have their type.
+- Strings, lists and objects may be packed (see `packing`).
+- Defaults are left out of a record: `status: "ok"` of a result, `phase: "enter"` of a node, `seq`
+  where it is the event's place (from 1), `run` where it is the record's id. The schema names every
+  default. Two jq programs fill them in: `COUNT` counts how the calls of a notebook ended, `FILL`
+  yields every event with all its fields:
 
     jq "$COUNT" NOTEBOOK.ipynb
     jq --slurpfile schema schema.json "$FILL" NOTEBOOK.ipynb
@@ -32,7 +30,7 @@ import msgspec
 
 from .. import events
 from .packing import MARKS
-from .record import VERSION, Record
+from .record import VERSION, RecordFields
 from .size_limit import Cut
 
 PATH = Path(__file__).with_name("schema.json")
@@ -85,7 +83,7 @@ def build() -> dict[str, Any]:
             },
         },
         "$defs": {
-            "record": {**_struct(Record), "required": ["format", "id", "events", "hash"]},
+            "record": {**_struct(RecordFields), "required": ["format", "id", "events", "hash"]},
             "event": {
                 **_envelope(),
                 "required": ["type"],
@@ -104,12 +102,12 @@ def build() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the schema as the text of the file."""
+    """Return the text of `schema.json`."""
     return json.dumps(build(), indent=1, ensure_ascii=False, sort_keys=False) + "\n"
 
 
 def load() -> dict[str, Any]:
-    """Return the schema of the file. Raises OSError when the file is not installed."""
+    """Return the installed schema. Raises OSError if the file is missing."""
     schema: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
     return schema
 
@@ -134,9 +132,7 @@ def _event(cls: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _own(schema: dict[str, Any], shared: Sequence[str]) -> dict[str, Any]:
-    """Return the schema without the properties that stand elsewhere, and with what may
-    be packed.
-    """
+    """Return the schema without the `shared` properties, the others packable."""
     properties = {
         name: _packable(p)
         for name, p in schema["properties"].items()
@@ -161,7 +157,7 @@ def _struct(cls: type[msgspec.Struct]) -> dict[str, Any]:
         field.name: {**_type(hints[field.name]), **_default(field)}
         for field in msgspec.structs.fields(cls)
     }
-    if cls is Record:
+    if cls is RecordFields:
         properties["events"] = {"type": "array", "items": {"$ref": "#/$defs/event"}}
     return {
         "description": " ".join((inspect.getdoc(cls) or "").split()),
@@ -171,7 +167,7 @@ def _struct(cls: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _default(field: Any) -> dict[str, Any]:
-    """Return the default of a field, under the name that JSON Schema has for it."""
+    """Return the default of a field as a JSON Schema keyword."""
     value = (
         field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
     )
@@ -183,7 +179,7 @@ def _default(field: Any) -> dict[str, Any]:
 
 
 def _type(hint: Any) -> dict[str, Any]:
-    """Return the schema of one annotation, as far as the event types use the language of types."""
+    """Return the schema of one annotation; covers the types that events use."""
     if hint in _STRUCTS:
         return {"$ref": f"#/$defs/{_STRUCTS[hint]}"}
     origin, args = get_origin(hint), get_args(hint)

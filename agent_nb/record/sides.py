@@ -1,9 +1,9 @@
-"""Two texts beside each other, line by line: what was recorded and what came now.
+"""Two texts side by side, line by line: the recorded one and the new one.
 
-Why here: the card of a drift, the line on stderr and whoever else compares must show the same rows.
+Why here: the card of a drift and the line on stderr must show the same rows.
 
-Rules: pure; at most `AROUND` equal lines stand before and after a difference, and at most `LONGEST`
-rows in all; what is left out is marked. This file imports nothing of ours.
+Rules: pure; at most `AROUND` equal lines around a difference and `LONGEST` rows in all; a mark
+stands for omitted rows. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
+from ..wire.text_limits import fit
+
 AROUND = 2
 LONGEST = 40
-MOST = 2000  # lines of a text that are compared
+MOST = 2000  # compared lines of a text
 CHANGED, SAME, LEFT_OUT = "≠", "", "⋮"
 Line = tuple[str, str, str]  # mark, recorded, now
 
 
 def lines(recorded: str, now: str) -> list[Line]:
-    """Return the rows of both texts: a mark (CHANGED, SAME, LEFT_OUT), the line as recorded, the
-    line as it is now.
-    """
+    """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT."""
     before, after = recorded.splitlines()[:MOST], now.splitlines()[:MOST]
     out: list[Line] = []
     for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND):
@@ -40,11 +40,9 @@ def lines(recorded: str, now: str) -> list[Line]:
         for i, row in enumerate(out)
         if row[0] != LEFT_OUT or i == 0 or out[i - 1][0] != LEFT_OUT
     ]
-    return (
-        tidy
-        if len(tidy) <= LONGEST
-        else [*tidy[:LONGEST], (LEFT_OUT, f"({len(tidy) - LONGEST} more rows)", "")]
-    )
+    if not (more := len(tidy[LONGEST:])):
+        return tidy
+    return [*tidy[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
 
 
 def text(recorded: str, now: str, width: int = 50) -> str:
@@ -52,10 +50,6 @@ def text(recorded: str, now: str, width: int = 50) -> str:
     rows = [("", "recorded", "now"), *lines(recorded, now)]
     column = min(width, max(len(row[1]) for row in rows))
     return "\n".join(
-        f"{mark or ' '} {_cut(old, width):<{column}} | {_cut(new, width)}".rstrip()
+        f"{mark or ' '} {fit(old, width):<{column}} | {fit(new, width)}".rstrip()
         for mark, old, new in rows
     )
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else f"{line[: width - 1]}…"

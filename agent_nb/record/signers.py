@@ -1,4 +1,4 @@
-"""Whose signatures count: the user's list of signers, and a file that a command line names.
+"""Whose signatures count: the user's list of signers, and a file named on the command line.
 
     alice namespaces="record@jupyter-agent-nb" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA… alice@work
 
@@ -6,20 +6,18 @@ Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a
 `ssh-keygen -Y verify` reads the same one.
 
 Rules
-- The user's list stands in the user's configuration folder. Nothing looks for one in a notebook's
-  folder or repository; what the user names on a command line is the user's word.
-- The list is read anew by each command: whoever is removed counts no more.
-- A line for other namespaces, outside its dates, or of a key that is not Ed25519 does not count,
-  and says why. A line that cannot be understood is an error: nobody should believe that it counts,
-  nor that it does not.
+- The user's list is in the user's configuration folder. A notebook's folder or repository is never
+  searched for one; a file on a command line is the user's own word.
+- The list is read anew by each command: a removed signer no longer counts.
+- A line for other namespaces, outside its dates, or with a key that is not Ed25519 does not count,
+  and the reason is shown. A line that cannot be parsed is an error, because it would be unclear
+  whether it counts.
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -31,6 +29,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..host.paths import tilde
+from ..host.private_file import write_private
 from .ssh_signature import ED25519, fingerprint, public_key
 
 NAMESPACE = "record@jupyter-agent-nb"
@@ -43,9 +42,7 @@ _DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
 class Signer(msgspec.Struct, frozen=True):
-    """A person and a public key, as OpenSSH encodes it. `problem`: why it does not count ("": it
-    does).
-    """
+    """A person and a public key as OpenSSH encodes it; `problem` says why it does not count."""
 
     name: str
     key: bytes = b""
@@ -56,13 +53,14 @@ class Signer(msgspec.Struct, frozen=True):
 
 
 def path() -> Path:
-    """Return the file with the user's signers, whether it exists or not. Raises UsageError when its
-    folder is not an absolute path.
+    """Return the file with the user's signers; it may not exist.
+
+    Raises UsageError if its folder is not an absolute path.
     """
     import platformdirs
 
     found = Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / FILE
-    if not found.is_absolute():  # it would be another in every folder
+    if not found.is_absolute():  # it would mean another file in every folder
         raise UsageError(
             f"The folder of your configuration is a relative path ({found.parent}); set XDG_CONFIG_HOME to an absolute one."
         )
@@ -70,8 +68,9 @@ def path() -> Path:
 
 
 def known(named: str = "") -> list[Signer]:
-    """Return the user's signers, and those of a file that is `named` on the command line. Raises
-    UsageError.
+    """Return the user's signers and those of the file `named` on the command line.
+
+    Raises UsageError.
     """
     return [
         *read(path(), must=False),
@@ -80,8 +79,9 @@ def known(named: str = "") -> list[Signer]:
 
 
 def read(file: Path, *, must: bool) -> list[Signer]:
-    """Return the signers of a file; `must`: it exists. Raises UsageError when it cannot be read or
-    understood.
+    """Return the signers of a file, which `must` exist or not.
+
+    Raises UsageError if it cannot be read or parsed.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -103,8 +103,9 @@ def read(file: Path, *, must: bool) -> list[Signer]:
 
 
 def add(name: str, given: str) -> Signer:
-    """Add a signer and return it. `given` is a public key file, its line, or a line of an
-    allowed_signers file. Raises UsageError.
+    """Add a signer and return it. Raises UsageError.
+
+    `given` is a public key file, its line, or a line of an allowed_signers file.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -133,9 +134,7 @@ def add(name: str, given: str) -> Signer:
 
 
 def remove(name: str) -> list[Signer]:
-    """Remove a signer, by name or fingerprint; return who was removed. Raises UsageError when there
-    is none.
-    """
+    """Remove signers by name or fingerprint and return them. Raises UsageError if none match."""
     kept, gone = list[str](), list[Signer]()
     for line in _lines():
         signers = [
@@ -155,7 +154,7 @@ def remove(name: str) -> list[Signer]:
 
 
 def _text(given: str) -> str:
-    """Return the text of a key that is a file or is written out. Raises UsageError."""
+    """Return the text of a key, given as a file or written out. Raises UsageError."""
     file = Path(given).expanduser()
     with suppress(OSError, ValueError):  # a long line is not a path
         if file.is_file():
@@ -173,7 +172,7 @@ def _text(given: str) -> str:
 
 
 def _line(line: str, place: str) -> Iterator[Signer]:
-    """Yield the signer of a line; a blank one or a comment has none. Raises UsageError."""
+    """Yield the signer of a line; blank lines and comments have none. Raises UsageError."""
     if not line.strip() or line.lstrip().startswith("#"):
         return
     words = _words(line)
@@ -196,14 +195,12 @@ def _line(line: str, place: str) -> Iterator[Signer]:
 
 
 def _words(line: str) -> list[str]:
-    """Return the words of a line, quotes kept; none where a quote is not closed."""
+    """Return the words of a line, quotes kept; [] if a quote is not closed."""
     return [] if line.count('"') % 2 else _WORD.findall(line)
 
 
 def _problem(options: str) -> str:
-    """Return why the options of a line keep it from counting. Raises UsageError for
-    unknown ones.
-    """
+    """Return why a line with these options does not count, "" if it does. Raises UsageError."""
     found: dict[str, str] = {}
     place = 0
     while place < len(options):
@@ -225,7 +222,7 @@ def _problem(options: str) -> str:
 
 
 def _fits(patterns: str) -> bool:
-    """Return whether a list of patterns, as OpenSSH has them, names our namespace."""
+    """Return whether an OpenSSH pattern list includes our namespace."""
     listed = patterns.split(",")
     refused = any(p.startswith("!") and fnmatchcase(NAMESPACE, p[1:]) for p in listed)
     return not refused and any(
@@ -234,7 +231,8 @@ def _fits(patterns: str) -> bool:
 
 
 def _time(text: str) -> float:
-    """Return a date of an allowed_signers file in epoch seconds; it is local unless it ends with Z.
+    """Return a date of an allowed_signers file in epoch seconds, local unless it ends with Z.
+
     Raises UsageError.
     """
     digits = text.removesuffix("Z")
@@ -254,15 +252,6 @@ def _lines() -> list[str]:
 def _write(lines: Sequence[str]) -> None:
     target = path()
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write("".join(f"{line}\n" for line in lines))
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        write_private(target, "".join(f"{line}\n" for line in lines).encode())
     except OSError as fault:
         raise UsageError(f"{tilde(target)} cannot be written: {fault.strerror or fault}.") from None

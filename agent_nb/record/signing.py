@@ -1,15 +1,16 @@
-"""Who made a record: signed with the user's own Jupyter notebook secret.
+"""Who made a record: signed with the user's Jupyter notebook secret.
 
-Why this secret: it is the one with which Jupyter itself decides whether a notebook's outputs may be
-trusted, it exists once per user, and it never leaves the machine. Code in a record runs again on
-replay only if this user made the record (or says so).
+Why this secret: Jupyter uses it to decide whether a notebook's outputs are trusted. It exists once
+per user and never leaves the machine. Code in a record runs again on replay only if this user made
+the record, or says so.
 
 Rules
-- HMAC-SHA256 over a prefix of our own and the content hash; comparing takes constant time.
+- HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
-- Whose a record is, is asked in one place (`mine`), of whole records (see `record.attach`).
-- Only `user_key` and `key_problem` touch the disk; they make the secret when there is none, as
-  Jupyter does. Where that cannot be `user_key` returns b"".
+- `mine` is the one place that decides whose a record is; it takes whole records
+  (`payloads.attach`).
+- Only `user_key` and `key_problem` touch the disk; they make the secret if it is missing, as
+  Jupyter does. Where that fails `user_key` returns b"".
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ import hashlib
 import hmac
 import os
 from base64 import encodebytes
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..host.paths import tilde
-from .record import payload_faults, record_hash
+from .payloads import payload_faults
+from .record import Record, record_hash
 
 SCHEME = "hmac-sha256:"
 _PREFIX = b"agent_nb record 1\n"
 
 
-def sign(record: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+def sign(record: Record, key: bytes) -> dict[str, Any]:
     """Return the record with its hash and, if there is a key, its signature."""
     unsigned = {k: v for k, v in record.items() if k != "signature"}
     content = record_hash(unsigned)
@@ -38,39 +39,36 @@ def sign(record: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     return {**signed, "signature": _signature(content, key)} if key and content else signed
 
 
-def hash_fits(record: Mapping[str, Any]) -> bool:
-    """Return whether the content of a record is what its hash says, whatever its payloads are."""
+def hash_fits(record: Record) -> bool:
+    """Return whether a record has the hash it names; its payloads are not checked."""
     content = record_hash(record)
     return bool(content) and record.get("hash") == content
 
 
-def intact(record: Mapping[str, Any]) -> bool:
-    """Return whether a whole record (see `record.attach`) is what its hash says, its payloads
-    included.
-    """
+def intact(record: Record) -> bool:
+    """Return whether a whole record (`payloads.attach`) has its hash, its payloads included."""
     return hash_fits(record) and not payload_faults(record)
 
 
-def signed_by(record: Mapping[str, Any], key: bytes) -> bool:
+def signed_by(record: Record, key: bytes) -> bool:
     """Return whether the holder of `key` signed exactly this content."""
     return _verifies(record, record_hash(record), key)
 
 
-def mine(record: Mapping[str, Any], key: bytes) -> bool:
-    """Return whether this user stands for a record: the holder of `key` signed it, and nothing of
-    it was changed since.
-    """
+def mine(record: Record, key: bytes) -> bool:
+    """Return whether the holder of `key` signed a record and nothing was changed since."""
     return names_signer(record, key) and intact(record)
 
 
-def names_signer(record: Mapping[str, Any], key: bytes) -> bool:
-    """Return whether the holder of `key` signed the hash that a record names; where the record is
-    `intact`, that makes it theirs.
+def names_signer(record: Record, key: bytes) -> bool:
+    """Return whether the holder of `key` signed the hash that a record names.
+
+    If the record is `intact`, that makes it theirs.
     """
     return _verifies(record, str(record.get("hash", "")), key)
 
 
-def _verifies(record: Mapping[str, Any], content: str, key: bytes) -> bool:
+def _verifies(record: Record, content: str, key: bytes) -> bool:
     given = record.get("signature")
     if not (key and content and isinstance(given, str)):
         return False
@@ -82,16 +80,14 @@ def _signature(content: str, key: bytes) -> str:
 
 
 def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
-    """Return the secret that Jupyter signs notebooks with (`notebook_secret` in its data folder, or
-    in `folder`).
-    """
+    """Return Jupyter's notebook secret, from its data folder or from `folder`; b"" without one."""
     with suppress(OSError):
         return _secret(_place(folder))
     return b""
 
 
 def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
-    """Return why `user_key` finds nothing to sign with and what to do, "" when it does."""
+    """Return why `user_key` has no secret and what to do, "" if it has one."""
     path = _place(folder)
     try:
         return (

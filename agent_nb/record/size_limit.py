@@ -1,12 +1,11 @@
-"""The size limit of a record: what is taken away from a run that is too large, and the mark that
-says so.
+"""The size limit of a record: what is cut from a run that is too large, and the mark that shows it.
 
 Rules
-- The words of the user and the model, the calls and the ends go last; tool output, displays and
-  payloads of progress go first, within each kind the largest first.
-- What was cut is visible in place ("[… cut from the record …]") and listed in the record's `cut`.
-- Works on packed events in place; a record with cuts is still a valid one, its calls of cut
-  arguments are never run again.
+- Tool output, displays and progress go first, within each kind the largest first. The words of the
+  user and the model, calls and ends go last.
+- A cut is visible in place ("[… cut from the record …]") and listed in the record's `cut`.
+- Works on packed events in place. A record with cuts is valid; calls with cut arguments never run
+  again.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from typing import Any
 
 import msgspec
 
-from .packing import canonical, references
+from ..wire.json_text import canonical
+from .packing import references
 
 CAP = 4 << 20  # bytes of JSON
 HEAD = 1000  # characters that are kept of a cut text
 SMALL = 2 * HEAD
-# what is cut first comes first: (event type, field)
+# (event type, field) in the order in which they are cut
 ORDER = (
     ("progress", "data"),
     ("progress", "text"),
@@ -78,8 +78,9 @@ def size(value: Any) -> int:
 
 
 def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:
-    """Cut packed events in place until they and their payloads take at most about `cap` bytes;
-    return what was cut.
+    """Cut packed events in place until they and their payloads fit about `cap` bytes.
+
+    Return what was cut.
     """
     weights = {key: size(value) for key, value in payloads.items()}
     excess = size(packed) + sum(weights[k] for k in _used(packed, payloads)) - cap
@@ -107,7 +108,7 @@ def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
 def _candidates(
     packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Return (weight in bytes, event) of the large values of a field, the heaviest first."""
+    """Return (bytes, event) of the large values of a field, the largest first."""
     found = []
     for obj in packed:
         if obj.get("type") == kind and field in obj:
@@ -120,7 +121,7 @@ def _candidates(
 def _replace(
     obj: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
 ) -> int:
-    """Put a mark in the place of a value; return the bytes that now stand there."""
+    """Replace a value by a mark; return the bytes of the mark."""
     value = obj[field]
     if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):
         value = payloads[value["$payload"]]
@@ -137,7 +138,7 @@ def _replace(
 
 
 def _drop(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
-    """Take whole events out, in the order of `DROPPED`, until `excess` bytes are gone."""
+    """Remove whole events, in the order of `DROPPED`, until `excess` bytes are gone."""
     for kind in DROPPED:
         if excess <= 0:
             return

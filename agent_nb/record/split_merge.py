@@ -1,43 +1,39 @@
-"""Whose records are those of a cell that was split, merged or given another id.
+"""The runs of cells that were split, merged or renumbered.
 
-Why: a front end that splits a cell leaves id and outputs with the lower part and gives the upper
-part, where the magic stands, a new id; one that merges cells makes a new cell without outputs;
-nbstripout (without `--keep-id`) numbers all cells anew, from 0. Going by ids alone the record would
-stay with a cell that is no agent cell any more, or go with one that does not exist, or is another
-one.
+Why: a front end that splits a cell leaves id and outputs with the lower part; the upper part, with
+the magic, gets a new id. Merging makes a new cell without outputs. nbstripout (without `--keep-id`)
+renumbers all cells from 0. By id alone, a record would stay with the wrong cell or with none.
 
 Rules
-- Only an agent cell without a run inherits: from the next cell with runs below it that is no agent
-  cell, when the recorded prompt begins with its text (split); from a cell that is gone, when its
-  text begins with the lines of the recorded prompt (merged).
-- A cell that is no agent cell gives up the runs that the agent cell above it has.
-- A cell that none of its records were made of, by the hash of its text, gets the runs that were
-  made of its text under an id whose own cell has another one; of several the first in the order of
-  their ids' numbers, else of their start. Where there are none it keeps its own.
-- Pure: cells and runs come in, nothing is changed.
+- Only an agent cell without a run inherits: from the next cell with runs below it that is not an
+  agent cell, if the recorded prompt begins with its text (split); or from a cell that is gone, if
+  its text begins with the lines of the recorded prompt (merged).
+- A cell that is not an agent cell gives up the runs that the agent cell above it has.
+- A cell whose text made none of its records gets the runs that were made of its text under the id
+  of a cell that now has another text. Of several the first counts, in the order of numeric ids,
+  else of their start. Otherwise it keeps its own.
+- Pure: nothing is changed in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
 
-from .agent_cells import agent_cell, content_hash, source_of
+from .agent_cells import agent_cell, source_hash
+from .ipynb import Cell, source_of
+from .record import Record
 
-Record = dict[str, Any]
 Runs = Mapping[str, Sequence[Record]]
-AnyRecord = TypeVar("AnyRecord", bound=Mapping[str, Any])
-HOMELESS = "~"  # no id of a cell has it
+HOMELESS = "~"  # never part of a cell id
 
 
-def renumbered(
-    cells: Sequence[Mapping[str, Any]], runs: Mapping[str, Sequence[AnyRecord]]
-) -> dict[str, list[AnyRecord]]:
-    """Return the runs by the ids that their cells have. Those whose id another cell has, and no
-    cell their text, get an id of none.
+def renumbered(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
+    """Return the runs by the ids that their cells have now.
+
+    Runs whose id another cell took, and whose text no cell has, get an id marked with HOMELESS.
     """
     texts = {
-        str(c["id"]): content_hash(*(_agent(c) or ("", source_of(c))))
+        str(c["id"]): source_hash(source_of(c))
         for c in cells
         if c.get("id") and c.get("cell_type") == "code"
     }
@@ -47,7 +43,7 @@ def renumbered(
     )
     wanting = [cell for cell, text in texts.items() if not _made_of(runs.get(cell, ()), text)]
     moved: dict[str, str] = {}
-    # runs of a text that the cell had before it was changed go to those that nobody else serves
+    # cells that match the newest run come first; older runs serve the others
     for part in (_newest, _all):
         for cell in wanting:
             found = (
@@ -69,37 +65,33 @@ def renumbered(
     }
 
 
-def _agent(cell: Mapping[str, Any]) -> tuple[str, str] | None:
+def _agent(cell: Cell) -> tuple[str, str] | None:
     return agent_cell(source_of(cell)) if cell.get("cell_type") == "code" else None
 
 
-def _made_of(listed: Sequence[Mapping[str, Any]], text: str | None) -> bool:
-    """Return whether a cell of this text made one of the runs; those that it only followed do not
-    count.
-    """
+def _made_of(listed: Sequence[Record], text: str | None) -> bool:
+    """Return whether a cell with this text made one of the runs, not only followed it."""
     return text is not None and any(
         r.get("source") == text and (r.get("conversation") != "" or r.get("execution"))
         for r in listed
     )
 
 
-def _newest(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _newest(listed: Sequence[Record]) -> Sequence[Record]:
     return [max(listed, key=_started)]
 
 
-def _all(listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _all(listed: Sequence[Record]) -> Sequence[Record]:
     return listed
 
 
-def _started(record: Mapping[str, Any]) -> float:
+def _started(record: Record) -> float:
     started = record.get("started")
     return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
 
 
-def _place(cell: str, listed: Sequence[Mapping[str, Any]]) -> tuple[bool, float]:
-    """Return what orders ids as their cells stood in the notebook: numbers by themselves, others by
-    when their first run began.
-    """
+def _place(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
+    """Return a sort key for ids: numeric ones by number, others by their first run's start."""
     number = cell.rstrip(HOMELESS)
     return (
         (False, float(number))
@@ -108,8 +100,8 @@ def _place(cell: str, listed: Sequence[Mapping[str, Any]]) -> tuple[bool, float]
     )
 
 
-def inherited(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, list[Record]]:
-    """Return what agent cells without runs inherit, by cell id."""
+def inherited(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
+    """Return the runs that agent cells without runs inherit, by cell id."""
     gone = [
         listed
         for cell, listed in runs.items()
@@ -124,7 +116,7 @@ def inherited(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, list[
     return found
 
 
-def leaving(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, set[str]]:
+def leaving(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
     """Return the ids of the runs that cells give up, by cell id."""
     return {
         c: {r["id"] for r in runs.get(cell, ())}
@@ -134,10 +126,8 @@ def leaving(cells: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, set[str
     }
 
 
-def _agents(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield id and text of each agent cell, with the ids of the other code cells down to the next
-    one.
-    """
+def _agents(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield (id, text, ids of the other code cells before the next agent cell)."""
     cell, body, below = "", "", list[str]()
     for each in cells:
         parts = _agent(each)
@@ -159,7 +149,7 @@ def _merged(body: str, gone: Sequence[Sequence[Record]]) -> Sequence[Record]:
 
 
 def _prompt(listed: Sequence[Record]) -> str:
-    """Return what was asked in the newest run ("" when that is not to be told)."""
+    """Return the prompt of the newest run, "" if it is unknown."""
     events = listed[0].get("events")
     said = (
         (e.get("content") for e in events if isinstance(e, dict) and e.get("type") == "user")

@@ -1,15 +1,15 @@
-"""Ed25519 signatures in the form of `ssh-keygen -Y sign`, and the keys that make and check them.
+"""Ed25519 signatures in the format of `ssh-keygen -Y sign`, and the keys that make and check them.
 
-Why this form: people have such keys and know how to keep, share and revoke them, and OpenSSH checks
-a signature without our code.
+Why this format: people have such keys and know how to keep, share and revoke them, and OpenSSH
+checks a signature without our code.
 
 Rules
-- Only Ed25519, only version 1 of the format, only the namespace that is asked for; nothing may
-  stand before, between or after the fields.
-- Several signatures stand in one text one after another, as certificates do in a PEM file. What is
-  not a signature is passed over.
-- Reading a format raises UsageError; checking a signature raises nothing but MissingExtra.
-  cryptography (extra `sign`) is imported only here, when a key is read or a signature checked.
+- Only Ed25519, only version 1 of the format, only the requested namespace; extra bytes before,
+  between or after the fields are an error.
+- Several signatures may follow one another in one text, like certificates in a PEM file; other text
+  is skipped.
+- Reading a format raises UsageError; checking a signature raises only MissingExtra. cryptography
+  (extra `sign`) is imported only here, when a key is read or a signature checked.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ _POINT, _SIGNATURE = 32, 64  # bytes
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """A signature: the public key (as OpenSSH encodes it) that it names, what it is for, the hash
-    it is made of, and its 64 bytes.
-    """
+    """A signature: public key (as OpenSSH encodes it), namespace, hash algorithm and 64 bytes."""
 
     key: bytes
     namespace: str
@@ -62,7 +60,7 @@ def armored(signature: Signature) -> str:
 
 
 def read(text: str) -> Signature:
-    """Return the signature that a text is. Raises UsageError."""
+    """Parse one armored signature. Raises UsageError."""
     found = _ARMOR.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if found is None:
         raise UsageError(
@@ -83,9 +81,7 @@ def read(text: str) -> Signature:
 
 
 def each(text: Any) -> Iterator[tuple[str, Signature]]:
-    """Yield every signature in a text that anybody may have written, as its armored text and what
-    that says.
-    """
+    """Yield (armored text, signature) of every valid signature in an untrusted text."""
     for found in _ARMOR.finditer(text) if isinstance(text, str) else ():
         with suppress(UsageError):
             signature = read(found[0])
@@ -93,9 +89,7 @@ def each(text: Any) -> Iterator[tuple[str, Signature]]:
 
 
 def holds(signature: Signature, message: bytes, namespace: str) -> bool:
-    """Return whether the holder of the key that a signature names signed `message` for `namespace`.
-    Raises MissingExtra.
-    """
+    """Return whether a signature is valid for `message` in `namespace`. Raises MissingExtra."""
     if signature.namespace != namespace:
         return False
     exceptions, ed25519, _ = _cryptography()
@@ -116,11 +110,9 @@ class PrivateKey:
 
     @classmethod
     def of(cls, data: bytes, passphrase: Callable[[], str]) -> PrivateKey:
-        """Return the key of an OpenSSH private key file; `passphrase` is asked when it is
-        encrypted.
+        """Read an OpenSSH private key file; `passphrase` is called if it is encrypted.
 
-        Raises UsageError when it is not one, of another kind, or the passphrase is wrong, and
-        MissingExtra.
+        Raises UsageError if it is not an Ed25519 key or the passphrase is wrong, and MissingExtra.
         """
         exceptions, ed25519, serialization = _cryptography()
         if b" PRIVATE KEY-----" not in data:
@@ -155,8 +147,9 @@ class PrivateKey:
 
 
 def public_key(text: str) -> bytes:
-    """Return a public key written in base64, as `.pub` files have it behind its kind. Raises
-    UsageError when it is not an Ed25519 key.
+    """Decode a public key in base64, as it stands in `.pub` files.
+
+    Raises UsageError if it is not an Ed25519 key.
     """
     key = _decoded(text)
     point(key)
@@ -169,7 +162,7 @@ def encoded(raw: bytes) -> bytes:
 
 
 def point(key: bytes) -> bytes:
-    """Return the 32 bytes of an encoded Ed25519 public key. Raises UsageError for another."""
+    """Return the 32 bytes of an encoded Ed25519 public key. Raises UsageError."""
     kind, raw = _fields(key, 2)
     if kind != ED25519.encode() or len(raw) != _POINT:
         raise UsageError(f"It is not a key of the kind {ED25519}; other keys do not count.")
@@ -217,7 +210,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _cryptography() -> tuple[Any, Any, Any]:
-    """Return the parts of cryptography that are used here. Raises MissingExtra."""
+    """Import the parts of cryptography that are used here. Raises MissingExtra."""
     try:
         from cryptography import exceptions
         from cryptography.hazmat.primitives import serialization

@@ -1,10 +1,9 @@
-"""What is wrong with a record, in words: its shape, its hash, its payloads, its signature, and
-secrets that should not be in it.
+"""What is wrong with a record: its shape, hash, payloads, signature, and secrets in it.
 
 Rules
-- Nothing raises, whatever is given; an empty list means that nothing was found.
-- Problems of shape do not keep a record from being read (`record.events_of`), but they are said.
-- Secrets are the caller's patterns: this file only says where one was found, never what it is.
+- Nothing raises, whatever comes in; an empty list means that no problem was found.
+- Problems of shape do not keep a record from being read (`record.events_of`), but are reported.
+- The caller finds secrets; this file reports their place, never their value.
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ from typing import Any
 import msgspec
 
 from ..events import Unknown
-from .record import FORMAT, VERSION, Record, events_of, payload_faults
+from .payloads import payload_faults
+from .record import FORMAT, VERSION, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer
 
-FindSecrets = Callable[[str], list[str]]  # text -> names of what was found
+FindSecrets = Callable[[str], list[str]]  # text -> names of the secrets in it
 
 
 def check(
     record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes | None = None
 ) -> list[str]:
-    """Return the problems of one record. With a `key`, a missing or foreign signature
-    is one too.
-    """
+    """Return the problems of one record; with a `key`, a missing or foreign signature is one."""
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
     found = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
@@ -62,16 +60,16 @@ def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
     return found
 
 
-def _shape(record: Mapping[str, Any]) -> Iterator[str]:
+def _shape(record: Record) -> Iterator[str]:
     if record.get("format") != FORMAT:
         yield f"format {record.get('format')!r} is not {FORMAT}: it is read as far as it can be"
     try:
-        msgspec.convert(dict(record), Record)
+        msgspec.convert(dict(record), RecordFields)
     except (msgspec.ValidationError, TypeError, RecursionError) as fault:
         yield f"not a record: {fault}"
 
 
-def _events(record: Mapping[str, Any], payloads: Mapping[str, Any] | None) -> Iterator[str]:
+def _events(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]:
     stored = record.get("events")
     stored = stored if isinstance(stored, list) else []
     objects = [o for o in stored if isinstance(o, dict)]
@@ -92,7 +90,7 @@ def _events(record: Mapping[str, Any], payloads: Mapping[str, Any] | None) -> It
 
 
 def secrets_in(record: Any, payloads: Mapping[str, Any] | None, find: FindSecrets) -> list[str]:
-    """Return where a record holds what `find` takes for a secret, as `event 7 (result): name`."""
+    """Return where `find` recognises secrets in a record, as `event 7 (result): name`."""
     found = []
     for event in events_of(record, payloads):
         text = msgspec.json.encode(event, enc_hook=str).decode("utf-8", "replace")

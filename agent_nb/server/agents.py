@@ -57,7 +57,7 @@ class Agents:
             )
         turns[:] = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
         stream = self._agent(message, history=list(turns), record=False)
-        stream.questions.reachable = lambda: True
+        stream.questions.reachable_while(lambda: True)
         self._on_start(stream.log)
         self._streams = [s for s in self._streams if not s.log.ended] + [stream]
         if conversation:

@@ -29,16 +29,13 @@ class Entry:
     subscribers.
     """
 
-    __slots__ = ("epoch", "event", "n", "order", "seq", "texts")
+    __slots__ = ("epoch", "event", "n", "seq", "texts")
 
-    def __init__(
-        self, event: Event, seq: int, *, epoch: int = 0, n: int = 0, order: int = 0
-    ) -> None:
+    def __init__(self, event: Event, seq: int, *, epoch: int = 0, n: int = 0) -> None:
         self.event = event
         self.seq = seq
         self.epoch = epoch
         self.n = n
-        self.order = order
         self.texts: dict[str, bytes] = {}
 
     @property
@@ -92,12 +89,6 @@ class Shared:
         self.keep = keep
         self.epoch = epoch
         self.wake = wake
-        self._order = 0
-
-    def next_order(self) -> int:
-        """Return the place of an entry among those of all runs."""
-        self._order += 1
-        return self._order
 
 
 class Channel:
@@ -106,11 +97,9 @@ class Channel:
     `earlier`: how many runs its conversation had before it.
     """
 
-    def __init__(
-        self, shared: Shared, run: str, conversation: str = "", log: EventLog | None = None
-    ) -> None:
+    def __init__(self, shared: Shared, run: str, log: EventLog | None = None) -> None:
         self.run = run
-        self.conversation = conversation
+        self.conversation = ""
         self.earlier = 0
         self.cancel: Callable[[], Any] | None = None
         self.approve: Callable[..., Any] | None = None
@@ -123,6 +112,14 @@ class Channel:
         self._n = 0
         self._agent = self._prompt = ""
         self._started = 0.0
+
+    def join(self, conversation: str, earlier: int) -> None:
+        """Make the run the next one of a conversation that had `earlier` runs before."""
+        self.conversation, self.earlier = conversation, earlier
+
+    def control(self, cancel: Callable[[], Any] | None, approve: Callable[..., Any] | None) -> None:
+        """Set how the run is cancelled and approved; None keeps what is set."""
+        self.cancel, self.approve = cancel or self.cancel, approve or self.approve
 
     @property
     def ended(self) -> bool:
@@ -178,9 +175,7 @@ class Channel:
             event = event if event.seq == self.seq else msgspec.structs.replace(event, seq=self.seq)
             self._note(event)
         shared = self._shared
-        self._entries.append(
-            Entry(event, self.seq, epoch=shared.epoch, n=self._n, order=shared.next_order())
-        )
+        self._entries.append(Entry(event, self.seq, epoch=shared.epoch, n=self._n))
         if len(self._entries) > self._shared.keep * 5 // 4:
             cut = len(self._entries) - self._shared.keep
             del self._entries[:cut]

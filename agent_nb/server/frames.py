@@ -17,10 +17,11 @@ from collections.abc import Iterable, Sequence
 
 from ..codecs.base import Codec
 from ..codecs.contract import Encoder
-from ..codecs.framing import RAW, Framing, Item, dumps, sse, sse_safe
+from ..codecs.framing import RAW, Framing, Item, sse, sse_safe
 from ..events import Extension
 from ..events.event_json import encode_event
 from ..events.position import START, Position
+from ..wire.json_text import dumps
 from .channel import Entry, Gap
 
 CANONICAL = "canonical"

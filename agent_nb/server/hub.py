@@ -18,7 +18,7 @@ from ..errors import UsageError
 from ..events.log import EventLog
 from .channel import Channel, Info, Shared
 from .filters import Filter
-from .subscription import ALL, Everything, Overflow, Subscription
+from .subscription import Overflow, Subscription
 
 KEEP = 20_000
 RUNS = 200
@@ -56,7 +56,7 @@ class Hub:
         with self.shared.lock:
             new = log.run not in self._channels
             channel = self.open(log.run, conversation=conversation, log=log)
-            channel.cancel, channel.approve = cancel or channel.cancel, approve or channel.approve
+            channel.control(cancel, approve)
         if new:
             log.subscribe(channel.publish)
         return channel
@@ -69,7 +69,7 @@ class Hub:
             found = self._channels.get(run)
             if found is None:
                 self._forget_old()
-                found = self._channels[run] = Channel(self.shared, run, log=log)
+                found = self._channels[run] = Channel(self.shared, run, log)
             elif log is not None and found.log is not log:
                 raise UsageError(
                     f"A run with the id {run} is published already; ids are never used again."
@@ -80,7 +80,7 @@ class Hub:
                     for channel in self._channels.values()
                     if channel.conversation == conversation
                 ]
-                found.conversation, found.earlier = conversation, max(before, default=-1) + 1
+                found.join(conversation, max(before, default=-1) + 1)
             return found
 
     def channel(self, run: str) -> Channel:
@@ -130,17 +130,10 @@ class Hub:
                 )
             )
 
-    def subscribe_all(self, wanted: Filter | None = None) -> Subscription:
-        """Listen to every run, those to come included, in the order in which things happened;
-        `Filter.path` chooses among them.
-        """
+    def listeners(self, run: str = "") -> int:
+        """Return the number of subscriptions to a run, or to all runs ("")."""
         with self.shared.lock:
-            return self._listening(Everything(self, wanted or Filter()))
-
-    def listeners(self, run: str = ALL) -> int:
-        """Return how many listen to a run, or to any."""
-        with self.shared.lock:
-            return sum(len(s) for r, s in self._subscriptions.items() if run in (ALL, r))
+            return sum(len(s) for r, s in self._subscriptions.items() if run in ("", r))
 
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
@@ -161,15 +154,14 @@ class Hub:
 
     def _listening(self, found: Subscription) -> Subscription:
         if self.closed:
-            found.reason = "closed"
+            found.close()
         else:
             self._subscriptions[found.run] = [*self._subscriptions.get(found.run, []), found]
         return found
 
     def _wake(self, channel: Channel) -> None:
-        for run in (channel.run, ALL):
-            for subscription in self._subscriptions.get(run, ()):
-                subscription.signal()
+        for subscription in self._subscriptions.get(channel.run, ()):
+            subscription.signal()
 
     def _forget_old(self) -> None:
         ended = [

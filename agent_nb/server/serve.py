@@ -83,10 +83,7 @@ class Serving:
         known = next((channel for channel in hub.channels() if channel.run == log.run), None)
         if known is not None and known.log is not log:
             return  # the same run again, played from its record
-        before = found.questions.reachable  # a run that was started over HTTP waits for its answers
-        found.questions.reachable = lambda: (
-            before() or (self._running and hub.listeners(log.run) > 0)
-        )
+        found.questions.reachable_while(lambda: self._running and hub.listeners(log.run) > 0)
         over = log.ended
         hub.attach(
             log,

@@ -15,7 +15,8 @@ from pathlib import Path
 from ..errors import UsageError
 from ..events import Event
 from ..events.log import EventLog
-from ..record.journal import Journal, journals, recover
+from ..record.journal import Journal, journals
+from ..record.journal_recovery import recover
 
 
 class Store:

@@ -23,16 +23,12 @@ from .channel import Channel, Entry, Gap, Shared
 from .filters import Filter
 
 Overflow = Literal["gap", "disconnect"]
-ALL = ""  # in place of a run: every run
 
 
 class Source(Protocol):
     """What a subscription needs of its hub."""
 
     shared: Shared
-
-    def channels(self) -> list[Channel]:
-        """Return the channels of all runs."""
 
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
@@ -57,7 +53,7 @@ class Subscription:
         self.run = channel.run
         self.reason = ""
         self.fault: Exception | None = None
-        self.waker: Callable[[], Any] = nothing
+        self._wake: Callable[[], Any] = lambda: None
         self._hub = hub
         self._channel = channel
         self._wanted = wanted
@@ -67,6 +63,10 @@ class Subscription:
         self._lag = lag
         self._idle = True
         self._until: Position | None = None
+
+    def wake_with(self, waker: Callable[[], Any]) -> None:
+        """Set the waker: called once, from the publishing thread, when there is news to take."""
+        self._wake = waker
 
     @property
     def closed(self) -> bool:
@@ -104,7 +104,7 @@ class Subscription:
         """Stop when what there is now has been taken, and see to it that the reader hears of it."""
         self._until = self._channel.newest
         with suppress(Exception):  # a reader that is gone cannot be told
-            self.waker()
+            self._wake()
 
     def signal(self) -> None:
         """Tell the reader, once, that there is something to take."""
@@ -112,7 +112,7 @@ class Subscription:
             return
         self._idle = False
         try:
-            self.waker()
+            self._wake()
         except Exception as fault:
             # whatever the reader's waker raises stops its own subscription only
             self.fault = fault
@@ -144,32 +144,3 @@ class Subscription:
         last = entries[-1].event
         if isinstance(last, End) and not last.span:
             self.close("ended")
-
-
-class Everything(Subscription):
-    """A reader of all runs, those to come included."""
-
-    def __init__(self, hub: Source, wanted: Filter) -> None:
-        super().__init__(hub, Channel(hub.shared, ALL), wanted)
-        self._places: dict[str, Position] = {}
-
-    def _next(self, limit: int) -> tuple[list[Entry], Gap | None]:
-        found: list[tuple[int, str, Entry]] = []
-        for channel in self._hub.channels():
-            place = self._places.get(channel.run, START)
-            entries, gap = channel.read(place, limit)
-            if gap is not None:
-                self._places[channel.run] = (place[0] + gap.missed, 0, 0)
-                return [], gap
-            found += [(e.order, channel.run, e) for e in entries]
-        found = sorted(found, key=lambda entry: entry[0])[:limit]
-        self._places.update({run: entry.position for _, run, entry in found})
-        self._idle = not found
-        return [entry for _, _, entry in found], None
-
-    def _advance(self, entries: list[Entry]) -> None:
-        """The places were moved when the entries were chosen."""
-
-
-def nothing() -> None:
-    """The waker of a reader that looks for itself."""

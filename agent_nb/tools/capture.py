@@ -1,21 +1,20 @@
-"""Catch or filter what code prints, for the code of one context only.
+"""Capture or filter what code prints, for the code of one context only.
 
-Why: `contextlib.redirect_stdout` changes stdout for every thread; here several tools and the user's
-own prints go on at the same time, and a logging handler keeps writing to the stream that it was
-made with. What a tool prints may be saved with the cell, so it passes the secret filter as
-everything else does.
+Why: `contextlib.redirect_stdout` changes stdout for every thread. Here several tools and the user's
+own code print at the same time, and a logging handler keeps writing to the stream it was created
+with. Tool output may be saved with the cell, so it passes the secret filter.
 
 Rules
-- While somebody captures, the `write` of stdout and stderr goes to the capture of the writing
-  context, else where it always went.
-- The streams themselves stay in place: whoever holds one is heard too, and `print` of CPython up to
-  3.13, which holds no reference to the stream it writes to, does not crash because another thread
-  has put one back.
-- Threads that captured code starts, and what it gives to a pool of threads, belong to its capture.
-  When the code has ended they print where they always did.
-- What a capture passes on to the streams goes through the secret filter, in whatever pieces it is
-  printed; while a capture has a filter, what others write passes it write by write.
-- Not seen: what C code writes to the file descriptors, and other processes.
+- While a capture is open, `write` of stdout and stderr goes to the capture of the writing context,
+  or to the stream itself if that context has none.
+- The streams stay in place and only their `write` is replaced. So code that holds a stream is
+  captured too, and `print` of CPython up to 3.13, which holds no reference to its stream, cannot
+  crash because another thread restored one.
+- Threads that captured code starts, and functions it submits to a thread pool, belong to its
+  capture. Once the code has ended they print to the streams.
+- Text that a capture passes on to the streams is filtered across writes. While a capture has a
+  filter, other writes pass it one by one.
+- Not captured: what C code writes to file descriptors, and other processes.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ Write = Callable[[Any], Any]
 
 
 class _Capture:
-    """Where the prints of one piece of code go: stdout to `out`, stderr to `err`, and to the
-    streams too if `through`.
+    """The output of one piece of code: stdout to `out`, stderr to `err`.
+
+    `through`: to the streams as well.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class _Capture:
         self._writing = threading.RLock()
 
     def pass_on(self, write: Write, text: str) -> None:
-        """Write to a stream what of `text` may go there."""
+        """Write `text` to a stream, filtered, if the output goes there."""
         if not self._through:
             return
         if self.redaction is None:
@@ -60,7 +60,7 @@ class _Capture:
             write(passing.feed(text))
 
     def close(self) -> None:
-        """The code is over: write what was held back."""
+        """End the capture and write what the filters held back."""
         self.open = False
         with self._writing:
             for write, passing in self._filters.values():
@@ -84,10 +84,9 @@ def captured(
     through: bool = False,
     redaction: Redaction | None = None,
 ) -> Iterator[None]:
-    """Send what this context writes to stdout to `out`, and to stderr to `err` (None: to `out`
-    too).
+    """Send what this context writes to stdout to `out`, and to stderr to `err` (None: `out`).
 
-    `through`: to the streams as well. `redaction`: the secret filter of what goes there.
+    `through`: to the streams as well. `redaction`: the secret filter for what goes there.
     """
     capture = _Capture(out, err or out, redaction, through=through)
     token = _mine.set(capture)
@@ -97,15 +96,13 @@ def captured(
     finally:
         capture.close()
         _remove(capture)
-        with suppress(ValueError):  # a coroutine that is left behind is closed in another context
+        with suppress(ValueError):  # an abandoned coroutine is closed in another context
             _mine.reset(token)
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Say that a view shows what tools print that run in this context: it need not go to the
-    streams as well.
-    """
+    """Mark the context as shown by a view, so that tool output need not go to the streams."""
     token = _shown.set(True)
     try:
         yield
@@ -114,12 +111,12 @@ def shown() -> Iterator[None]:
 
 
 def is_shown() -> bool:
-    """Return whether a view shows what tools of this context print."""
+    """Return whether a view shows the tool output of this context."""
     return _shown.get()
 
 
 def say(text: str) -> bool:
-    """Give `text` to the capture of this context, as stderr; return False if there is none."""
+    """Send `text` to the capture of this context, as stderr; return False if there is none."""
     capture = _current()
     if capture is not None:
         capture.err(text)
@@ -148,29 +145,34 @@ def _remove(capture: _Capture) -> None:
             _undo.pop()()
 
 
-def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Put what `make` makes of an attribute in its place until `_remove`, once."""
-    own = getattr(owner, "__dict__", {}).get(name)
-    if getattr(own, "agent_nb", False):
-        return
-    made = make(getattr(owner, name, None))
-    made.agent_nb = True
-    try:
-        setattr(owner, name, made)
-    except AttributeError:  # a stream that takes no attributes, or none at all: it is not heard
-        return
+def replace_attribute(owner: Any, name: str, new: Any) -> Callable[[], None]:
+    """Set an attribute and return a function that restores it.
 
-    def put_back() -> None:
-        if owner.__dict__.get(name) is not made:
-            # somebody has replaced it meanwhile: then it is theirs, and ours passes everything
-            # through
+    If other code has replaced the attribute meanwhile, restoring does nothing; `new` then passes
+    everything through. Raises AttributeError if the object accepts no attributes.
+    """
+    own = getattr(owner, "__dict__", {}).get(name)
+    setattr(owner, name, new)
+
+    def restore() -> None:
+        if vars(owner).get(name) is not new:
             return
         if own is None:
             delattr(owner, name)
         else:
             setattr(owner, name, own)
 
-    _undo.append(put_back)
+    return restore
+
+
+def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Replace an attribute by `make(attribute)` until `_remove`, once."""
+    if getattr(getattr(owner, "__dict__", {}).get(name), "agent_nb", False):
+        return
+    made = make(getattr(owner, name, None))
+    made.agent_nb = True
+    with suppress(AttributeError):  # no stream, or one that accepts no attributes: not captured
+        _undo.append(replace_attribute(owner, name, made))
 
 
 def _writing(write: Write, which: Callable[[_Capture], Write]) -> Write:

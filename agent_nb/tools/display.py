@@ -23,7 +23,8 @@ from functools import partial
 from typing import Any
 
 from ..wire.media import base64_without_text, media_type
-from .values import clean, plain, short_repr
+from ..wire.surrogates import encodable
+from .values import plain, short_repr
 
 LARGEST = 4_000_000
 _ROWS = 20
@@ -76,7 +77,7 @@ def _kept(content: Any) -> Any:
     if isinstance(content, bytes):
         return base64.b64encode(content).decode() if len(content) <= LARGEST else None
     if isinstance(content, str):
-        return clean(content) if len(content) <= LARGEST else None
+        return encodable(content) if len(content) <= LARGEST else None
     return plain(content)
 
 

@@ -11,10 +11,7 @@ Rules
 
 from __future__ import annotations
 
-import codecs
 import difflib
-import io
-import mimetypes
 import os
 import secrets
 import stat
@@ -23,20 +20,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..errors import Cancelled, ToolError
+from ..errors import ToolError, did_you_mean
+from ..wire.surrogates import encodable
 from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool
 from .paths import Place, check_new, is_private, locate, opened, parent
-from .values import clean
+from .text_excerpt import excerpt
+from .values import byte_size
 
 _ENTRIES = 200
-_CHARACTERS = 16_000
-_LINE = 2_000
-_SCANNED = 64_000_000  # characters
-_SNIFF = 8_192
 _LARGEST_DIFF = 1_000_000  # bytes of a file that is compared
-_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 @tool(name="list", icon="folder")
@@ -78,8 +72,7 @@ def read(
     place = locate(context.folder, file)
     with os.fdopen(_open(place), "rb") as raw:
         read_files.note(context.state, place, raw)
-        text = io.TextIOWrapper(raw, encoding=_encoding(raw, place), errors="replace")
-        return _excerpt(_Lines(text, context), offset, limit)
+        return excerpt(raw, place, context, offset, limit)
 
 
 def _preview(args: dict[str, Any], context: ToolContext) -> str:
@@ -101,12 +94,12 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
         content: The whole new text of the file.
     """
     place = locate(context.folder, file)
-    data = clean(content).encode()
+    data = encodable(content).encode()
     try:
         existed = _replace(place, data)
     except OSError as error:
         raise ToolError(f"{file!r} cannot be written: {error.strerror}.") from None
-    size = _size(len(data)) if len(data) >= 1000 else _count(len(data), "byte")
+    size = byte_size(len(data)) if len(data) >= 1000 else _count(len(data), "byte")
     return f"{'Replaced' if existed else 'Wrote'} {file}: {_count(len(content.splitlines()), 'line')}, {size}."
 
 
@@ -138,13 +131,8 @@ def _missing(place: Place) -> str:
         return f"There is no {place.name!r}, and no such folder."
     last = place.parts[-1].casefold() if place.parts else ""
     folded = {name.casefold(): name for name in names}
-    near = [folded[n] for n in difflib.get_close_matches(last, folded, n=3, cutoff=0.5)]
-    hint = (
-        f" Did you mean {' or '.join(map(_shown, near))}?"
-        if near
-        else " Use list to see what is there."
-    )
-    return f"There is no file {place.name!r}.{hint}"
+    hint = did_you_mean(last, folded, 3, cutoff=0.5, written=lambda name: _shown(folded[name]))
+    return f"There is no file {place.name!r}.{hint or ' Use list to see what is there.'}"
 
 
 def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
@@ -152,7 +140,7 @@ def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
         return f"{_shown(entry.name)}{_link(os.path.join(path, entry.name), folder)}"
     if entry.is_dir(follow_symlinks=False):
         return f"{_shown(entry.name)}/"
-    return f"{_shown(entry.name)}  {_size(entry.stat(follow_symlinks=False).st_size)}"
+    return f"{_shown(entry.name)}  {byte_size(entry.stat(follow_symlinks=False).st_size)}"
 
 
 def _link(name: str, folder: str) -> str:
@@ -162,105 +150,18 @@ def _link(name: str, folder: str) -> str:
         return "  (a link that tools may not follow)"
     if os.path.isdir(target):
         return "/"
-    return f"  {_size(os.path.getsize(target))}" if os.path.isfile(target) else "  (a broken link)"
+    return (
+        f"  {byte_size(os.path.getsize(target))}" if os.path.isfile(target) else "  (a broken link)"
+    )
 
 
 def _shown(name: str) -> str:
     """Return a file name without what could act as markup or a control sequence of a terminal."""
-    return clean("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
-
-
-def _size(count: int) -> str:
-    if count < 1000:
-        return f"{count} B"
-    size, units = float(count), iter(("kB", "MB", "GB", "TB"))
-    unit = ""
-    while size >= 1000 and (after := next(units, "")):
-        size, unit = size / 1000, after
-    return f"{size:.1f} {unit}"
+    return encodable("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _encoding(raw: Any, place: Place) -> str:
-    """Return the encoding of an open file, from its first bytes. Raises ToolError if it
-    is no text.
-    """
-    head = raw.peek(_SNIFF)[:_SNIFF]
-    bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
-    if not bom and (
-        b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > len(head) // 10 + 1
-    ):
-        kind = mimetypes.guess_type(place.parts[-1])[0] or "binary"
-        size = _size(os.fstat(raw.fileno()).st_size)
-        raise ToolError(f"{place.name!r} is not text ({kind}, {size}) and cannot be read.")
-    return bom or "utf-8"
-
-
-class _Lines:
-    """The lines of a file, over-long ones cut with a mark, in bounded memory and time. `over`: the
-    file goes on behind what is read.
-    """
-
-    def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
-        self.over = False
-        self._text = text
-        self._context = context
-        self._left = _SCANNED
-
-    def __iter__(self) -> Iterator[str]:
-        while line := self._piece():
-            dropped = 0
-            while not line.endswith("\n") and len(line) == _LINE and (more := self._piece()):
-                dropped += len(more)
-                if more.endswith("\n"):
-                    break
-            least = "at least " if self.over else ""
-            yield (
-                f"{line} [… {least}{dropped:,} more characters in this line]\n"
-                if dropped > 1
-                else line
-            )
-
-    def _piece(self) -> str:
-        """Return a line, or as much of it as is read at once; "" at the end. Raises Cancelled once
-        the call is to stop.
-        """
-        if self._context.cancelled:
-            raise Cancelled
-        self.over = self._left <= 0
-        piece = "" if self.over else self._text.readline(_LINE)
-        self._left -= len(piece)
-        return piece
-
-
-def _excerpt(lines: _Lines, offset: int, limit: int) -> str:
-    shown: list[str] = []
-    room = _CHARACTERS
-    more = False
-    for number, line in enumerate(lines):
-        if number < offset:
-            continue
-        room -= len(line)
-        more = len(shown) == limit or room < 0
-        if more:
-            break
-        shown.append(line)
-    if not shown and lines.over:
-        raise ToolError(
-            f"Line {offset + 1} is behind the first {_SCANNED:,} characters of the file; no more of it is read."
-        )
-    if not shown:
-        return f"(the file has no line {offset + 1})" if offset else "(the file is empty)"
-    end = offset + len(shown)
-    mark = f"[lines {offset + 1}-{end} of a longer file; read on with offset={end}]" if more else ""
-    mark = mark or (
-        f"[only the first {_SCANNED:,} characters of the file are read]" if lines.over else ""
-    )
-    body = "".join(shown)
-    return f"{body}{'' if body.endswith(chr(10)) or not mark else chr(10)}{mark}"
 
 
 def _old_text(place: Place) -> str | None:

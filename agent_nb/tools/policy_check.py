@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -20,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import AgentError, UsageError
+from ..errors import AgentError, UsageError, did_you_mean
 from .base import Tool
 from .decorator import as_tool, clean_name
 from .policy import Policy, Rule, alike, is_glob
@@ -113,10 +112,8 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
                 rule, [known.tool(n) for n in known.fitting(name)] if rule.args else [], name
             )
         elif (found := known.find(rule, name)) is None:
-            near = difflib.get_close_matches(
-                alike(clean_name(name)), {n for place in known.places() for n in place}, 1
-            )
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            names = {n for place in known.places() for n in place}
+            hint = did_you_mean(alike(clean_name(name)), names, written=repr)
             does = "allows" if rule.verdict == "allow" else "restricts"
             yield f"there is no tool {name!r}, so this rule {does} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
         else:
@@ -130,8 +127,7 @@ def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]
         return
     names = sorted({name for each in taken for name in each or ()})
     for argument in [a for a in rule.args if a not in names] or [" and ".join(rule.args)]:
-        near = difflib.get_close_matches(argument, names, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(argument, names, written=repr)
         yield f"{name} has no argument {argument!r}, so this rule never fits a call of it.{hint} Arguments: {', '.join(names) or 'none'}."
 
 

@@ -26,11 +26,12 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled
+from ..wire.json_text import dumps
 from .base import Outcome, ToolContext
 from .capture import captured
 from .decorator import as_tool, tool
 from .results import NOTHING, failure, success
-from .values import Collector, encoded
+from .values import Collector
 
 _STATE = "python"
 _counter = itertools.count(1)
@@ -78,7 +79,7 @@ def _joined(said: str, outcome: Outcome) -> Outcome:
     """Return the outcome with the output before it."""
     if not said:
         return outcome
-    content = outcome.content if isinstance(outcome.content, str) else encoded(outcome.content)
+    content = outcome.content if isinstance(outcome.content, str) else dumps(outcome.content)
     text = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{content}"
     return msgspec.structs.replace(outcome, content=text)
 

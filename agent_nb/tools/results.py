@@ -25,10 +25,12 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled, ToolError
+from ..wire.json_text import dumps
 from ..wire.media import without_text
+from ..wire.surrogates import encodable
 from . import display
 from .base import Outcome, Update, update
-from .values import LIMIT, clean, clip, encoded, message_of, plain, short_repr
+from .values import LIMIT, clip, message_of, plain, short_repr
 
 NOTHING = "(no value)"
 # the file that ipykernel makes up for a cell
@@ -37,7 +39,14 @@ _LONGEST_TRACE = 8_000
 _FRAMES = 8
 _OURS = {
     str(Path(__file__).with_name(name))
-    for name in ("execution.py", "threads.py", "decorator.py", "runner.py", "python.py")
+    for name in (
+        "execution.py",
+        "threads.py",
+        "decorator.py",
+        "runner.py",
+        "running_call.py",
+        "python.py",
+    )
 }
 
 
@@ -50,10 +59,10 @@ def news(value: Any) -> Update:
     data = None if made.data is None else plain(made.data)
     fraction = made.fraction if made.fraction is None or math.isfinite(made.fraction) else None
     return Update(
-        text=clean(made.text),
+        text=encodable(made.text),
         fraction=fraction,
         data=data,
-        message=clean(made.message),
+        message=encodable(made.message),
         printed=made.printed,
     )
 
@@ -72,7 +81,7 @@ def success(
 
 
 def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:
-    text = content if isinstance(content, str) else encoded(content)
+    text = content if isinstance(content, str) else dumps(content)
     try:
         return {"text/plain": text, **display.bundle(render(value))}
     except Exception as error:
@@ -89,7 +98,7 @@ def _described(value: Any, limit: int) -> tuple[Any, dict[str, Any] | None]:
         return text, {"text/plain": text, image: base64.b64encode(without_text(value)).decode()}
     rich = display.rich(value)
     if rich is not None or display.tabular(value):
-        text = clip(clean(_compact(value)), limit)
+        text = clip(encodable(_compact(value)), limit)
         return text, {"text/plain": text, **(rich or {})}
     return _bounded(value, limit), None
 
@@ -106,7 +115,7 @@ def _bounded(value: Any, limit: int) -> Any:
     made = plain(value, limit)
     if isinstance(made, str):
         return clip(made, limit)
-    text = encoded(made)
+    text = dumps(made)
     return made if len(text) <= limit else clip(text, limit)
 
 
@@ -137,7 +146,7 @@ def trace(error: BaseException) -> str:
         tb = tb.tb_next
     try:
         told = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
-        text = clean("".join(told.format()))
+        text = encodable("".join(told.format()))
     except Exception:  # an error whose own text cannot be made
         text = message_of(error)
     text = _CELL.sub('"<notebook cell>"', text)

@@ -1,62 +1,48 @@
-"""Run the calls of a batch: check, approve, run at the same time, and give each exactly one
-outcome.
+"""Run a batch of tool calls: validate, approve and run them concurrently, one outcome per call.
 
 Rules
-- Every call ends in one Outcome, whatever it names, is given, raises, or fails to do; what a tool
-  said is reported before its end.
-- Calls run concurrently up to `limit`, except that those which change the kernel's namespace run
-  one after another in call order.
-- Stopping is prompt: when `run` is cancelled or a call takes too long, the tool is asked to stop,
-  given its `grace`, and left behind if it does not. What a tool that was left behind says later is
-  dropped.
-- The runner knows no log: it speaks to a `Report`, always on the event loop's thread.
+- Every call ends in exactly one Outcome, whatever it names or raises. What a tool reports comes
+  before its end.
+- Up to `limit` calls run at once. Calls that change the kernel's namespace run one after another,
+  in call order.
+- Stopping is prompt: when `run` is cancelled or a call times out, the tool is asked to stop, gets
+  its `grace`, and is then abandoned. Later output of an abandoned tool is dropped.
+- The runner knows no log: it reports to a `Report`, always on the event loop's thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import difflib
 import math
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal
 
 import anyio
 import msgspec
 
-from ..errors import Cancelled, ToolError
+from ..errors import ToolError, did_you_mean, unknown_name
+from ..wire.json_text import dumps
 from ..wire.redact import Redaction
 from . import read_files, results
 from .approval import Approver
-from .base import Host, Outcome, Report, Tool, ToolContext, Update, current_call, enter_call
+from .base import Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
 from .execution import perform
+from .running_call import Job, RunningCall
 from .toolset import Toolset
-from .values import LIMIT, encoded, message_of, plain
+from .values import LIMIT, message_of, plain
 
 TIMEOUT = 120.0
-_BACKLOG = 10_000  # updates that a thread may be ahead of the event loop
 _STOPPED = Outcome("cancelled", "Stopped before it was done.")
-
-
-class Job(NamedTuple):
-    """A call to run; with a `fault` it does not run and the fault is its result."""
-
-    call_id: str
-    name: str
-    args: dict[str, Any]
-    fault: str = ""
 
 
 class ToolRunner:
     """Runs batches of calls for one run.
 
-    `limit`: calls at the same time. `timeout`: seconds per call for tools that set none
-    (`math.inf`: no limit). `result_limit`: characters of a result that the model reads. `folder`:
-    where file tools may look. `remaining`: what the run's limits leave, for tools that are agents.
-    `redaction`: the secret filter of what tools print.
+    `limit`: concurrent calls. `timeout`: seconds per call for tools that set none (`math.inf`: no
+    limit). `result_limit`: characters of a result that the model reads. `folder`: where file tools
+    may look. `redaction`: the secret filter for what tools print.
     """
 
     def __init__(
@@ -70,7 +56,6 @@ class ToolRunner:
         folder: str = ".",
         trace_id: str = "",
         result_limit: int = LIMIT,
-        remaining: Callable[[], Mapping[str, float]] = dict,
         redaction: Redaction | None = None,
     ) -> None:
         self.toolset = toolset
@@ -81,29 +66,31 @@ class ToolRunner:
         self.folder = folder
         self.trace_id = trace_id
         self.result_limit = result_limit
-        self.remaining = remaining
         self.redaction = redaction
         self._state: dict[str, Any] = {}
         self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
 
     def files(self) -> dict[str, str]:
-        """Return the digests, by name, of the files that calls have read and that are
-        the same now.
-        """
+        """Return the digests, by name, of the files that calls read and that have not changed."""
         return read_files.unchanged(self._state, self.folder)
 
     async def run(
-        self, calls: Sequence[tuple[str, str, dict[str, Any], str]], report: Report
+        self,
+        jobs: Sequence[Job],
+        report: Report,
+        *,
+        remaining: Callable[[], Mapping[str, float]] = dict,
     ) -> list[Outcome]:
-        """Run `calls` (each a `Job` or a tuple like one) and return their outcomes in call order.
+        """Run the calls `jobs` and return their outcomes in call order.
 
-        When cancelled it reports an outcome for every call and lets the cancellation pass, within
-        about 0.1 s and twice the longest `grace` of its tools.
+        `remaining` returns what the run's limits leave, for tools that are agents. When cancelled,
+        `run` reports an outcome for every call and re-raises the cancellation within about 0.1 s
+        plus twice the longest `grace` of its tools.
         """
-        batch = [self._call(Job(*call), report) for call in calls]
+        batch = self._calls(jobs, report, remaining)
         tasks: list[asyncio.Task[None]] = []
         try:
-            await asyncio.sleep(0)  # a stop that came before must come before the tools
+            await asyncio.sleep(0)  # an earlier stop must take effect before the tools start
             tasks += self._start(batch)
             if tasks:
                 await asyncio.wait(tasks)
@@ -118,45 +105,49 @@ class ToolRunner:
             raise fault
         return [call.outcome for call in batch if call.outcome is not None]
 
-    def _start(self, batch: Sequence[_Call]) -> list[asyncio.Task[None]]:
+    def _start(self, batch: Sequence[RunningCall]) -> list[asyncio.Task[None]]:
         slots = asyncio.Semaphore(self.limit)
-        before: asyncio.Event | None = None
-        for call in batch:
-            if call.in_order:
-                call.before, before = before, call.over
         return [
             asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}")
             for call in batch
         ]
 
-    def _call(self, job: Job, report: Report) -> _Call:
-        call = _Call(job, self.toolset.get(job.name), report)
-        call.context = ToolContext(
-            call_id=job.call_id,
-            name=job.name,
-            trace_id=self.trace_id,
-            folder=self.folder,
-            host=self.host,
-            emit=call.emit,
-            state=self._state,
-            relay=call.relay,
-            ask=self.approver.ask,
-            remaining=self.remaining,
-        )
-        return call
+    def _calls(
+        self, jobs: Sequence[Job], report: Report, remaining: Callable[[], Mapping[str, float]]
+    ) -> list[RunningCall]:
+        batch: list[RunningCall] = []
+        before: asyncio.Event | None = None
+        for job in jobs:
+            context = partial(
+                ToolContext,
+                call_id=job.call_id,
+                name=job.name,
+                trace_id=self.trace_id,
+                folder=self.folder,
+                host=self.host,
+                state=self._state,
+                ask=self.approver.ask,
+                remaining=remaining,
+            )
+            tool = self.toolset.get(job.name)
+            in_order = tool is not None and tool.effect == "kernel"
+            call = RunningCall(job, tool, report, context, before if in_order else None)
+            before = call.over if in_order else before
+            batch.append(call)
+        return batch
 
-    async def _supervise(self, call: _Call, slots: asyncio.Semaphore) -> None:
+    async def _supervise(self, call: RunningCall, slots: asyncio.Semaphore) -> None:
         enter_call(f"{current_call() or self.trace_id}/{call.job.call_id}")
         try:
             call.finish(await self._settle(call, slots))
         except asyncio.CancelledError:
             call.finish(_stopped(call.last_words, "cancelled", ""))
         finally:
-            # the next in order must not wait for ever, even if the report has raised
+            # the next call in order must not wait for ever, even if the report raised
             call.over.set()
 
-    async def _settle(self, call: _Call, slots: asyncio.Semaphore) -> Outcome:
-        """Take one call from the model's words to its outcome."""
+    async def _settle(self, call: RunningCall, slots: asyncio.Semaphore) -> Outcome:
+        """Validate, approve and run one call; return its outcome."""
         if call.job.fault:
             return Outcome("error", call.job.fault)
         if call.tool is None:
@@ -170,13 +161,13 @@ class ToolRunner:
         if isinstance(values, Outcome):
             return values
         async with slots:
-            call.report.started(call.job.call_id)
-            call.start = time.monotonic()
+            call.begin()
             return await self._limited(call, call.tool, values)
 
-    async def _approved(self, call: _Call, tool: Tool) -> dict[str, Any] | Outcome:
-        """Return the arguments to run with, or the outcome of a call that may not. Raises ToolError
-        for arguments that do not fit.
+    async def _approved(self, call: RunningCall, tool: Tool) -> dict[str, Any] | Outcome:
+        """Return the arguments to run with, or the outcome of a denied call.
+
+        Raises ToolError for invalid arguments.
         """
         values = _validated(tool, call.job.args)
         decision = await self.approver.decide(tool, plain(values), call.context, call.report)
@@ -184,8 +175,8 @@ class ToolRunner:
             return Outcome("denied", f"Not run: {decision.reason or 'the user said no'}.")
         return values if decision.args is None else _validated(tool, decision.args)
 
-    async def _limited(self, call: _Call, tool: Tool, values: dict[str, Any]) -> Outcome:
-        """Run the tool until it ends, its time is over, or this coroutine is cancelled."""
+    async def _limited(self, call: RunningCall, tool: Tool, values: dict[str, Any]) -> Outcome:
+        """Run the tool until it ends, times out, or this coroutine is cancelled."""
         seconds = self.timeout if tool.timeout is None else tool.timeout
         work = asyncio.create_task(
             perform(tool, values, call.context, self.result_limit, self.redaction),
@@ -194,7 +185,7 @@ class ToolRunner:
         try:
             await asyncio.wait({work}, timeout=None if math.isinf(seconds) else seconds)
         except asyncio.CancelledError:
-            call.last_words = await self._stop(work, tool, call.context)
+            call.stopped(await self._stop(work, tool, call.context))
             raise
         if not work.done():
             late = f"{tool.name} was stopped: it took longer than {seconds:g} seconds."
@@ -204,9 +195,7 @@ class ToolRunner:
     async def _stop(
         self, work: asyncio.Task[Outcome], tool: Tool, context: ToolContext
     ) -> Outcome | None:
-        """Ask the tool to stop, wait a moment, leave it behind; return its outcome if
-        it gave one.
-        """
+        """Ask the tool to stop, wait briefly, then abandon it; return its outcome, if any."""
         self._left.add(work)
         work.add_done_callback(self._left.discard)
         with suppress(Exception):  # callbacks of tools
@@ -219,88 +208,20 @@ class ToolRunner:
         return work.result() if work.done() and not work.cancelled() else None
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.toolset.names, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        return f"There is no tool named {name!r}.{hint} Tools: {', '.join(self.toolset.names) or 'none'}."
-
-
-class _Call:
-    """One call on its way: what it says reaches the report in order, on the loop's thread, and
-    never after its end.
-    """
-
-    context: ToolContext
-
-    def __init__(self, job: Job, tool: Tool | None, report: Report) -> None:
-        self.job = job
-        self.tool = tool
-        self.report = report
-        self.in_order = tool is not None and tool.effect == "kernel"
-        self.before: asyncio.Event | None = None
-        self.over = asyncio.Event()
-        self.start = 0.0
-        self.outcome: Outcome | None = None
-        self.last_words: Outcome | None = None  # what a stopped tool still returned
-        # reports run in it, not in that of the tool, whose prints may be captured
-        self._home = contextvars.copy_context()
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
-        self._lock = threading.Lock()
-        self._pending: list[Update] = []
-
-    def emit(self, update: Update) -> None:
-        """Take news from any thread. Raises Cancelled once the call is to stop."""
-        if self.context.cancelled or self.outcome is not None:
-            raise Cancelled
-        told = results.news(update)
-        if told == Update():
-            return
-        with self._lock:
-            self._pending.append(told)
-            backlog = len(self._pending)
-        if threading.get_ident() == self._thread:
-            self._home.copy().run(self._drain)
-        elif backlog == 1:
-            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                self._loop.call_soon_threadsafe(self._drain, context=self._home.copy())
-        elif backlog > _BACKLOG:
-            time.sleep(0.001)
-
-    def relay(self, event: Any) -> None:
-        """Hand on an event of an agent that is this tool; on the loop's thread, until the call has
-        ended.
-        """
-        if self.outcome is None:
-            self._home.copy().run(self.report.relay, self.job.call_id, event)
-
-    def finish(self, outcome: Outcome) -> None:
-        """End the call with `outcome`, unless it has ended."""
-        if self.outcome is not None:
-            return
-        self._drain()
-        took = time.monotonic() - self.start if self.start else 0.0
-        self.outcome = msgspec.structs.replace(outcome, duration=took)
-        self.over.set()
-        self.report.end(self.job.call_id, self.outcome)
-
-    def _drain(self) -> None:
-        with self._lock:
-            told, self._pending = self._pending, []
-        if self.outcome is None:
-            for update in told:
-                self.report.update(self.job.call_id, update)
+        names = self.toolset.names
+        return unknown_name(
+            "tool named", name, names, hint=did_you_mean(name, names), label="Tools"
+        )
 
 
 def _stopped(
     returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str
 ) -> Outcome:
-    """Return the outcome of a call that was asked to stop: what the tool still returned, if that
-    says anything, and why.
-    """
+    """Return the outcome of a stopped call: what the tool still returned, if anything, and why."""
     empty = (results.NOTHING, _STOPPED.content)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or _STOPPED.content)
-    kept = returned.content if isinstance(returned.content, str) else encoded(returned.content)
+    kept = returned.content if isinstance(returned.content, str) else dumps(returned.content)
     return msgspec.structs.replace(
         returned, status=status, content=f"{kept}\n[{why}]" if why else returned.content
     )
@@ -311,14 +232,14 @@ def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
         return tool.validate(args)
     except ToolError:
         raise
-    except Exception as error:  # a validator that is not ours
+    except Exception as error:  # a custom validator
         raise ToolError(
             f"The arguments of {tool.name!r} are not valid: {message_of(error)}"
         ) from error
 
 
 async def _wind_up(tasks: Sequence[asyncio.Task[None]], seconds: float) -> None:
-    """Cancel what still runs and wait a moment for it, whatever cancels us meanwhile."""
+    """Cancel what still runs and wait briefly for it, even if we are cancelled meanwhile."""
     left = [task for task in tasks if not task.done()]
     for task in left:
         task.cancel()

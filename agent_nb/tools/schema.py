@@ -24,6 +24,7 @@ from typing import Any
 
 from ..errors import ToolError, UsageError
 from ..host.imports import without_project
+from ..wire.text_limits import cut_end
 from . import docstrings, signature
 
 _MAPS = ("properties", "$defs", "patternProperties")
@@ -275,8 +276,7 @@ def _path(steps: Iterable[Any]) -> str:
 
 
 def _brief(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
-    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    text = cut_end(json.dumps(value, ensure_ascii=False, default=repr), _SHOWN)
     return f"{text} ({_word_of(value)})"
 
 

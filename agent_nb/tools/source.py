@@ -20,11 +20,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import io
-import linecache
 import sys
-import textwrap
-import tokenize
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,12 +30,12 @@ import msgspec
 
 from ..record.packing import digest
 from .reads import MAIN, closure, is_a, names
+from .source_text import attributes, parsed, plain, source
 
 _SITES = ("site-packages", "dist-packages")
 _OURS = __name__.partition(".")[0]
 _CONSTANT = (bool, int, float, complex, str, bytes, type(None))
 _LONGEST = 200  # characters of a constant
-_LEFT_OUT = "compare"  # option of `@tool`
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -134,12 +130,12 @@ class _Search:
 
     def _named(self, name: str, value: Any, text: str) -> None:
         if is_a(value, types.ModuleType) and self._seen(value):
-            for attribute in sorted(_attributes(text, name)):
+            for attribute in sorted(attributes(text, name)):
                 self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
                 self._assigned(value, attribute)
         elif is_a(value, types.ModuleType):
             self.unseen |= {
-                f"{value.__name__}.{attribute}" for attribute in _attributes(text, name)
+                f"{value.__name__}.{attribute}" for attribute in attributes(text, name)
             } or {value.__name__}
         else:
             self.add(value, name)
@@ -180,7 +176,7 @@ class _Search:
             text = Path(file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return
-        for node in _parsed(text).body:
+        for node in parsed(text).body:
             targets = (
                 node.targets
                 if isinstance(node, ast.Assign)
@@ -193,7 +189,7 @@ class _Search:
 
     def _imports(self, text: str) -> Iterator[Path]:
         """Yield the files of the folder that a function imports when it runs."""
-        for node in ast.walk(_parsed(text)):
+        for node in ast.walk(parsed(text)):
             asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             asked += (
                 [node.module]
@@ -235,96 +231,3 @@ def _module_of(value: Any) -> Any:
     if is_a(value, types.FunctionType):
         return value.__globals__.get("__name__")
     return value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)
-
-
-def source(function: types.FunctionType) -> str:
-    """Return the text of a function as it counts, "" where there is none."""
-    try:
-        return plain(_text(function))
-    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
-        return ""
-
-
-def _text(function: types.FunctionType) -> str:
-    """Return what `inspect.getsource` does of a function's own code, which looks through all
-    modules there are for the file's.
-    """
-    code = function.__code__
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
-
-
-@functools.lru_cache(maxsize=256)
-def plain(text: str) -> str:
-    """Return a source text without what does not count."""
-    text = textwrap.dedent(text)
-    tree = _parsed(text)
-    lines = _without_comments(text)
-    for node in sorted(_replaced(tree), key=lambda pair: pair[0].lineno, reverse=True):
-        where, instead = node
-        first, last = where.lineno - 1, (where.end_lineno or where.lineno) - 1
-        head = lines[first].encode()[: where.col_offset].decode(errors="replace")
-        tail = lines[last].encode()[where.end_col_offset or 0 :].decode(errors="replace")
-        lines[first : last + 1] = [head + instead + tail]
-    return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-def _parsed(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module(body=[], type_ignores=[])
-
-
-def _without_comments(text: str) -> list[str]:
-    lines = text.splitlines()
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                row, column = token.start
-                lines[row - 1] = lines[row - 1][:column]
-    except (tokenize.TokenError, SyntaxError):  # a lambda in the middle of a statement
-        pass
-    return lines
-
-
-def _replaced(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the expressions that stand as another text, or as none."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            first = node.body[0]
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                yield first.value, repr(inspect.cleandoc(first.value.value))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from (
-                (d, _decorator(d))
-                for d in node.decorator_list
-                if isinstance(d, ast.Call) and _options(d) != d.keywords
-            )
-
-
-def _options(call: ast.Call) -> list[ast.keyword]:
-    return [k for k in call.keywords if k.arg != _LEFT_OUT]
-
-
-def _decorator(call: ast.Call) -> str:
-    """Return a decorator without the option that does not count."""
-    options = _options(call)
-    bare = ast.Call(func=call.func, args=call.args, keywords=options)
-    return ast.unparse(bare if options or call.args else call.func)
-
-
-def _attributes(text: str, name: str) -> set[str]:
-    """Return the attributes of a name that a text uses."""
-    return {
-        node.attr
-        for node in ast.walk(_parsed(text))
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-    }

@@ -18,8 +18,8 @@ import threading
 
 import msgspec
 
+from ..wire.json_text import dumps
 from .base import Tool
-from .values import encoded
 
 
 class Standing:
@@ -52,7 +52,7 @@ class Standing:
 
 
 def _mark(tool: Tool) -> str:
-    return encoded([tool.effect, msgspec.to_builtins(tool.spec)])
+    return dumps([tool.effect, msgspec.to_builtins(tool.spec)])
 
 
 STANDING = Standing()

@@ -14,14 +14,13 @@ Rules
 from __future__ import annotations
 
 import builtins
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from ..errors import AgentError, UsageError
+from ..errors import AgentError, UsageError, did_you_mean
 from ..host import plugins
 from ..models.messages import ToolSpec
 from .base import Tool
@@ -227,7 +226,6 @@ def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
         return f"{name!r} is a {type(own).__name__}, not a function; it cannot be a tool."
     known = {tool for tools in available().values() for tool in tools}
     functions = {n for n, v in namespace.items() if not n.startswith("_") and inspect.isfunction(v)}
-    near = difflib.get_close_matches(name, sorted(known | functions), n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    hint = did_you_mean(name, known | functions, 3, cutoff=0.5)
     broken = "".join(f" {fault}" for fault in plugins.faults(ROOM, of_plugin))
     return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}.{broken}"

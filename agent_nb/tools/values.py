@@ -30,12 +30,13 @@ import msgspec
 
 from ..errors import ToolError
 from ..wire.console import Console
+from ..wire.surrogates import encodable
+from ..wire.text_limits import LEFT_OUT, cut_middle
 
 LIMIT = 20_000  # characters of a result that the model reads
 _LONGEST_ERROR = 2_000
 _DEPTH = 40
 _LARGEST_INT = 2**63
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _TEXTUAL = (
     os.PathLike,
@@ -48,19 +49,22 @@ _TEXTUAL = (
 _TIMES = (datetime.date, datetime.time)
 
 
-def clean(text: str) -> str:
-    """Return `text` with lone surrogates replaced, so that it can be encoded."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+def byte_size(count: int) -> str:
+    """Return a number of bytes in decimal units, such as `1.5 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    size, units = float(count), iter(("kB", "MB", "GB", "TB"))
+    unit = ""
+    while size >= 1000 and (after := next(units, "")):
+        size, unit = size / 1000, after
+    return f"{size:.1f} {unit}"
 
 
 def clip(text: str, limit: int = LIMIT) -> str:
     """Return `text`, or its beginning and end with a mark between them, in at most about `limit`
     characters.
     """
-    if len(text) <= limit:
-        return text
-    tail = limit // 3
-    return f"{text[: limit - tail]}\n[… {len(text) - limit:,} characters left out …]\n{text[len(text) - tail :]}"
+    return cut_middle(text, limit, tail=limit // 3)
 
 
 class Collector:
@@ -85,7 +89,7 @@ class Collector:
         """What was kept, with a mark where something is missing."""
         head, tail, length = self._with(self._console.rest)
         missing = length - len(head) - len(tail)
-        mark = f"\n[… {missing:,} characters left out …]\n" if missing else ""
+        mark = f"\n{LEFT_OUT.format(missing)}\n" if missing else ""
         return head + mark + tail
 
     def _with(self, text: str) -> tuple[str, str, int]:
@@ -98,7 +102,7 @@ class Collector:
 def short_repr(value: Any, limit: int = LIMIT) -> str:
     """Return the repr of `value` without addresses, bounded; never raises."""
     try:
-        return clip(clean(_ADDRESS.sub("", repr(value))), limit)
+        return clip(encodable(_ADDRESS.sub("", repr(value))), limit)
     except Exception as error:  # a repr may raise anything
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
 
@@ -106,12 +110,12 @@ def short_repr(value: Any, limit: int = LIMIT) -> str:
 def message_of(error: BaseException) -> str:
     """Return type and message of an error on a few lines; the message alone of a ToolError."""
     try:
-        said = clean(str(error))
+        said = encodable(str(error))
     except Exception:  # an error whose own text cannot be made
         said = ""
     if isinstance(error, BaseExceptionGroup):
         said = "; ".join([said, *(message_of(e) for e in error.exceptions[:5])])
-    notes = [clean(str(n)) for n in getattr(error, "__notes__", ())]
+    notes = [encodable(str(n)) for n in getattr(error, "__notes__", ())]
     kind = [] if isinstance(error, ToolError) and said else [type(error).__name__]
     return clip("\n".join([": ".join([*kind, *filter(None, [said])]), *notes]), _LONGEST_ERROR)
 
@@ -169,7 +173,7 @@ class _Plainer:
 
 
 def _key(key: Any) -> str:
-    return clean(key) if isinstance(key, str) else str(plain(key, 100))
+    return encodable(key) if isinstance(key, str) else str(plain(key, 100))
 
 
 def _fields(value: Any) -> Mapping[Any, Any] | None:
@@ -220,17 +224,12 @@ def _bytes(value: bytes | bytearray) -> str:
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (enum.Enum, lambda v: plain(v.value)),
     ((bool, type(None)), lambda v: v),
-    (str, lambda v: clean(str(v))),
+    (str, lambda v: encodable(str(v))),
     (int, _integer),
     (float, _float),
     ((bytes, bytearray), _bytes),
     (memoryview, lambda v: _bytes(v.tobytes())),
     (_TIMES, lambda v: v.isoformat()),
-    (_TEXTUAL, lambda v: clean(str(v))),
+    (_TEXTUAL, lambda v: encodable(str(v))),
     (BaseException, message_of),
 )
-
-
-def encoded(value: Any) -> str:
-    """Return a JSON value as compact text."""
-    return msgspec.json.encode(value).decode()

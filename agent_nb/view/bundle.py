@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from ..events import Event
 from .cards.base import Context, Thoughts
-from .draw import html, markdown
-from .draw import text as plain
+from .draw import html, markdown, text
 from .layout import page
 from .nodes import Page
 from .state.fold import RunView
@@ -32,5 +31,5 @@ def forms(node: Page) -> dict[str, str]:
     return {
         "text/html": html.draw(node),
         "text/markdown": markdown.draw(node),
-        "text/plain": plain.draw(node),
+        "text/plain": text.draw(node),
     }

@@ -6,11 +6,11 @@ paper and lightens it at night, also where no role is defined (VS Code, Colab, p
 `rgb(…)` inside is needed: JupyterLab's sanitizer, which untrusted outputs pass through, drops a
 colour without one. Hairlines and grounds are a neutral grey with alpha, which needs no theme.
 
-Rules: inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no
-`z-index`, no `url()`; sizes in px. `LIVE_CSS` is for the live view alone (one style element inside
-a widget): focus, motion, the skin of ipywidgets. Finished parts of a long text are not laid out
-while they are out of sight; they keep the height they were last seen with, so parts that were never
-seen in this shape (merged ones) are left out of it. This file imports nothing.
+Rules
+- Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
+  no `url()`; sizes in px.
+- `live.css` is for the live view alone, where no sanitizer stands in between.
+- This file imports nothing.
 """
 
 from __future__ import annotations
@@ -122,69 +122,6 @@ FIGURE = "display:inline-block;min-width:40px;text-align:right"
 WORDS = "min-width:0;overflow-wrap:break-word"
 IMAGE = "max-width:100%;max-height:480px;margin:4px 0"
 
-LIVE_CSS = """
-.agent-nb{max-width:880px;padding:2px 0;overflow:visible}
-.agent-nb .widget-html,.agent-nb .jupyter-widget-html,.agent-nb .widget-htmlmath{margin:0;width:auto;min-height:0;line-height:1.5}
-.agent-nb .widget-html-content,.agent-nb .widget-htmlmath-content{line-height:1.5;font-size:13px;overflow:visible;align-self:auto;flex:1;
- min-width:0;padding:0 3px}
-.agent-nb .jupyter-widget-box,.agent-nb .jupyter-widgets{margin:0}
-.agent-nb .jupyter-widget-box{overflow:visible}
-.agent-nb-panel{border:1px solid rgba(128,128,128,.28);border-radius:6px;margin:6px 0 !important;overflow:hidden !important}
-.agent-nb-run{background:color-mix(in srgb,var(--jp-brand-color1,#2680e6) var(--agent-nb-tint,6%),transparent)}
-.agent-nb-wait{background:color-mix(in srgb,var(--jp-warn-color1,#e08214) var(--agent-nb-tint,10%),transparent)}
-.agent-nb-bad{background:color-mix(in srgb,var(--jp-error-color1,#de3c36) 8%,transparent)}
-.agent-nb-head{align-items:baseline;gap:12px}
-.agent-nb-head>.widget-html,.agent-nb-head>.jupyter-widget-html{flex:1;min-width:0}
-.agent-nb .jupyter-button,.agent-nb .widget-button{height:24px;line-height:22px;width:auto;padding:0 10px;margin:0;font-size:12px;
- border:1px solid rgba(128,128,128,.4);border-radius:5px;background:transparent;
- color:var(--jp-ui-font-color1,inherit);box-shadow:none;flex:none}
-.agent-nb .jupyter-button:hover:enabled{background:rgba(128,128,128,.14);box-shadow:none}
-.agent-nb .jupyter-button:focus-visible,.agent-nb summary:focus-visible{outline:2px solid var(--jp-brand-color1,#2680e6);outline-offset:1px}
-.agent-nb .jupyter-button.mod-success{border-color:var(--jp-success-color1,#2e9442);color:inherit}
-.agent-nb .jupyter-button.mod-danger{border-color:var(--jp-error-color1,#de3c36);color:inherit}
-.agent-nb-buttons{gap:8px;margin:4px 0 2px !important;flex-flow:row wrap}
-.agent-nb-head .agent-nb-buttons{margin:0 !important}
-.agent-nb .agent-nb-head .jupyter-button{height:20px;line-height:18px}
-.agent-nb .jupyter-widget-Accordion,.agent-nb .jupyter-widget-Collapse{margin:0;border:0}
-.agent-nb .jupyter-widget-Collapse-header{padding:0 2px;border:0;background:transparent;font-size:13px;line-height:1.5;font-weight:400;
- color:color-mix(in srgb,var(--jp-ui-font-color2,rgb(118,118,118)) 72%,var(--jp-ui-font-color1,currentColor));
- white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
-.agent-nb .jupyter-widget-Collapse-header:hover{background:transparent;color:var(--jp-ui-font-color1,inherit)}
-.agent-nb .jupyter-widget-Collapse-header:focus-visible{outline:2px solid var(--jp-brand-color1,#2680e6)}
-.agent-nb .jupyter-widget-Collapse-contents{padding:2px 3px 4px 19px;border:0;background:transparent;font-size:13px}
-.agent-nb .jupyter-widget-Collapse-open>.jupyter-widget-Collapse-header{background:transparent;border:0}
-.agent-nb .widget-hprogress,.agent-nb .jupyter-widget-hprogress{height:6px;width:100%;margin:5px 0 2px;padding:0 3px}
-.agent-nb .widget-hprogress .progress,.agent-nb .progress{height:6px;border-radius:3px;background:rgba(128,128,128,.22);margin:0;border:0}
-.agent-nb .progress-bar{border-radius:3px;height:6px;background:var(--jp-brand-color1,#2680e6);transition:width .12s linear}
-.agent-nb textarea{font-family:var(--jp-code-font-family,monospace);font-size:12px;width:100%}
-.agent-nb .jupyter-widget-textarea,.agent-nb .widget-textarea{width:calc(100% - 6px);height:auto;margin:4px 3px}
-.agent-nb-scroll{display:flex;flex-direction:column-reverse !important;max-height:18em;overflow:auto !important}
-.agent-nb .agent-nb-panel>*{padding:3px 8px}
-.agent-nb .agent-nb-panel>.agent-nb-line{padding-left:24px}
-.agent-nb .agent-nb-panel .agent-nb-buttons{padding-left:3px}
-.agent-nb .agent-nb-panel>*+*{border-top:1px solid rgba(128,128,128,.18)}
-.agent-nb-prose>*{contain-intrinsic-height:auto 1200px}
-.agent-nb-prose>:not(:last-child):not(.agent-nb-merged){content-visibility:auto}
-@media (prefers-reduced-motion:reduce){.agent-nb .progress-bar{transition:none}}
-""".strip()
-
-# What a live view shows when its kernel is gone, which nobody can tell it then. A restart marks
-# every widget; a death marks none, but the beats of the page (`Board.beat`) stay away, each of
-# which begins the animation, and with it the wait, anew.
-SILENCE = 15  # seconds without a beat
-_GONE = "--agent-nb-on:none;--agent-nb-off:block;--agent-nb-tint:0%"
+# The names of the animations in `live.css` that show that the kernel lives, and their wait.
 BEATS = ("agent-nb-tick", "agent-nb-tock")
-GONE_CSS = "\n".join(
-    (
-        *(
-            f"@keyframes {name}{{from,to{{{_GONE}}}}}\n.{name}{{animation:{name} 1s {SILENCE}s forwards}}"
-            for name in BEATS
-        ),
-        f".agent-nb.jupyter-widgets-disconnected{{{_GONE}}}",
-        ".agent-nb.jupyter-widgets-disconnected::before,.agent-nb .jupyter-widgets-disconnected::before{content:none}",
-        ".agent-nb .agent-nb-head{display:var(--agent-nb-on,flex)}",
-        ".agent-nb .jupyter-button{display:var(--agent-nb-on,inline-block)}",
-        ".agent-nb .agent-nb-now{display:var(--agent-nb-on,inline)}",
-        ".agent-nb .agent-nb-gone{display:var(--agent-nb-off,none);padding-bottom:6px}",
-    )
-)
+SILENCE = 15  # seconds without a beat

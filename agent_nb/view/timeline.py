@@ -1,14 +1,12 @@
-"""Where the time of a run went: a waterfall of model requests, tools and waiting, as static HTML
-and as text.
+"""A waterfall of where the time of a run went, as static HTML and as text.
 
-Why bars of text: an output is read where styles, scripts and pictures are taken away (GitHub, mail,
-a diff); block characters in a table stay readable everywhere, and colour only helps.
+Why bars of text: an output is read where styles, scripts and pictures are removed (GitHub, mail, a
+diff); block characters in a table stay readable everywhere, and colour only helps.
 
 Rules
-- A pure fold over events; partial logs give what there is, empty ones say so. What is still open
-  ends with the last event.
+- A run without times, or without anything that takes time, yields a sentence that says so.
 - Everything a model or tool wrote is escaped and cut; no script, style element, class or picture.
-- Times are seconds since the run's first event. Parallel work is counted once in the sums.
+- Parallel work is counted once in the sums.
 """
 
 from __future__ import annotations
@@ -17,11 +15,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-import msgspec
-
-from .. import events as e
 from ..events import Event
-from ..events.chunks import decode_chunks
+from ..wire.text_limits import fit
+from .waterfall import Row, Segment, rows
 
 WIDTH = 48  # characters of a bar
 ROWS = 200
@@ -39,35 +35,6 @@ LOOK: dict[str, tuple[str, str, str]] = {
     "failed": ("█", "#d6524a", "failed"),
 }
 SUMS = {"model": ("think", "call", "respond"), "tools": ("tool", "failed"), "waiting": ("wait",)}
-
-
-class Segment(msgspec.Struct, frozen=True):
-    """A stretch of time in seconds since the run began, and its kind."""
-
-    kind: str
-    start: float
-    end: float
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One line of the waterfall. `level` is its depth below sub-agents, `note` what is said beside
-    its time.
-    """
-
-    label: str
-    segments: tuple[Segment, ...]
-    level: int = 0
-    note: str = ""
-
-    @property
-    def start(self) -> float:
-        """When it begins, in seconds."""
-        return min((s.start for s in self.segments), default=0.0)
-
-    @property
-    def seconds(self) -> float:
-        """How long it takes."""
-        return max((s.end for s in self.segments), default=0.0) - self.start
 
 
 class Timeline:
@@ -120,167 +87,6 @@ def _nothing(log: Sequence[Event], found: Sequence[Row]) -> str:
     return "" if found else "No time to show: the run has no model request and no tool call."
 
 
-def rows(log: Sequence[Event]) -> list[Row]:
-    """Return the lines of the waterfall, by their start."""
-    fold = _Fold(log)
-    for event in log:
-        fold.add(event)
-    return sorted(fold.finish(), key=lambda row: row.start)
-
-
-class _Fold:
-    """Collects stretches of time from events."""
-
-    def __init__(self, log: Sequence[Event]) -> None:
-        self._start = log[0].ts if log else 0.0
-        self._last = log[-1].ts - self._start if log else 0.0
-        self._rows: list[Row] = []
-        self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
-        self._turns: dict[str, int] = {}  # of requests, as their words tell it
-        self._open: dict[str, str] = {}  # the latest request of each run, by the span of the run
-        self._retry: float | None = None
-        self._loose: dict[tuple[str, int], list[Segment]] = {}
-        self._calls: dict[str, tuple[str, list[Segment]]] = {}
-        self._asked: dict[str, float] = {}
-        self._running: dict[str, float] = {}
-        self._spans: dict[str, tuple[str, float, int]] = {}  # nodes in progress: name, start, level
-
-    def add(self, event: Event) -> None:
-        """Take one event."""
-        at = event.ts - self._start
-        if isinstance(event, e.Node) and event.name == "llm":
-            self._node(event, at)
-        elif isinstance(event, e.Node | e.Extension):
-            self._span(event, at)
-        elif isinstance(event, e.Think | e.Respond | e.Call):
-            self._block(event, at)
-        elif isinstance(event, e.Approval):
-            self._approval(event, at)
-        elif isinstance(event, e.Started):
-            self._running[event.call_id] = at
-            self._calls.setdefault(event.call_id, (event.name, []))
-        elif isinstance(event, e.Result):
-            self._result(event, at)
-        elif isinstance(event, e.Error) and event.code == "retry":
-            self._retry = at
-
-    def finish(self) -> list[Row]:
-        """Return all rows; what is open ends with the last event."""
-        for key, (node, segments) in self._requests.items():
-            self._request(key, node, segments, self._last, "running")
-        for (_, turn), segments in self._loose.items():
-            self._rows.append(Row(f"model, turn {turn}", tuple(segments)))
-        for call_id, start in self._running.items():
-            name, segments = self._calls[call_id]
-            self._rows.append(
-                Row(name, (*segments, Segment("tool", start, self._last)), note="running")
-            )
-        for name, start, level in self._spans.values():
-            self._rows.append(Row(name, (Segment("node", start, self._last),), level, "running"))
-        return self._rows
-
-    def _span(self, event: e.Node | e.Extension, at: float) -> None:
-        """Take the beginning or end of a sub-agent, of a foreign graph's node, or of a node of a
-        graph of thought.
-        """
-        key, name, phase, result = _phase(event)
-        if isinstance(event, e.Node) and "call_id" in (event.data or {}):
-            return  # a sub-agent: its call has a line
-        if phase == "enter":
-            self._spans[key] = (name, at, event.span.count("/"))
-        elif phase == "exit" and key in self._spans:
-            name, start, level = self._spans.pop(key)
-            self._rows.append(
-                Row(
-                    name,
-                    (Segment("node", start, at),),
-                    level,
-                    "" if result in ("", "ok") else result,
-                )
-            )
-
-    def _node(self, event: e.Node, at: float) -> None:
-        if event.phase == "enter":
-            begin, self._retry = at if self._retry is None else self._retry, None
-            self._requests[event.span] = (event, [Segment("wait", begin, at)])
-            self._open[event.parent] = event.span
-        elif event.span in self._requests:
-            node, segments = self._requests.pop(event.span)
-            self._request(event.span, node, segments, at, event.result)
-
-    def _request(
-        self, span: str, node: e.Node, segments: list[Segment], end: float, result: str
-    ) -> None:
-        reached, blocks = segments[0].start, []
-        for block in (*sorted(segments[1:], key=lambda s: s.start), Segment("", end, end)):
-            if block.start > reached:
-                blocks.append(Segment("wait", reached, block.start))
-            blocks.append(block)
-            reached = max(reached, block.end)
-        attempt = (node.data or {}).get("attempt", 1)
-        label = f"model, turn {self._turns.get(span, node.turn)}" + (
-            f", attempt {attempt}" if attempt != 1 else ""
-        )
-        kept = tuple(b for b in blocks if b.kind) or (segments[0],)
-        self._rows.append(Row(label, kept, span.count("/"), "" if result == "ok" else result))
-
-    def _block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
-        begin = self._begin(event, at)
-        segment = Segment(event.type, min(begin, at), at)
-        owner = event.span if event.span in self._requests else self._open.get(event.span, "")
-        if owner in self._requests:
-            self._requests[owner][1].append(segment)
-            self._turns[owner] = event.turn
-        else:
-            self._loose.setdefault((event.span, event.turn), []).append(segment)
-
-    def _begin(self, event: e.Think | e.Respond | e.Call, at: float) -> float:
-        """Return when the first piece of a block came."""
-        try:
-            pair = next(iter(decode_chunks(event.chunks)), None)
-        except ValueError:
-            pair = None
-        return at if pair is None else pair[1] / 1000
-
-    def _approval(self, event: e.Approval, at: float) -> None:
-        if event.stage == "requested":
-            self._asked[event.call_id] = at
-        elif event.call_id in self._asked:
-            _, segments = self._calls.setdefault(event.call_id, ("", []))
-            segments.append(Segment("wait", self._asked.pop(event.call_id), at))
-
-    def _result(self, event: e.Result, at: float) -> None:
-        name, segments = self._calls.get(event.call_id, (event.name, []))
-        start = self._running.pop(event.call_id, None)
-        ended = at if start is None or not event.duration else min(start + event.duration, at)
-        if start is not None:
-            segments = [
-                *segments,
-                Segment("tool" if event.status == "ok" else "failed", start, max(ended, start)),
-            ]
-        if segments:
-            note = "" if event.status == "ok" else event.status
-            self._rows.append(
-                Row(name or event.name, tuple(segments), event.call_id.count("/"), note)
-            )
-
-
-PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
-
-
-def _phase(event: e.Node | e.Extension) -> tuple[str, str, str, str]:
-    """Return key, name, phase ("" for no node) and result of what an event says about a node."""
-    if isinstance(event, e.Node):
-        return event.span or event.name, event.name or "node", event.phase, event.result
-    fields = event.payload if isinstance(event.payload, dict) else {}
-    name, phase = (
-        str(fields.get("id", "")),
-        PHASES.get(event.name, "") if event.namespace == "loom" else "",
-    )
-    result = f"error: {fields.get('error', '')}" if event.name == "got_node_failed" else ""
-    return f"plan {name}", name or "node", phase, result
-
-
 def _total(log: Sequence[Event]) -> float:
     return max(log[-1].ts - log[0].ts, 0.0) if log else 0.0
 
@@ -315,7 +121,7 @@ def _html_row(row: Row, total: float) -> str:
 
 def _label(row: Row) -> str:
     label = "  " * min(row.level, 4) + " ".join(row.label.split())
-    return label if len(label) <= LABEL else label[: LABEL - 1] + "…"
+    return fit(label, LABEL)
 
 
 def _seconds(row: Row) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from .format import clip, plural
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 
+LEFT_OUT_HERE = "… {:,} characters left out here; the log has them …"
 LONGEST = 20_000  # characters of one text
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 LARGEST_IMAGE = 6_000_000  # base64 characters
@@ -89,7 +90,8 @@ def bounded(text: str, limit: int = LONGEST) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out here; the log has them …\n{text[-half:]}"
+    left_out = plural(len(text) - 2 * half, "character")
+    return f"{text[:half]}\n… {left_out} left out here; the log has them …\n{text[-half:]}"
 
 
 def table(value: Any) -> Table | None:
@@ -105,7 +107,7 @@ def table(value: Any) -> Table | None:
     if len(columns) > COLUMNS or any(isinstance(v, dict | list) for v in cells):
         return None
     rows = tuple(tuple(cell(row.get(c, "")) for c in columns) for row in value[:ROWS])
-    note = f"{len(value) - ROWS:,} more rows" if len(value) > ROWS else ""
+    note = plural(len(value) - ROWS, "more row") if len(value) > ROWS else ""
     return Table(tuple(columns), rows, note)
 
 

@@ -1,29 +1,93 @@
-"""Objects that a program hands over, as plain JSON values.
+"""JSON text and JSON values: read, write, canonical text, and the nearest JSON value of an object.
 
-Why: an iterator of dicts may hold what no line of JSON could: half surrogate pairs (`json.loads`
-gives them), NaN, dates, sets, objects of any class. Readers and writers may rely on it that
-whatever they see can be written.
-
-Rules: what is JSON already is returned as it is; what is not becomes the nearest JSON value, and
-that is said; what is nested too deeply becomes null. Never raises.
+Rules
+- `loads` and `dumps` are strict and fast; `lenient_loads` also reads what providers really send.
+- `plain` never raises: a JSON value is returned as it is, anything else as the nearest JSON value,
+  and the caller learns which. Values nested too deeply become null.
 """
 
 from __future__ import annotations
 
+import json
 import math
-import re
 from collections.abc import Mapping, Set
 from typing import Any
 
 import msgspec
 
+from .surrogates import encodable
+
+SAFE = 2**53 - 1  # larger integers are not exact in every JSON reader
+_DEEPEST = 400  # levels of a value that has a canonical text
+_SCALARS = frozenset({str, bool, type(None)})
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
-_HALF = re.compile("[\ud800-\udfff]")
+loads = msgspec.json.Decoder().decode
+
+
+def dumps(value: Any) -> str:
+    """Return a JSON value as compact text."""
+    return _encode(value).decode()
+
+
+def lenient_loads(text: str | bytes) -> Any:
+    """Parse JSON, also with NaN, lone surrogates or raw control characters in it.
+
+    Raises ValueError for anything else, too deep nesting included.
+    """
+    try:
+        return loads(text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+        pass
+    try:
+        return json.loads(text, strict=False)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def canonical(value: Any) -> str:
+    """Return the canonical text of a JSON value. Raises ValueError for any other value."""
+    return json.dumps(
+        _canonical_numbers(value, _DEEPEST),
+        sort_keys=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
+
+
+def _canonical_numbers(value: Any, depth: int) -> Any:
+    if isinstance(value, str | bool) or value is None:
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= SAFE else value
+    if isinstance(value, int):
+        return value if abs(value) <= SAFE else _double(value)
+    if not depth:
+        raise ValueError("the value is nested too deeply")
+    below = depth - 1
+    if isinstance(value, dict):
+        return {
+            str(k): v if type(v) in _SCALARS else _canonical_numbers(v, below)
+            for k, v in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [v if type(v) in _SCALARS else _canonical_numbers(v, below) for v in value]
+    raise ValueError(f"{type(value).__name__} is not a JSON value")
+
+
+def _double(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("the number is too large for JSON") from None
 
 
 def plain(value: Any) -> tuple[Any, bool]:
-    """Return `value` as a JSON value, and whether it was another before."""
+    """Return `value` as a JSON value, and whether it had to be changed.
+
+    An object handed over by a program may hold what JSON text cannot: lone surrogates, NaN, dates,
+    sets, instances of any class.
+    """
     try:
         return _checked(value)
     except RecursionError:
@@ -32,7 +96,7 @@ def plain(value: Any) -> tuple[Any, bool]:
 
 def _checked(value: Any) -> tuple[Any, bool]:
     try:
-        same = _decode(_encode(value)) == value
+        same = loads(_encode(value)) == value
     except (TypeError, ValueError, msgspec.MsgspecError, OverflowError):
         same = False
     return (
@@ -46,7 +110,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
-        return _HALF.sub("\ufffd", value)
+        return encodable(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -54,15 +118,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | Set):
         return [_plain(v) for v in value]
     try:
-        return _decode(_encode(value))
+        return loads(_encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError):
         return _plain(str(value))
 
 
 def partial_args(raw: str) -> dict[str, Any]:
-    """Return what can be read of arguments that are still growing, strings cut short included; {}
-    while there is nothing.
-    """
+    """Return the arguments readable so far in growing JSON, cut strings included; {} if none."""
     from pydantic_core import from_json
 
     try:
@@ -70,3 +132,13 @@ def partial_args(raw: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """Return `value` if it is a dict, else an empty one: for JSON whose shape is not certain."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return `value` if it is a list, else an empty one: for JSON whose shape is not certain."""
+    return value if isinstance(value, list) else []

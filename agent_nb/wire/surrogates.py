@@ -10,6 +10,10 @@ got its second.
 
 from __future__ import annotations
 
+import re
+
+_LONE = re.compile("[\ud800-\udfff]")
+
 
 class Halves:
     """Joins pairs over the pieces of several streams of text, each named by its kind."""
@@ -42,3 +46,8 @@ class Halves:
 
 def _joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def encodable(text: str) -> str:
+    """Return `text` with lone surrogates replaced by U+FFFD."""
+    return text if text.isascii() else _LONE.sub("\ufffd", text)

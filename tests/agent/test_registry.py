@@ -120,7 +120,7 @@ def asking(agent, act):
 
     async def main():
         stream = agent("go")
-        stream.questions.reachable = lambda: True
+        stream.questions.reachable_while(lambda: True)
         async for event in stream:
             if event.type == "approval" and event.stage == "requested":
                 asyncio.get_running_loop().run_in_executor(None, act, stream, event.call_id)

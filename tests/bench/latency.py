@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import harness
+import common  # noqa: F401  (makes helpers importable)
 
 MIME = "application/vnd.agent-nb.run+json"
 SETUP = """
@@ -140,15 +140,16 @@ def flood(notebook: Any, session: Any) -> None:
 def main() -> None:
     """Measure and print."""
     import nbformat
+    from helpers.jupyter_server import FLAGS, Server, browser_path
+    from helpers.notebook_page import Notebook
     from playwright.sync_api import sync_playwright
 
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=7)
     asked = options.parse_args()
-    module = harness()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
-        server = module.Server(Path(folder) / "lab")
-        browser = play.chromium.launch(executable_path=module.browser_path(), args=module.FLAGS)
+        server = Server(Path(folder) / "lab")
+        browser = play.chromium.launch(executable_path=browser_path(), args=FLAGS)
         context = browser.new_context(viewport={"width": 1200, "height": 1500})
         try:
             spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -156,7 +157,7 @@ def main() -> None:
                 cells=[nbformat.v4.new_code_cell(SETUP)], metadata={"kernelspec": spec}
             )
             nbformat.write(made, server.root / "latency.ipynb")
-            notebook = module.Notebook(context, server, "lab", "latency.ipynb")
+            notebook = Notebook(context, server, "lab", "latency.ipynb")
             session = context.new_cdp_session(notebook.page)
             session.send("Network.enable")
             notebook.start(0)

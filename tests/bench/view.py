@@ -21,7 +21,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from common import PART, harness
+from common import PART
 
 SETUP = """
 PART = THE_PART
@@ -123,9 +123,10 @@ def size(frame: dict[str, Any]) -> int:
     return len(base64.b64decode(data)) if frame["opcode"] == 2 else len(data.encode())
 
 
-def measure(module: Any, context: Any, server: Any, code: str, seconds: float) -> dict[str, float]:
+def measure(context: Any, server: Any, code: str, seconds: float) -> dict[str, float]:
     """Run one way in a notebook of its own."""
     import nbformat
+    from helpers.notebook_page import Notebook
 
     name = f"bench-{time.monotonic_ns()}.ipynb"
     spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -133,7 +134,7 @@ def measure(module: Any, context: Any, server: Any, code: str, seconds: float) -
         cells=[nbformat.v4.new_code_cell(SETUP)], metadata={"kernelspec": spec}
     )
     nbformat.write(made, server.root / name)
-    notebook = module.Notebook(context, server, "lab", name)
+    notebook = Notebook(context, server, "lab", name)
     session = context.new_cdp_session(notebook.page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     session.send("Network.enable")
@@ -167,6 +168,7 @@ def measure(module: Any, context: Any, server: Any, code: str, seconds: float) -
 
 def main() -> None:
     """Measure every way and print a table."""
+    from helpers.jupyter_server import FLAGS, Server, browser_path
     from playwright.sync_api import sync_playwright
 
     options = argparse.ArgumentParser(description=__doc__)
@@ -175,10 +177,9 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--only", default="")
     asked = options.parse_args()
-    module = harness()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
-        server = module.Server(Path(folder) / "lab")
-        browser = play.chromium.launch(executable_path=module.browser_path(), args=module.FLAGS)
+        server = Server(Path(folder) / "lab")
+        browser = play.chromium.launch(executable_path=browser_path(), args=FLAGS)
         context = browser.new_context(viewport={"width": 1200, "height": 1500})
         rows: dict[str, list[dict[str, float]]] = defaultdict(list)
         try:
@@ -193,7 +194,7 @@ def main() -> None:
                         seconds=seconds,
                         hz=hz,
                     )
-                    rows[name].append(measure(module, context, server, filled, seconds))
+                    rows[name].append(measure(context, server, filled, seconds))
         finally:
             context.close()
             browser.close()

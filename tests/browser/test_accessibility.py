@@ -7,10 +7,9 @@ titles) is its host's.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import nbformat
 import pytest
+from helpers.paths import EXAMPLES
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from agent_nb.record.notebook_file import records
@@ -20,7 +19,7 @@ from agent_nb.view.timeline import timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
+NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 BARE = """<!doctype html><html lang="en"><title>Runs</title><meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <style>body {{ font: 14px/1.5 sans-serif; background: Canvas; color: CanvasText }}</style><main>{}</main>"""
@@ -83,7 +82,7 @@ def logs(path):
 
 
 @pytest.mark.parametrize("scheme", THEMES)
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_static_html_of_an_example(page, axe, path, scheme):
     runs = logs(path)
     assert runs
@@ -96,7 +95,7 @@ def test_our_part_of_a_page_of_nbconvert(page, axe, theme):
     from nbconvert import HTMLExporter
 
     shown = [
-        new_output("display_data", data=bundle(log)) for path in EXAMPLES for log in logs(path)
+        new_output("display_data", data=bundle(log)) for path in NOTEBOOKS for log in logs(path)
     ]
     made, _ = HTMLExporter(theme=theme).from_notebook_node(
         new_notebook(cells=[new_code_cell("%%agent", outputs=shown)])

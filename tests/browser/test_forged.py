@@ -5,14 +5,11 @@ nothing has happened unasked.
 from __future__ import annotations
 
 import json
-import runpy
-from pathlib import Path
 
 import pytest
+from helpers.forgeries import CASES, MINE, marks, own, unasked, written
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
-FORGERIES = runpy.run_path(str(Path(__file__).parents[1] / "notebook" / "forgeries.py"))
-CASES = FORGERIES["CASES"]
 SAY_NO = """() => {
     window.denied = 0;
     window.noes = setInterval(() => {
@@ -30,7 +27,7 @@ def users(server, tmp_path_factory):
     """A server of a user with a secret of their own, who was sent the notebook."""
     folder = tmp_path_factory.mktemp("forged")
     (folder / "data").mkdir()
-    (folder / "data" / "notebook_secret").write_bytes(FORGERIES["MINE"])
+    (folder / "data" / "notebook_secret").write_bytes(MINE)
     made = type(server)(folder)
     yield made
     made.stop()
@@ -39,7 +36,7 @@ def users(server, tmp_path_factory):
 @pytest.fixture(scope="module")
 def front(users, new_page, browser_context):
     """The notebook of all forged cells, open in JupyterLab, with its first cell run."""
-    FORGERIES["written"](users.root / "forged")
+    written(users.root / "forged")
     made = new_page(browser_context, users, "lab", "forged/n.ipynb")
     run(made, "setup")
     yield made
@@ -100,10 +97,8 @@ def test_nothing_of_it_happens_unasked(front, users):
     for cell in front.ids():
         run(front, cell)
     assert front.page.evaluate("() => window.denied") > 20
-    found = FORGERIES["marks"](users.root / "forged")
-    left = {
-        name: marks for name in CASES if (marks := FORGERIES["unasked"](name, found, "browser"))
-    }
+    found = marks(users.root / "forged")
+    left = {name: left for name in CASES if (left := unasked(name, found, "browser"))}
     assert left == {}
     assert "arguments-altered-and-the-old-hash.model" in found, (
         "cells still go live where nothing counts that was forged"
@@ -118,7 +113,7 @@ def test_what_the_user_has_signed_is_still_there_after_a_save(front):
         record["signature"]
         for name, case in CASES.items()
         for record in case.records(name)
-        if record == FORGERIES["own"](name)
+        if record == own(name)
     }
     assert mine
     assert mine <= kept

@@ -2,13 +2,12 @@
 is, readable in both themes.
 """
 
-from pathlib import Path
-
 import pytest
+from helpers.paths import EXAMPLES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "scripted.ipynb"
+EXAMPLE = EXAMPLES / "scripted.ipynb"
 SETUP = f"from agent_nb import CALLS, RUNS, TURNS, runs\nrecorded = runs({str(EXAMPLE)!r})"
 LINES = """table => [...table.querySelectorAll('td')].map(cell => {
     const range = document.createRange();

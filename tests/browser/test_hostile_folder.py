@@ -2,30 +2,19 @@
 is asked about, and a no is a no.
 """
 
-import importlib.util
 import os
-from pathlib import Path
 
 import pytest
+from helpers.hostile_folder import Requests, cells, hostile
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 
-CORPUS = Path(__file__).parents[1] / "notebook" / "test_hostile_folder.py"
 PROXIES = "import os\nos.environ['HTTPS_PROXY'] = os.environ['HTTP_PROXY'] = {url!r}\n"
 
 
-@pytest.fixture(scope="module")
-def corpus():
-    """The module that holds the hostile folder."""
-    spec = importlib.util.spec_from_file_location("hostile_folder", CORPUS)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def requests(corpus):
-    server = corpus.Requests()
+def requests():
+    server = Requests()
     yield server
     server.close()
 
@@ -46,15 +35,15 @@ def deny(notebook, index):
 
 
 def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_asked_about(
-    corpus, requests, opened, server
+    requests, opened, server
 ):
     folder, marks = server.root / "hostile", server.folder / "hostile" / "marks"
     folder.mkdir()
     marks.mkdir(parents=True)
-    corpus.hostile(folder, marks, requests.url)
+    hostile(folder, marks, requests.url)
     (folder / "helper.py").write_text("answer = 'helped'")
     notebook = opened(name="hostile/n")
-    sources = dict(corpus.cells(marks))
+    sources = dict(cells(marks))
     notebook.run(
         PROXIES.format(url=requests.url) + sources["setup"].replace("%load_ext agent_nb\n", "")
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from pathlib import Path
 
 import pytest
+from helpers.paths import DATA
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from agent_nb import events as e
@@ -21,12 +21,7 @@ from agent_nb.view.bundle import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-CORPUS = [
-    case["text"]
-    for case in json.loads(
-        (Path(__file__).parents[1] / "data" / "xss.json").read_text(encoding="utf-8")
-    )
-]
+CORPUS = [case["text"] for case in json.loads((DATA / "xss.json").read_text(encoding="utf-8"))]
 BATCH = 8
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 2\n'
 # what is wrong with a part of a page: things that run, load, cover, or take input. Of the live view

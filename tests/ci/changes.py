@@ -8,7 +8,7 @@ lines has that text.
 
 from dataclasses import dataclass
 
-from recipes import png
+from ci.recipes import png
 
 
 @dataclass(frozen=True)

@@ -5,81 +5,17 @@ have the key that signed it. While they run, every provider is a server of this 
 answer: a test that quietly went live would pass, so it counts and must count nothing.
 """
 
-import json
 import os
 import shutil
-import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
+from ci.recipes import RECIPES
+from helpers.marks import starts
+from helpers.providers import Provider
 
 from agent_nb.cli.main import main
 from agent_nb.record import file_lock
-
-sys.path.insert(0, str(Path(__file__).parent))
-from recipes import RECIPES
-
-CHUNKS = (
-    {"delta": {"content": "Hello."}, "index": 0},
-    {"delta": {}, "index": 0, "finish_reason": "stop"},
-)
-
-
-class _Answers(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self._send(
-            b'{"object": "list", "data": [{"id": "small", "object": "model"}]}', "application/json"
-        )
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        lines = [
-            json.dumps(
-                {"id": "1", "object": "chat.completion.chunk", "model": "small", "choices": [c]}
-            )
-            for c in CHUNKS
-        ]
-        self._send(
-            "".join(f"data: {line}\n\n" for line in (*lines, "[DONE]")).encode(),
-            "text/event-stream",
-        )
-
-    def log_message(self, *_):
-        """Nothing is printed."""
-
-    def _send(self, body, kind):
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-class Provider(ThreadingHTTPServer):
-    """An OpenAI-compatible server on this machine; `connections` counts."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.connections = 0
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def get_request(self):
-        self.connections += 1
-        return super().get_request()
-
-    def route(self, patch):
-        """Have every provider be this one."""
-        url = f"http://127.0.0.1:{self.server_port}"
-        patch.setenv("OPENAI_BASE_URL", f"{url}/v1")
-        patch.setenv("ANTHROPIC_BASE_URL", url)
-        patch.setenv("OLLAMA_HOST", url)
-        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-            patch.setenv(name, "sk-corpus-0123456789abcdef0123456789")
 
 
 @pytest.fixture(scope="session")
@@ -111,6 +47,7 @@ def provider(_providers, _corpus, monkeypatch):
 
 
 @pytest.fixture
+@starts("kernel")
 def recorded(_providers, _corpus, provider):
     """Return a recorded notebook by the name of its recipe, where it was recorded."""
 

@@ -1,8 +1,9 @@
-"""Notebooks that an earlier version recorded, kept as data: `test` replays each of them.
+"""Notebooks that earlier versions recorded, kept as data: `test` replays each of them.
 
-Records of that version name neither an execution nor an ordinal. Another user signed them on
-another machine, so all are foreign here. What runs code of the kernel again (`TRUSTED`) replays
-only for who trusts the records, as with `test --trust-record`; all else replays for everybody.
+Two versions (`VERSIONS`): records of the older one name neither an execution nor an ordinal, those
+of the newer one do. Another user signed them on another machine, so all are foreign here. What runs
+code of the kernel again (`TRUSTED`) replays only for those who trust the records, as with
+`test --trust-record`; all else replays for everybody.
 """
 
 import shutil
@@ -29,21 +30,24 @@ RUNS = {
     "variables": 1,  # a function that uses and changes variables of the notebook
 }
 TRUSTED = ("kernel", "variables")
+VERSIONS = ("unnumbered", "numbered")
 
 
 @pytest.fixture
 def copied(tmp_path):
-    return lambda name: Path(shutil.copy(BEFORE / f"{name}.ipynb", tmp_path))
+    return lambda version, name: Path(shutil.copy(BEFORE / version / f"{name}.ipynb", tmp_path))
 
 
-def test_every_notebook_is_in_the_table():
-    assert sorted(path.stem for path in BEFORE.glob("*.ipynb")) == sorted(RUNS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_notebook_is_in_the_table(version):
+    assert sorted(path.stem for path in (BEFORE / version).glob("*.ipynb")) == sorted(RUNS)
 
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("name", RUNS)
-def test_a_notebook_of_an_earlier_version_replays(copied, name):
-    path = copied(name)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
+    path = copied(version, name)
     before = path.read_bytes()
     report = check_notebook(path, Options(trust=name in TRUSTED, timeout=60))
     assert report.problems == ()
@@ -53,6 +57,7 @@ def test_a_notebook_of_an_earlier_version_replays(copied, name):
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("name", TRUSTED)
-def test_its_code_does_not_run_for_who_does_not_trust_it(copied, name):
-    report = check_notebook(copied(name), Options(timeout=60))
+@pytest.mark.parametrize("version", VERSIONS)
+def test_its_code_does_not_run_for_those_who_do_not_trust_it(copied, version, name):
+    report = check_notebook(copied(version, name), Options(timeout=60))
     assert FOREIGN in report.problems[0]

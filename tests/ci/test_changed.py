@@ -8,8 +8,8 @@ import json
 import os
 
 import pytest
-from changes import CHANGES
-from recipes import RECIPES
+from ci.changes import CHANGES
+from ci.recipes import RECIPES
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
 pytestmark = pytest.mark.kernel

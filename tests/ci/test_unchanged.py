@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from recipes import RECIPES
+from ci.recipes import RECIPES
+from helpers.paths import python_path
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
 OTHERS = [
     python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python
 ]
 MISSING = "no other kernel: AGENT_NB_TEST_KERNELS names no Python"
-ROOT = Path(__file__).parents[2]
 NOWHERE = "http://127.0.0.1:9"
 pytestmark = pytest.mark.kernel
 
@@ -139,9 +139,7 @@ def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, ker
     argv = [kernel, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": argv, "display_name": "other", "language": "python"}))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    )
+    monkeypatch.setenv("PYTHONPATH", python_path())
     assert kernel != sys.executable
     expect(RECIPES[name], *check(path, "--kernel", "other"))
 

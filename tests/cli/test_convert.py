@@ -150,6 +150,7 @@ def test_to_is_required(capsys):
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
 
 
+@pytest.mark.slow
 def test_a_pipe_is_translated_while_it_is_open():
     with subprocess.Popen(
         [*COMMAND, "--from", "loom", "--to", "canonical"],
@@ -166,6 +167,7 @@ def test_a_pipe_is_translated_while_it_is_open():
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     big = tmp_path / "big.ndjson"
     big.write_text(
@@ -219,6 +221,7 @@ def peak(tmp_path, count):
     return int(done.stderr.split()[-1])
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream(tmp_path):
     assert peak(tmp_path, 40_000) - peak(tmp_path, 1_000) < 8_000
 

@@ -4,68 +4,19 @@ every way.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import pytest
+from helpers.codec_io import Tool, objects, written
+from helpers.paths import DATA
 
 from agent_nb import events as ev
-from agent_nb.codecs.base import Codec
-from agent_nb.codecs.detect import named
 from agent_nb.events import Event
 from agent_nb.host import plugins
-from agent_nb.wire.sse import SSEDecoder
 
-CORPORA = Path(__file__).parents[1] / "data" / "corpora"
-
-
-def objects(text: str) -> list[tuple[str, Any, str | None]]:
-    """Return (event name, JSON value, own id) for each line or frame of a text, by the standard
-    library and the wire room only.
-    """
-    if text.lstrip().startswith("{"):
-        return [("", json.loads(line), None) for line in text.splitlines() if line.strip()]
-    decoder, out, last = SSEDecoder(), [], None
-    for frame in [*decoder.feed(text.encode()), *decoder.close()]:
-        if frame.data != "[DONE]":
-            out.append(
-                (frame.event, json.loads(frame.data), frame.id if frame.id != last else None)
-            )
-        last = frame.id
-    return out
-
-
-def written(texts: Sequence[str]) -> str:
-    """Return the text of a stream from the units of an encoder."""
-    return "".join(t if t.endswith("\n\n") else t + "\n" for t in texts)
-
-
-class Tool:
-    """Reading and writing with one codec (and form)."""
-
-    def __init__(self, name: str) -> None:
-        self.codec: Codec
-        self.codec, self.form = named(name)
-
-    def read(self, chunks: str | bytes | Iterable[Any], *, strict: bool = False) -> list[Event]:
-        """Return every event, deltas included."""
-        decoder = self.codec.decoder(strict=strict)
-        pieces = [chunks] if isinstance(chunks, str | bytes) else chunks
-        self.decoder = decoder
-        return [e for piece in pieces for e in decoder.feed(piece)] + decoder.close()
-
-    def write(self, events: Iterable[Event], *, strict: bool = False, **options: Any) -> list[str]:
-        """Return the units of text."""
-        encoder = self.codec.encoder(strict=strict, form=self.form, **options)
-        self.encoder = encoder
-        return [t for e in events for t in encoder.feed(e)] + encoder.close()
-
-    def lines(self, events: Iterable[Event], **options: Any) -> list[Any]:
-        """Return the written objects, without their framing."""
-        return [json.loads(t) for t in self.write(events, framing="ndjson", **options)]
+CORPORA = DATA / "corpora"
 
 
 @pytest.fixture

@@ -1,18 +1,15 @@
 """The wire vectors that concern frames: what goes in comes out as the vectors expect it."""
 
 import json
-from pathlib import Path
 
 import pytest
+from helpers.paths import DATA
 
 from agent_nb.codecs.framing import Unframer
 from agent_nb.codecs.losses import Losses
 
 VECTORS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "wire.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
+    json.loads(line) for line in (DATA / "wire.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 
 

@@ -26,7 +26,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.events.text import Texts, answer_text
 from agent_nb.host import plugins
 from agent_nb.models.messages_api.decoder import AnthropicDecoder
-from agent_nb.record import journal
+from agent_nb.record import journal, journal_recovery
 from agent_nb.record.record import log_of, run_record
 from agent_nb.view.bundle import bundle
 from agent_nb.view.markdown.stream import render
@@ -239,7 +239,7 @@ def recovered(name: str, tmp_path) -> EventLog:
     for event in seen(name):
         writer(event)
     writer.close()
-    return journal.recover(next(tmp_path.iterdir()))
+    return journal_recovery.recover(next(tmp_path.iterdir()))
 
 
 def last_words(dialect, name: str) -> str:

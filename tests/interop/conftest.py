@@ -21,9 +21,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.marks import starts
+from helpers.paths import CHECKOUT
 
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
+EXAMPLES = CHECKOUT / "examples"
 PATIENCE = 240  # seconds for one command
 
 # Run by a Python that is root of a network of its own: brings its loopback up, then becomes the
@@ -134,6 +135,7 @@ def closed(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+@starts("kernel")
 def in_the_closed(closed, tmp_path_factory):
     """Run `python -m …` with the network closed, every key gone, and strict replay; return the
     finished process, output as text.
@@ -143,7 +145,7 @@ def in_the_closed(closed, tmp_path_factory):
 
     def run(*command, cwd, check=True, **variables):
         path = os.pathsep.join(
-            filter(None, [added.get("PYTHONPATH"), str(ROOT), os.environ.get("PYTHONPATH")])
+            filter(None, [added.get("PYTHONPATH"), str(CHECKOUT), os.environ.get("PYTHONPATH")])
         )
         environment = {
             **{

@@ -14,7 +14,8 @@ import pytest
 
 from agent_nb.agent.runs import runs
 from agent_nb.record.agent_cells import agent_cell
-from agent_nb.record.notebook_file import records, summaries
+from agent_nb.record.notebook_file import records
+from agent_nb.record.outputs import summaries
 from agent_nb.record.record import KEY, MIME
 
 pytestmark = [

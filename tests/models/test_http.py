@@ -8,11 +8,11 @@ import sys
 import threading
 import zlib
 from contextlib import aclosing
-from pathlib import Path
 
 import anyio
 import httpx
 import pytest
+from helpers.paths import CHECKOUT
 
 from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
@@ -21,7 +21,6 @@ from agent_nb.models.http import client
 from agent_nb.models.http.client import Timeouts, checked_url, fault_of, is_loopback
 from agent_nb.models.openai import provider
 
-ROOT = Path(__file__).parents[2]
 DONE = "data: [DONE]\n\n"
 SHORT = Timeouts(connect=1, first_byte=0.3, idle=0.3)
 
@@ -570,12 +569,13 @@ def test_a_socks_proxy_without_its_support_says_what_to_install(monkeypatch, cau
         caught(provider("m", base_url="http://lab.example/v1"))
 
 
+@pytest.mark.slow
 def test_importing_the_models_does_not_import_httpx():
     code = (
         "import sys, agent_nb.models.openai, agent_nb.models.choose; print('httpx' in sys.modules)"
     )
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=CHECKOUT
     )
     assert out.stdout.strip() == "False", out.stderr
 

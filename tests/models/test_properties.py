@@ -77,7 +77,7 @@ VALUES = st.recursive(
     max_leaves=20,
 )
 FRAMES = st.lists(st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=6), max_size=6)
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def run(decoder, data, cuts=()):

@@ -5,10 +5,10 @@ detaching.
 import json
 import os
 import threading
-from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb import events as ev
@@ -23,7 +23,6 @@ from agent_nb.record.record import events_of
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 
-ROOT = Path(__file__).parents[2]
 TOKEN = "test-token-123"
 
 
@@ -163,9 +162,7 @@ def test_several_servers_of_one_user_are_named(monkeypatch):
 @pytest.fixture
 def notebook(tmp_path, monkeypatch):
     """Write a notebook of code cells and return its path."""
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    )
+    monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
     def notebook(*sources):

@@ -34,7 +34,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.host import plugins
 from agent_nb.models import keys
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.notebook.files.reading import PAGES, export
+from agent_nb.notebook.files.export import PAGES, export
 from agent_nb.record.record import run_record
 from agent_nb.server.hub import Hub
 from agent_nb.wire.key_forms import written

@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.marks import starts
 
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted
-from agent_nb.notebook.execute.review import source_hash
 from agent_nb.notebook.files import git
+from agent_nb.record.agent_cells import source_hash
 from agent_nb.record.countersign import SIGNATURES, merged, message
-from agent_nb.record.ipynb import load, save
+from agent_nb.record.ipynb import load, save, source_of
 from agent_nb.record.notebook_file import lift, strip
 from agent_nb.record.ranking import ranked
 from agent_nb.record.record import KEY as OURS
@@ -78,6 +79,7 @@ def code(number, source):
 
 
 @pytest.fixture(scope="module")
+@starts("kernel")
 def made(tmp_path_factory):
     """A notebook that a colleague has recorded and Ann has signed, made once."""
     folder = tmp_path_factory.mktemp("made")
@@ -219,12 +221,12 @@ def another_source(nb, mine, cell, record):
 
 
 def another_namespace(nb, mine, cell, record):
-    said = message(record["hash"], source_hash(cell))
+    said = message(record["hash"], source_hash(source_of(cell)))
     mine[SIGNATURES][record["hash"]] = armored(ANN.sign(said, "git"))
 
 
 def a_namespace_written_over(nb, mine, cell, record):
-    made = ANN.sign(message(record["hash"], source_hash(cell)), "git")
+    made = ANN.sign(message(record["hash"], source_hash(source_of(cell))), "git")
     mine[SIGNATURES][record["hash"]] = armored(
         Signature(made.key, NAMESPACE, made.algorithm, made.value)
     )
@@ -236,7 +238,7 @@ def cut_off(nb, mine, cell, record):
 
 
 def somebody_elses_in_her_name(nb, mine, cell, record):
-    made = BOB.sign(message(record["hash"], source_hash(cell)), NAMESPACE)
+    made = BOB.sign(message(record["hash"], source_hash(source_of(cell))), NAMESPACE)
     mine[SIGNATURES][record["hash"]] = armored(
         Signature(ANN.public, NAMESPACE, made.algorithm, made.value)
     )
@@ -432,7 +434,7 @@ class TestSigning:
             "-s",
             str(tmp_path / "signature"),
         ]
-        said = f"agent_nb signed record 1\n{named}\n{source_hash(cell)}\n".encode()
+        said = f"agent_nb signed record 1\n{named}\n{source_hash(source_of(cell))}\n".encode()
         done = subprocess.run(command, input=said, capture_output=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         assert subprocess.run(

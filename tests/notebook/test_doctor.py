@@ -9,7 +9,7 @@ import pytest
 
 from agent_nb.cli.main import main
 from agent_nb.notebook import doctor
-from agent_nb.notebook.doctor import HOOK, Finding, examine, report, well
+from agent_nb.notebook.doctor import HOOK, Finding, examine, kernelspecs, packages, report, well
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "path"))
-    monkeypatch.setenv("PYTHONPATH", str(Path(doctor.__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(doctor.__file__).parents[3]))
     monkeypatch.chdir(tmp_path)
     enable(tmp_path)
     return tmp_path
@@ -114,9 +114,9 @@ def test_what_the_notebook_configures_counts():
 def test_a_hook_that_is_off_is_a_fault_that_says_how_to_enable_it(
     surroundings, monkeypatch, capsys
 ):
-    real = doctor._version
+    real = packages.installed
     monkeypatch.setattr(
-        doctor, "_version", lambda name: "2.0" if name == "jupyter_server" else real(name)
+        packages, "installed", lambda name: "2.0" if name == "jupyter_server" else real(name)
     )
     enable(surroundings, on=False)
     assert main(["doctor"]) == 1
@@ -126,14 +126,15 @@ def test_a_hook_that_is_off_is_a_fault_that_says_how_to_enable_it(
 
 
 def test_without_a_server_the_hook_is_not_missed(surroundings, monkeypatch):
-    real = doctor._version
+    real = packages.installed
     monkeypatch.setattr(
-        doctor, "_version", lambda name: "" if name == "jupyter_server" else real(name)
+        packages, "installed", lambda name: "" if name == "jupyter_server" else real(name)
     )
     enable(surroundings, on=False)
     assert found("server hook").state == "missing"
 
 
+@pytest.mark.slow
 def test_every_python_kernel_is_asked_and_others_are_not(surroundings):
     kernel(surroundings, "own", sys.executable)
     kernel(surroundings, "gone", "/no/such/python")
@@ -147,7 +148,7 @@ def test_every_python_kernel_is_asked_and_others_are_not(surroundings):
 
 def test_a_kernel_without_the_package_says_where_to_install_it(surroundings, monkeypatch):
     answer = {"python": "3.12.0", "ipykernel": "7.4.0", "jupyter-agent-nb": "not installed"}
-    monkeypatch.setattr(doctor, "_ask", lambda python: answer)
+    monkeypatch.setattr(kernelspecs, "_ask", lambda python: answer)
     kernel(surroundings, "bare", "/opt/bare/python")
     assert "/opt/bare/python -m pip install jupyter-agent-nb" in found("kernel bare").todo
     assert not well(examine())
@@ -155,9 +156,9 @@ def test_a_kernel_without_the_package_says_where_to_install_it(surroundings, mon
 
 @pytest.mark.parametrize("line", ["no-such-package-at-all>=1.0", "msgspec>=9999"])
 def test_a_requirement_that_is_not_met_is_a_fault(monkeypatch, line):
-    monkeypatch.setattr(doctor, "requires", lambda _: [line])
+    monkeypatch.setattr(packages, "requires", lambda _: [line])
     # our own is there
-    monkeypatch.setattr(doctor, "_version", lambda name: "" if name.startswith("no-") else "1.0")
+    monkeypatch.setattr(packages, "installed", lambda name: "" if name.startswith("no-") else "1.0")
     assert found("requirements").state == "broken"
 
 
@@ -189,6 +190,7 @@ def test_findings_are_aligned_and_advice_stands_below():
     assert text == "✓ a     fine\n✗ long  bad\n        → mend it"
 
 
+@pytest.mark.slow
 def test_it_does_not_import_what_takes_long():
     code = "import sys, agent_nb.notebook.doctor; print([m for m in ('pandas', 'IPython', 'nbclient') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,14 +4,14 @@ machine it was made on.
 
 import json
 import re
-from pathlib import Path
 
 import pytest
+from helpers.paths import EXAMPLES
 
 from agent_nb.agent.runs import runs
 from agent_nb.notebook.execute.replay_test import Options, check_notebook
 
-EXAMPLES = sorted(Path(__file__).parents[2].joinpath("examples").glob("[!.]*.ipynb"))
+EXAMPLES = sorted(EXAMPLES.glob("[!.]*.ipynb"))
 NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]
 READABLE = {"text/html", "text/plain", "text/markdown"}
 

@@ -6,23 +6,22 @@ import base64
 import json
 import os
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from agent_nb.cli.main import main
 from agent_nb.host import launch
-from agent_nb.notebook.execute import client, kernels
-from agent_nb.notebook.execute.client import Client
+from agent_nb.notebook.execute import cell_client, kernels
+from agent_nb.notebook.execute.cell_client import Client
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import MIME, log_of
 
 pytestmark = pytest.mark.kernel
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = [
     '<think>I list them.</think><execute>[{"name": "python", "args": {"code": "print(6 * 7)"}}]</execute>',
     "There is **42**.",
@@ -33,9 +32,7 @@ SECRET = "abcdefghijklmnopqrstuvwxyz0123"
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
     """Kernels find this checkout, whether it is installed or not."""
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    )
+    monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
 
@@ -142,11 +139,11 @@ def test_a_run_that_ends_in_an_error_is_exit_code_1(notebook, capsys):
 
 STOPPER = """
 import threading, time
-from agent_nb import published
+from agent_nb.agent import registry
 def stop():
-    while not (runs := published.going_on()) or not len(runs[-1]):
+    while not (runs := registry.going_on()) or not len(runs[-1]):
         time.sleep(0.01)
-    published.reach(runs[-1]).cancel()
+    registry.reach(runs[-1]).cancel()
 threading.Thread(target=stop, daemon=True).start()
 """
 
@@ -367,7 +364,7 @@ def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(
                 "raise SystemExit('the port is taken')",
             ]
 
-    for module in (client, kernels):
+    for module in (cell_client, kernels):
         monkeypatch.setattr(module, "launched_by_us", launched)
     assert main(["run", "--live", str(notebook(AGENT))]) == failed
     assert len(started) == 3

@@ -3,13 +3,12 @@ replay, interrupts.
 """
 
 import json
-import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.agent.runs import runs
@@ -18,7 +17,6 @@ from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import log_of
 
-ROOT = Path(__file__).parents[2]
 AGENT = [
     {"type": "thought", "content": "Look."},
     {"type": "tool_call", "toolName": "ls", "toolArgs": '{"path": "."}'},
@@ -139,9 +137,7 @@ def test_only_so_many_runs_of_a_stream_are_shown_and_the_rest_is_told(here, cell
 @pytest.fixture
 def notebook(here, monkeypatch):
     """Write a notebook of code cells and return its path."""
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    )
+    monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("IPYTHONDIR", str(here / "ipython"))
 
     def notebook(*sources):

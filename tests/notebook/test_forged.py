@@ -8,16 +8,17 @@ Where the cases' code could run is shown by `--trust-record`.
 import json
 import os
 import queue
-import runpy
 import shutil
 import subprocess
 import sys
 import time
 from importlib.metadata import entry_points
-from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.forgeries import CASES, KINDS, MINE, marks, own, unasked, written
+from helpers.kernels import Kernel
+from helpers.paths import python_path
 from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
@@ -26,10 +27,6 @@ from agent_nb.record.notebook_file import records
 
 # a test executes some hundred cells at most
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
-FORGERIES = runpy.run_path(str(Path(__file__).with_name("forgeries.py")))
-DRIVERS = runpy.run_path(str(Path(__file__).with_name("conftest.py")))
-CASES, KINDS, MINE = FORGERIES["CASES"], FORGERIES["KINDS"], FORGERIES["MINE"]
-written, marks, unasked = FORGERIES["written"], FORGERIES["marks"], FORGERIES["unasked"]
 
 
 def plainly(path, patch, **environment):
@@ -48,7 +45,7 @@ def by_pytest(path, patch):
     """Execute as `pytest --agent-nb` does."""
     patch.setenv(
         "PYTHONPATH",
-        os.pathsep.join(filter(None, [str(DRIVERS["ROOT"]), os.environ.get("PYTHONPATH")])),
+        python_path(),
     )
     plugin = (
         ()
@@ -78,7 +75,7 @@ class Lab:
     """
 
     def __init__(self, path):
-        self.kernel = DRIVERS["Kernel"](sys.executable, path.parent)
+        self.kernel = Kernel(sys.executable, path.parent)
         self.client = self.kernel.client
         self.asked = 0
         self._buttons = {}
@@ -239,7 +236,7 @@ def test_what_the_user_has_signed_is_still_there_afterwards(executed):
         n
         for n, case in CASES.items()
         for r in case.records(n)
-        if r == FORGERIES["own"](n) and r["signature"] not in kept
+        if r == own(n) and r["signature"] not in kept
     ]
     assert missing == []
 

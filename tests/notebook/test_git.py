@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers.marks import starts
 
 import agent_nb
 from agent_nb.cli.main import main
@@ -108,6 +109,7 @@ class Repository:
 
 
 @pytest.fixture
+@starts("slow")
 def repository(tmp_path):
     made = Repository(tmp_path)
     assert main(["git-setup", str(tmp_path)]) == 0

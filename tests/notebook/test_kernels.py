@@ -5,10 +5,10 @@ while one runs.
 import asyncio
 import json
 import os
-from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
@@ -28,10 +28,7 @@ Path(os.environ["JPY_SESSION_NAME"]).with_suffix(".json").write_text(json.dumps(
 
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
-    root = str(Path(__file__).parents[2])
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    )
+    monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
 

@@ -23,7 +23,7 @@ from jsonschema import Draft202012Validator
 from agent_nb.events.event_json import encode_event
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.files.recovery import recover
-from agent_nb.record import journal, schema
+from agent_nb.record import journal_recovery, schema
 from agent_nb.record.record import KEY, MIME, VERSION, log_of
 from agent_nb.record.signing import user_key
 from agent_nb.record.verify import check
@@ -173,13 +173,13 @@ def bare(event):
 
 def found():
     """The journals on disk, by the ids of their runs."""
-    return {f.header.run: f for f in journal.recoverable()}
+    return {f.header.run: f for f in journal_recovery.recoverable()}
 
 
 def test_everything_logged_before_the_last_100_ms_is_in_the_journal(lost):
     journals = found()
     for one in lost:
-        written = [bare(event) for event in journal.read(journals[one.run].path)[1]]
+        written = [bare(event) for event in journal_recovery.read(journals[one.run].path)[1]]
         due = [event for left, event in one.logged if left > BEFORE]
         assert written[: len(due)] == due
     print(figures(lost, journals))
@@ -191,7 +191,7 @@ def figures(lost, journals):
     """
     last = Counter(json.loads(one.logged[-1][1])["type"] for one in lost)
     logged = sum(len(one.logged) for one in lost)
-    written = sum(len(journal.read(journals[one.run].path)[1]) for one in lost)
+    written = sum(len(journal_recovery.read(journals[one.run].path)[1]) for one in lost)
     return f"\n{len(lost)} kernels killed, {logged} events logged, {logged - written} not in a journal, last: {dict(last)}"
 
 

@@ -269,6 +269,7 @@ print(sorted(name for name in {HEAVY!r} if name in new))
 """
 
 
+@pytest.mark.slow
 def test_loading_the_extension_imports_nothing_heavy():
     done = subprocess.run(
         [sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, timeout=60

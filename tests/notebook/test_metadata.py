@@ -13,7 +13,8 @@ from agent_nb.notebook import presave
 from agent_nb.record import find as collect
 from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.ipynb import load, save
-from agent_nb.record.notebook_file import lift, records, settle, strip, summaries
+from agent_nb.record.notebook_file import lift, records, strip
+from agent_nb.record.outputs import settle, summaries
 from agent_nb.record.packing import payload_key
 from agent_nb.record.signing import sign
 from agent_nb.record.split_merge import renumbered

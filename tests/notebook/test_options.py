@@ -3,7 +3,8 @@
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.notebook.options import OPTIONS, Options, decorate, parse, words
+from agent_nb.notebook.option_table import OPTIONS, decorate
+from agent_nb.notebook.options import Options, parse, words
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from agent_nb.agent.runs import runs
 from agent_nb.cli.main import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.files import page as pages
-from agent_nb.notebook.files.page import displayed, page
+from agent_nb.notebook.files import html_page as pages
+from agent_nb.notebook.files.html_page import displayed, page
 from agent_nb.record.record import KEY, MIME, run_record
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"plot" * 20).decode()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from helpers.paths import python_path
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
@@ -22,7 +23,6 @@ from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.identity import Cell
 from agent_nb.notebook.execute.event_relay import Relay, send
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = [{"text": "Hello, you.", "chunk": 4, "usage": {"input": 5, "output": 3}}]
 
 
@@ -134,7 +134,7 @@ def test_the_command_streams_to_stdout_and_tells_on_stderr(tmp_path, again):
     nbformat.write(
         new_notebook(cells=[new_code_cell(s, id=f"c{i}") for i, s in enumerate(cells)]), path
     )
-    search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    search = python_path()
     environment = {**os.environ, "PYTHONPATH": search, "IPYTHONDIR": str(tmp_path / "ipython")}
     command = [sys.executable, "-m", "agent_nb", "run", "--inplace"]
     if again:

@@ -98,6 +98,7 @@ def test_a_wrong_number_is_named(wrong, capsys):
     assert wrong[0] in capsys.readouterr().err
 
 
+@pytest.mark.kernel
 def test_one_broken_notebook_does_not_hide_the_others(tmp_path, capsys):
     for name, text in (
         ("a.ipynb", "{}"),

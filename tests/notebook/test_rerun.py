@@ -14,7 +14,7 @@ from agent_nb import Scripted
 from agent_nb.agent.tape import NOBODY, TRUST
 from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record import journal
+from agent_nb.record import journal, journal_recovery
 from agent_nb.record.notebook_file import lift
 from agent_nb.record.record import KEY, MIME, events_of, record_hash
 from agent_nb.record.signing import sign, signed_by, user_key
@@ -79,8 +79,7 @@ class Once(Scripted):
 
 @pytest.fixture
 def nb(loaded, run, monkeypatch, tmp_path):
-    from agent_nb.notebook.cell import ending, publish
-    from agent_nb.notebook.cell import run as cellrun
+    from agent_nb.notebook.cell import display, publish, run_live_button
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
@@ -92,8 +91,8 @@ def nb(loaded, run, monkeypatch, tmp_path):
         notebook.displays.add(transient.get("display_id"))
 
     monkeypatch.setattr(publish, "publish", show)
-    monkeypatch.setattr(cellrun, "publish", show)
-    monkeypatch.setattr(ending, "publish", show)
+    monkeypatch.setattr(display, "publish", show)
+    monkeypatch.setattr(run_live_button, "publish", show)
     yield notebook
     del loaded.kernel
 
@@ -270,7 +269,7 @@ def test_live_runs_are_signed_and_in_the_journal(nb):
     run = nb.cell("hi", model=Once(["one"]))
     assert signed_by(nb.record, user_key())
     (path,) = journal.journals()
-    assert list(journal.recover(path)) == list(run.log)
+    assert list(journal_recovery.recover(path)) == list(run.log)
 
 
 def test_a_replay_writes_no_journal(nb):

@@ -10,13 +10,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
+from helpers.paths import CHECKOUT, python_path
 
 pytest.importorskip("jupyter_server", reason="jupyter_server is not installed (extra lab)")
 
-ROOT = Path(__file__).parents[2]
 MIME = "application/vnd.agent-nb.run+json"
 
 
@@ -29,7 +28,7 @@ class Server:
             self.url = f"http://127.0.0.1:{s.getsockname()[1]}"
         env = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": python_path(),
             "JUPYTER_CONFIG_PATH": str(config),
             **{
                 name: str(config / name.lower())
@@ -88,7 +87,7 @@ def server(tmp_path):
     config = tmp_path / "config"
     (config / "jupyter_server_config.d").mkdir(parents=True)
     shutil.copy(
-        ROOT / "agent_nb/notebook/jupyter_server_config.json",
+        CHECKOUT / "agent_nb/notebook/jupyter_server_config.json",
         config / "jupyter_server_config.d/agent_nb.json",
     )
     (tmp_path / "work").mkdir()

@@ -16,7 +16,8 @@ SETUP = """
 import asyncio, os, signal, threading, time
 from pathlib import Path
 import anyio
-from agent_nb import Agent, Scripted, published
+from agent_nb import Agent, Scripted
+from agent_nb.agent import registry
 from agent_nb.models.parts import Text
 
 asked = []
@@ -48,7 +49,7 @@ def arrived():
 
 def elsewhere():
     arrived()
-    published.reach(published.going_on()[-1]).cancel()
+    registry.reach(registry.going_on()[-1]).cancel()
 
 def press():
     arrived()
@@ -258,16 +259,16 @@ model = Model(wait)""")
 
 
 def journals(kernel):
-    return int(kernel.run("from agent_nb import journal\nprint(len(journal.journals()))")[1])
+    return int(kernel.run("from agent_nb.record import journal\nprint(len(journal.journals()))")[1])
 
 
 def test_a_press_before_the_first_event_leaves_no_empty_log_and_no_journal(ready):
     ready.run("""from unittest.mock import patch
-from agent_nb.notebook import cellrun
+from agent_nb.notebook.cell import display
 def opened(*args, **named):
     press()
     return plain(*args, **named)
-plain, patched, model = cellrun.open_view, patch.object(cellrun, "open_view", opened), Model(wait)
+plain, patched, model = display.open_view, patch.object(display, "open_view", opened), Model(wait)
 patched.start()""")
     before = journals(ready)
     ends, asked = queued(ready, "%%agent -m model --live\ngo")
@@ -282,7 +283,7 @@ def test_a_run_that_is_left_behind_before_its_first_event_leaves_no_empty_log_an
     ready,
 ):
     ready.run("""from unittest.mock import patch
-from agent_nb.notebook.cell.streams import Work
+from agent_nb.notebook.cell.driver import Work
 async def run(work):
     mark()
     released.wait(60)
@@ -307,7 +308,8 @@ patched.start()""")
 
 
 @pytest.mark.parametrize(
-    "place", ["view.live.LiveView.close", "journal.Journal.close", "notebook.session.Session.keep"]
+    "place",
+    ["view.live.LiveView.close", "record.journal.Journal.close", "notebook.session.Session.keep"],
 )
 def test_a_press_while_the_record_is_finished_stops_the_queue_and_not_the_run(ready, place):
     module, _, rest = place.rpartition(".")[0].rpartition(".")

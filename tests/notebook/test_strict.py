@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers.marks import starts
 
 import agent_nb
 from agent_nb import decode
@@ -70,6 +71,7 @@ def tamper(path, how):
 
 
 @pytest.fixture(scope="module")
+@starts("kernel")
 def made(tmp_path_factory):
     """A recorded notebook, made once; and the folder with the secret that signed it."""
     folder = tmp_path_factory.mktemp("made")
@@ -338,6 +340,7 @@ def plain(tmp_path_factory):
 
 
 @pytest.fixture
+@starts("kernel")
 def functions(plain, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(plain.parent / "jupyter"))
     return shutil.copy(plain, tmp_path / "n.ipynb")
@@ -391,6 +394,7 @@ class TestFunctionsOfTheNotebook:
 
 
 class TestParameters:
+    @pytest.mark.kernel
     def test_a_parameter_is_set_before_the_notebook_runs(self, tmp_path):
         path = write(tmp_path / "p.ipynb", "n = 1", "print(n + 1)")
         nb = json.loads(path.read_text())

@@ -158,9 +158,7 @@ class TestToItsEnd:
         path = write(
             "m = script(call('python', code='1'), 'Done.')\nawait Agent(m, ['python'], approve='deny')('go')"
         )
-        assert (
-            check(path)[1][1] == "cell 2 (c2): every call of a run was denied: 1 calls (1 denied)"
-        )
+        assert check(path)[1][1] == "cell 2 (c2): every call of a run was denied: 1 call (1 denied)"
 
 
 class TestAsStrictlyAsItSays:

@@ -2,18 +2,15 @@
 checked.
 """
 
-import runpy
-from pathlib import Path
-
 import pytest
+from profiles.table import HERE, cells
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(240)]
 
-TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
 CELLS = [
     (profile, name, cell.outcome)
-    for (profile, name), cell in TABLE["cells"]().items()
-    if cell.test.startswith(TABLE["HERE"])
+    for (profile, name), cell in cells().items()
+    if cell.test.startswith(HERE)
 ]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 RECORD = "application/vnd.agent-nb.run+json"

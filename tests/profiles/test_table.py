@@ -4,23 +4,19 @@ collects, or says why there is none.
 
 import os
 import re
-import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from helpers.paths import CHECKOUT
+from profiles.table import BEHAVIOURS, PROFILES, cells, markdown
 
-TABLE = runpy.run_path(str(Path(__file__).with_name("table.py")))
-CELLS = TABLE["cells"]()
-ROOT = Path(__file__).parents[2]
+CELLS = cells()
 
 
 def test_every_profile_has_every_behaviour():
-    assert set(CELLS) == {
-        (profile, behaviour) for profile in TABLE["PROFILES"] for behaviour in TABLE["BEHAVIOURS"]
-    }
-    assert (len(TABLE["PROFILES"]), len(TABLE["BEHAVIOURS"])) == (8, 14)
+    assert set(CELLS) == {(profile, behaviour) for profile in PROFILES for behaviour in BEHAVIOURS}
+    assert (len(PROFILES), len(BEHAVIOURS)) == (8, 14)
 
 
 def test_a_cell_without_a_test_says_why():
@@ -30,6 +26,7 @@ def test_a_cell_without_a_test_says_why():
 
 
 @pytest.mark.timeout(320)
+@pytest.mark.slow
 def test_every_test_that_a_cell_names_is_collected():
     named = {cell.test for cell in CELLS.values() if cell.test}
     files = sorted({name.partition("::")[0] for name in named})
@@ -48,12 +45,12 @@ def test_every_test_that_a_cell_names_is_collected():
     # it may ask for another listing
     plain = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     said = subprocess.run(
-        command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False, timeout=300
+        command, cwd=CHECKOUT, env=plain, capture_output=True, text=True, check=False, timeout=300
     )
     assert named - set(said.stdout.splitlines()) == set(), said.stderr
 
 
 def test_it_is_written_as_markdown():
-    lines = TABLE["markdown"]().splitlines()
-    assert len(lines) == 2 + len(TABLE["BEHAVIOURS"])
-    assert {line.count("|") for line in lines} == {len(TABLE["PROFILES"]) + 2}
+    lines = markdown().splitlines()
+    assert len(lines) == 2 + len(BEHAVIOURS)
+    assert {line.count("|") for line in lines} == {len(PROFILES) + 2}

@@ -12,8 +12,9 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.record import journal
-from agent_nb.record.journal import Journal, fold, forget, recover, recoverable, tidy
+from agent_nb.record import journal, journal_recovery
+from agent_nb.record.journal import Journal, forget, tidy
+from agent_nb.record.journal_recovery import fold, recover, recoverable
 
 KILLS = 50
 
@@ -78,6 +79,7 @@ def written(log, where, **options):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, str(tmp_path), str(KILLS)],
@@ -155,7 +157,7 @@ def test_a_run_that_never_began_is_not_offered(tmp_path, rest):
 
 
 def test_a_first_event_that_is_larger_than_what_is_looked_at_is_an_event(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "_HEAD", 300)
+    monkeypatch.setattr(journal_recovery, "_HEAD", 300)
     Journal("r", where=tmp_path)(e.RunStart(model="m" * 300))
     assert [f.header.run for f in recoverable(where=tmp_path)] == ["r"]
 

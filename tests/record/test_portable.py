@@ -12,10 +12,10 @@ from agent_nb.record.packing import (
     Home,
     Packer,
     Unpacker,
-    canonical,
     payload_key,
     references,
 )
+from agent_nb.wire.json_text import canonical
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.text(max_size=8) | st.sampled_from(["$int", "$payload", "$literal", "$raw", "$float"])

@@ -4,10 +4,10 @@ import hashlib
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import msgspec
 import pytest
+from helpers.paths import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,22 +18,15 @@ from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
 from agent_nb.record.find import records
 from agent_nb.record.fingerprint import inputs_of
-from agent_nb.record.packing import LARGE, canonical
-from agent_nb.record.record import (
-    attach,
-    detach,
-    events_of,
-    log_of,
-    payload_keys,
-    record_hash,
-    run_record,
-)
+from agent_nb.record.packing import LARGE
+from agent_nb.record.payloads import attach, detach
+from agent_nb.record.record import events_of, log_of, record_hash, run_record
 from agent_nb.record.schema import COUNT, FILL, PATH, build, load
 from agent_nb.record.signing import intact, sign, signed_by
 from agent_nb.record.verify import check, check_metadata, secrets_in
 from agent_nb.view.state.fold import RunView
+from agent_nb.wire.json_text import canonical
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = st.text(max_size=20)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,
@@ -154,7 +147,7 @@ def test_attach_undoes_detach_and_takes_only_what_is_needed(new_log):
 def test_a_payload_inside_a_payload_is_kept():
     value = [["x" * (LARGE + 1)], *range(40_000)]
     record = run_record([e.State(seq=1, payload=value), e.End(seq=2)])
-    assert len(payload_keys(record)) == 2
+    assert len(record["payloads"]) == 2
     assert events_of(record)[0].payload == value
 
 

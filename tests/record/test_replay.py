@@ -11,9 +11,10 @@ from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.agent import history as context
 from agent_nb.agent.replay import replay
-from agent_nb.agent.tape import Tape, candidates, match
+from agent_nb.agent.tape import Tape
 from agent_nb.errors import UsageError
 from agent_nb.record.fingerprint import changed, inputs_hash, inputs_of
+from agent_nb.record.match import candidates, match
 from agent_nb.record.normalize import normal
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.signing import sign

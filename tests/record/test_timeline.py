@@ -8,7 +8,8 @@ from agent_nb import events as e
 from agent_nb.agent.run import Run
 from agent_nb.events.chunks import encode_chunks
 from agent_nb.events.log import EventLog
-from agent_nb.view.timeline import Timeline, rows, text, timeline
+from agent_nb.view.timeline import Timeline, text, timeline
+from agent_nb.view.waterfall import rows
 
 
 def at(second, event):

@@ -511,6 +511,7 @@ def test_the_looopy_stream_reads_back_as_the_run(rig):
     assert [e.content for e in events if e.type == "respond"] == ["yo"]
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_install_line_is_told():
     code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb.server.app"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

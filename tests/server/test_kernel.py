@@ -15,6 +15,7 @@ import pytest
 
 import agent_nb
 from agent_nb import Agent, Scripted, tool
+from agent_nb.agent import registry
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
 from agent_nb.external.attach import attach
@@ -99,7 +100,7 @@ def test_recorded_runs_are_published_where_asked():
 def test_a_replay_of_a_published_run_is_the_same_run(serving):
     done = run(run_of("Hello."))
     again = agent_nb.EventLog.from_ndjson(done.log.to_ndjson())
-    found = serve.Announced(again, "", serve.published.Questions(), None)
+    found = registry.Announced(again, "", registry.Questions(), None)
     serving._publish(found)
     assert serving.runs.count(done.id) == 1
 
@@ -124,7 +125,7 @@ def test_a_question_is_answered_by_whoever_follows(serving):
         attached = attach(f"{serving.url}/runs/{stream.log.run}", serving.token)
         answered = asyncio.create_task(_approve(attached))
         while not serving._hub.listeners(stream.log.run):
-            stream._announced = stream._announced or agent_nb.published.announce(
+            stream._announced = stream._announced or registry.announce(
                 stream.log, questions=stream.questions, cancel=stream.stop
             )
             await asyncio.sleep(0.01)
@@ -298,6 +299,7 @@ def test_a_token_that_is_too_short_is_refused():
         agent_nb.serve(token="short")
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_install_line_is_named():
     code = "import sys; sys.modules['uvicorn'] = None\nimport agent_nb\ntry: agent_nb.serve()\nexcept Exception as fault: print(fault)"
     done = subprocess.run(

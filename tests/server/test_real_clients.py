@@ -13,6 +13,7 @@ import threading
 
 import httpx
 import pytest
+from helpers.marks import starts
 
 from agent_nb import events as ev
 from agent_nb.events.log import EventLog
@@ -55,6 +56,7 @@ class Restarting:
 
 
 @pytest.fixture
+@starts("slow")
 def served(token):
     served = Restarting(token)
     yield served

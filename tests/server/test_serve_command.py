@@ -11,10 +11,11 @@ import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import httpx
 import pytest
+from helpers.marks import starts
+from helpers.paths import CHECKOUT, python_path
 
 from agent_nb import Agent, Scripted
 from agent_nb.cli.main import main
@@ -25,7 +26,6 @@ from agent_nb.server.agents import Agents
 from agent_nb.server.store import Store
 from agent_nb.server.toolfile import tools_of
 
-ROOT = Path(__file__).parents[2]
 QUICK = Backoff(first=0.01, most=0.1, patience=60, torn=0.5)
 TOOLS = '''
 from agent_nb import tool
@@ -47,7 +47,7 @@ class Process:
 
     def __init__(self, folder, *arguments, **env):
         environment = {k: v for k, v in os.environ.items() if k != "AGENT_NB_TOKEN"}
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        path = python_path()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "agent_nb", "serve", "--keep-alive", "0", *arguments],
             cwd=folder,
@@ -95,6 +95,7 @@ class Process:
 
 
 @pytest.fixture
+@starts("slow")
 def serve(tmp_path):
     """Start a server process in a folder with two scripts and a file of tools; it is ended with the
     test.
@@ -297,7 +298,9 @@ def test_a_run_that_a_restart_broke_is_followed_to_its_end_exactly_once(number, 
 
 
 def test_the_runs_of_a_notebook_are_published_and_none_is_started(serve):
-    server = serve("--notebook", str(ROOT / "examples" / "scripted.ipynb"), "--token-file", "token")
+    server = serve(
+        "--notebook", str(CHECKOUT / "examples" / "scripted.ipynb"), "--token-file", "token"
+    )
     with server.client(TOKEN) as http:
         runs = http.get("/runs").json()["runs"]
         assert {r["status"] for r in runs} >= {"ok"}

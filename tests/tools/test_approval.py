@@ -17,8 +17,9 @@ from agent_nb.errors import ToolError, UsageError
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Decision, Question, ToolContext
 from agent_nb.tools.decorator import tool
-from agent_nb.tools.policy import load, parse
-from agent_nb.tools.runner import Job, ToolRunner
+from agent_nb.tools.policy_file import load, parse
+from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.running_call import Job
 from agent_nb.tools.standing import Standing
 from agent_nb.tools.toolset import resolve
 

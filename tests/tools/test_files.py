@@ -12,7 +12,7 @@ import pytest
 
 from agent_nb import Agent, Scripted
 from agent_nb.errors import Cancelled, ToolError
-from agent_nb.tools import files, paths
+from agent_nb.tools import files, paths, text_excerpt
 from agent_nb.tools.base import ToolContext
 from agent_nb.tools.files import list_, read, write
 from agent_nb.tools.toolset import resolve
@@ -277,7 +277,7 @@ def test_a_pipe_is_refused_without_waiting_for_it(folder: Path, context: ToolCon
 def test_an_endless_line_is_read_up_to_a_bound(
     folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_SCANNED", 100_000)
+    monkeypatch.setattr(text_excerpt, "_SCANNED", 100_000)
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)  # longer than what is looked at to see whether it is text
         file.truncate(1 << 40)  # a terabyte that takes no room
@@ -290,7 +290,7 @@ def test_an_endless_line_is_read_up_to_a_bound(
 def test_a_line_behind_the_bound_is_refused_with_the_reason(
     folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_SCANNED", 1000)
+    monkeypatch.setattr(text_excerpt, "_SCANNED", 1000)
     (folder / "long.txt").write_text("line\n" * 1000)
     assert read("long.txt", 100, 1, context=context).startswith("line\n")
     with pytest.raises(ToolError, match="behind the first 1,000 characters"):
@@ -311,7 +311,7 @@ def test_reading_stops_when_the_call_is_to_stop(folder: Path, context: ToolConte
 def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_SCANNED", 1 << 60)
+    monkeypatch.setattr(text_excerpt, "_SCANNED", 1 << 60)
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)
         file.truncate(1 << 40)

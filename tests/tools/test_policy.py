@@ -13,7 +13,8 @@ import pytest
 from agent_nb.errors import UsageError
 from agent_nb.host import trust
 from agent_nb.tools.decorator import as_tool
-from agent_nb.tools.policy import Policy, load, parse
+from agent_nb.tools.policy import Policy
+from agent_nb.tools.policy_file import load, parse
 from agent_nb.tools.toolset import resolve
 
 TOOLS = resolve("files,shell,python")

@@ -10,8 +10,9 @@ import pytest
 
 from agent_nb import Agent, Run, Scripted, tool
 from agent_nb.errors import UsageError
-from agent_nb.tools.policy import Policy, parse
+from agent_nb.tools.policy import Policy
 from agent_nb.tools.policy_check import checked
+from agent_nb.tools.policy_file import parse
 from agent_nb.tools.toolset import resolve
 
 

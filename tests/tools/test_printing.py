@@ -176,6 +176,7 @@ def test_a_tool_that_was_left_behind_is_not_heard_any_more(run: Run, capsys: Any
 
 def test_a_print_does_not_raise_when_the_call_is_to_stop(record: Any) -> None:
     from agent_nb.tools.runner import ToolRunner
+    from agent_nb.tools.running_call import Job
     from agent_nb.tools.toolset import resolve
 
     ended: list[str] = []
@@ -191,7 +192,7 @@ def test_a_print_does_not_raise_when_the_call_is_to_stop(record: Any) -> None:
         with anyio.move_on_after(20) as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(
-                    lambda: ToolRunner(resolve([prints])).run([("c1", "prints", {}, "")], kept)
+                    lambda: ToolRunner(resolve([prints])).run([Job("c1", "prints", {})], kept)
                 )
                 await kept.seen("started")
                 scope.cancel()

@@ -20,7 +20,8 @@ from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Outcome, Tool, ToolContext, Update
 from agent_nb.tools.decorator import as_tool, tool
 from agent_nb.tools.policy import Policy
-from agent_nb.tools.runner import Job, ToolRunner
+from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.running_call import Job
 from agent_nb.tools.toolset import Toolset, resolve
 
 Run = Callable[..., Any]
@@ -603,7 +604,8 @@ def test_python_code_that_loops_without_looking_up_is_ended_in_its_thread(record
 def test_a_tool_that_never_returns_does_not_keep_the_interpreter_alive() -> None:
     code = """
 import anyio, threading
-from agent_nb.tools.runner import ToolRunner, Job
+from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.running_call import Job
 from agent_nb.tools.toolset import resolve
 class Report:
     def started(self, c): print("started")

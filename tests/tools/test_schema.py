@@ -268,6 +268,7 @@ def test_a_function_without_a_readable_signature_is_a_usage_error() -> None:
         arguments(min)
 
 
+@pytest.mark.slow
 def test_pydantic_is_not_imported_before_a_tool_is_made() -> None:
     modules = "agent_nb.tools.decorator, agent_nb.tools.runner, agent_nb.tools.toolset, agent_nb.tools.approval"
     code = f"import sys, {modules}; print('pydantic' in sys.modules, 'yaml' in sys.modules)"

@@ -7,7 +7,8 @@ import textwrap
 
 import pytest
 
-from agent_nb.tools.source import code_of, plain, source
+from agent_nb.tools.source import code_of
+from agent_nb.tools.source_text import plain, source
 
 MODULE = """
 import json

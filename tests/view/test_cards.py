@@ -9,21 +9,20 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.host import plugins
-from agent_nb.view import format as words
-from agent_nb.view import nodes, values
-from agent_nb.view import theme as look
+from agent_nb.view import nodes, theme, values
 from agent_nb.view.bundle import bundle
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
 from agent_nb.view.draw import html
-from agent_nb.view.draw import text as plain
+from agent_nb.view.draw.text import draw
+from agent_nb.view.format import count, duration, gist, money
 from agent_nb.view.layout import Layout, page
 from agent_nb.view.state.fold import RunView
 
 
 def said(seen: Any, **context: Any) -> str:
-    return plain.draw(page(RunView().extend(seen), Context(**context)))
+    return draw(page(RunView().extend(seen), Context(**context)))
 
 
 def long_run(kind: Any) -> list[e.Event]:
@@ -36,7 +35,7 @@ def test_a_saved_page_of_a_very_long_text_has_its_head_its_tail_and_what_is_left
     page_ = bundle(long_run(kind))["text/html"]
     assert "Paragraph 0 of" in page_
     assert "Paragraph 59999 of" in page_
-    assert re.search(r"… 1,\d{3},\d{3} characters are left out here", page_)
+    assert re.search(r"… 1,\d{3},\d{3} characters left out here", page_)
     assert len(page_) < 8 * base.LONGEST
 
 
@@ -49,7 +48,7 @@ def test_the_live_view_of_a_very_long_text_has_all_of_it():
     [(0.0123, "12 ms"), (1.84, "1.8 s"), (14.2, "14 s"), (59.7, "1 min"), (125, "2 min 5 s")],
 )
 def test_durations(seconds, text):
-    assert words.duration(seconds) == text
+    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -64,16 +63,16 @@ def test_durations(seconds, text):
     ],
 )
 def test_counts(n, text):
-    assert words.count(n) == text
+    assert count(n) == text
 
 
 @pytest.mark.parametrize(("cost", "text"), [(0, "$0.00"), (0.0041, "$0.0041"), (1.234, "$1.23")])
 def test_prices(cost, text):
-    assert words.money(cost) == text
+    assert money(cost) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "gist"),
+    ("text", "short"),
     [
         ("Compare prices. Then more.", "Compare prices"),
         ("## Plan\n- a", "Plan"),
@@ -82,8 +81,8 @@ def test_prices(cost, text):
         ("x" * 200, "x" * 89 + "…"),
     ],
 )
-def test_the_gist_of_a_thought_is_its_first_sentence(text, gist):
-    assert words.gist(text) == gist
+def test_the_gist_of_a_thought_is_its_first_sentence(text, short):
+    assert gist(text) == short
 
 
 def test_the_header_says_status_model_source_turn_and_figures(begun):
@@ -110,7 +109,7 @@ def test_the_header_names_turns_that_come_from_records_of_others(payload):
 def test_the_clock_of_a_replay_stands_at_the_times_that_were_recorded(begun):
     view = RunView(recorded=True).extend(begun.seen)
     later = begun.now + 30 * 24 * 3600
-    assert "720:" not in plain.draw(page(view, Context(now=later, live=True)))
+    assert "720:" not in draw(page(view, Context(now=later, live=True)))
     assert "720:" in said(begun.log, now=later, live=True).split("\n")[0]
 
 
@@ -125,7 +124,7 @@ def test_a_failure_that_is_a_traceback_says_its_last_line_and_folds_the_rest(beg
 
 def test_the_header_does_not_say_where_a_model_came_from_that_was_written_there(tape):
     tape(e.RunStart(model="m", settings={"source": "given"}))
-    assert "given" not in plain.draw(page(RunView().extend(tape.seen)))
+    assert "given" not in draw(page(RunView().extend(tape.seen)))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ def test_the_footer_says_how_quick_it_was(rich):
 def test_streaming_arguments_read_as_they_will(begun):
     view = RunView().extend(begun.seen)
     view.apply(e.Delta(of="call", block="b", name="write", text='{"content": "a\\nb \\"q\\"'))
-    assert 'b "q"' in plain.draw(page(view))
+    assert 'b "q"' in draw(page(view))
 
 
 def test_a_denied_call_says_who_and_why(begun):
@@ -432,11 +431,11 @@ def rgb(text: str) -> tuple[float, ...]:
     return tuple(float(n) for n in text[4:-1].split(","))
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("tone", look.ROLES)
-def test_text_in_every_tone_has_aa_contrast_on_plain_and_tinted_ground(theme, tone):
-    ground, text, roles = THEMES[theme]
-    _, fallback, share = look.ROLES[tone]
+@pytest.mark.parametrize("scheme", THEMES)
+@pytest.mark.parametrize("tone", theme.ROLES)
+def test_text_in_every_tone_has_aa_contrast_on_plain_and_tinted_ground(scheme, tone):
+    ground, text, roles = THEMES[scheme]
+    _, fallback, share = theme.ROLES[tone]
     colour = roles.get(tone, rgb(fallback))
     shown = mix(colour, share / 100, text)
     assert contrast(shown, ground) >= 4.5
@@ -444,20 +443,20 @@ def test_text_in_every_tone_has_aa_contrast_on_plain_and_tinted_ground(theme, to
     assert contrast(shown, mix(colour, 0.1, ground)) >= 4.5
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("family", look.SYNTAX)
-def test_code_has_aa_contrast_on_its_ground(theme, family):
-    ground, text, _ = THEMES[theme]
-    colour, share = look.SYNTAX[family]
+@pytest.mark.parametrize("scheme", THEMES)
+@pytest.mark.parametrize("family", theme.SYNTAX)
+def test_code_has_aa_contrast_on_its_ground(scheme, family):
+    ground, text, _ = THEMES[scheme]
+    colour, share = theme.SYNTAX[family]
     assert contrast(mix(rgb(colour), share / 100, text), mix((128, 128, 128), 0.09, ground)) >= 4.5
 
 
 @pytest.mark.parametrize(
-    ("text", "gist"),
+    ("text", "short"),
     [("_use_ my_tool", "use my_tool"), ("a > b here", "a > b here"), ("> quoted", "quoted")],
 )
-def test_a_gist_keeps_names_and_comparisons(text, gist):
-    assert words.gist(text) == gist
+def test_a_gist_keeps_names_and_comparisons(text, short):
+    assert gist(text) == short
 
 
 def test_what_the_line_of_a_call_says_stands_there_once(begun):
@@ -499,8 +498,8 @@ def test_a_page_without_styles_keeps_its_two_sides_apart_and_its_words_bold(rich
 
 def test_rows_that_do_not_open_stand_in_line_with_those_that_do(rich):
     made = html.draw(page(RunView().extend(rich.log)))
-    assert f'<summary style="{look.SUMMARY}">' in made
-    assert f'style="{look.STEP_LINE};' in made
+    assert f'<summary style="{theme.SUMMARY}">' in made
+    assert f'style="{theme.STEP_LINE};' in made
 
 
 def test_markdown_is_a_list_of_steps_with_what_they_open_to_inside(begun):

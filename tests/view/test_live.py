@@ -9,8 +9,8 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import bundle
+from agent_nb.view.display import WIDGET
 from agent_nb.view.live import LiveView, choose_view, open_view
-from agent_nb.view.run_live import WIDGET
 
 
 class Front:

@@ -7,8 +7,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.view import layout
 from agent_nb.view.bundle import bundle
-from agent_nb.view.draw import html, markdown
-from agent_nb.view.draw import text as plain
+from agent_nb.view.draw import html, markdown, text
 from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.state.fold import RunView
 from agent_nb.view.state.json_diff import MISSING, changes
@@ -247,22 +246,22 @@ def test_a_long_candidate_opens_to_its_whole():
 
 
 def test_hostile_texts_stay_texts(hostile, hazards):
-    for text in hostile:
+    for word in hostile:
         events = [
-            loom("tot_expand", candidates=[text, {text: text}]),
+            loom("tot_expand", candidates=[word, {word: word}]),
             loom("tot_evaluate", chosen=0, scores=[1, 0]),
-            loom("tot_backtrack", reason=text, to_depth=0),
-            loom("got_plan", node_count=1, edge_count=1, node_ids=[text]),
-            loom("got_node_failed", id=text, error=text),
-            e.State(kind=text, payload={text: text}),
-            e.State(kind=text, payload={text: [text], "step": text}),
+            loom("tot_backtrack", reason=word, to_depth=0),
+            loom("got_plan", node_count=1, edge_count=1, node_ids=[word]),
+            loom("got_node_failed", id=word, error=word),
+            e.State(kind=word, payload={word: word}),
+            e.State(kind=word, payload={word: [word], "step": word}),
         ]
         assert hazards(bundle(events)["text/html"]) == []
 
 
 def test_every_form_draws_the_tree_node():
     node = layout.page(RunView().extend([EXPAND]))
-    assert all("b" in draw(node) for draw in (html.draw, markdown.draw, plain.draw))
+    assert all("b" in draw(node) for draw in (html.draw, markdown.draw, text.draw))
 
 
 def test_a_terminal_prints_a_plan_once_when_it_is_whole():

@@ -18,8 +18,8 @@ from agent_nb.view import nodes
 from agent_nb.view.bundle import bundle
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context
-from agent_nb.view.draw import text as plain
 from agent_nb.view.draw.terminal import TextPainter
+from agent_nb.view.draw.text import draw
 from agent_nb.view.layout import page
 from agent_nb.view.state.calls import LINE
 from agent_nb.view.state.fold import RunView
@@ -112,7 +112,7 @@ def test_progress_of_any_shape_is_drawn(data, text, drawn, begun):
 def test_a_message_alone_is_a_line(begun):
     running(begun)
     reports(begun, {"message": "loading"})
-    assert [plain.draw(n) for n in shown(begun)] == ["loading"]
+    assert [draw(n) for n in shown(begun)] == ["loading"]
 
 
 def test_a_line_of_json_begins_a_line_and_is_bounded(begun):
@@ -210,7 +210,7 @@ def test_one_that_fails_is_named_in_its_place(installed, begun):
         "def epochs(state, context): return 1 / 0\n", "progress-train = my_package.cards:epochs"
     )
     running(begun, "train")
-    assert "card-pkg" in plain.draw(shown(begun)[0])
+    assert "card-pkg" in draw(shown(begun)[0])
 
 
 # The code of a call that runs, and the change that was approved.

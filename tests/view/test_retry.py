@@ -12,8 +12,8 @@ from agent_nb import events as e
 from agent_nb.view import nodes
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
-from agent_nb.view.draw import text as plain
 from agent_nb.view.draw.terminal import TextPainter
+from agent_nb.view.draw.text import draw
 from agent_nb.view.layout import Layout, page
 from agent_nb.view.renderer import Budget, Renderer
 from agent_nb.view.state.cards import RetryCard
@@ -48,7 +48,7 @@ def asked(tape: Any, number: int) -> None:
 
 
 def rows(view: RunView, now: float | None = None) -> list[str]:
-    drawn = plain.draw(page(view, Context(now=now, live=now is not None)))
+    drawn = draw(page(view, Context(now=now, live=now is not None)))
     return [line.strip() for line in drawn.splitlines() if "↻" in line]
 
 
@@ -58,7 +58,7 @@ def test_a_wait_counts_down_second_by_second_without_an_event(begun):
     start = begun.now - 12.0
     seen = []
     for second in range(14):
-        drawn = plain.draw(layout.page(view, Context(now=start + second, live=True)))
+        drawn = draw(layout.page(view, Context(now=start + second, live=True)))
         seen.append(
             next(line for line in drawn.splitlines() if "↻" in line).split("   ")[-1].strip()
         )
@@ -210,7 +210,7 @@ def test_a_sub_agent_has_its_own_row_inside(begun):
     begun(e.Error(code="retry", message=f"{WHY}. Trying again in 3.0 s (attempt 2).", span="n1"))
     view = RunView().extend(begun.log)
     assert view.retrying is None
-    assert view.call("s1").children[0].retrying is not None
+    assert view._views["n1"].retrying is not None
     assert rows(view, begun.now) == [f"{TITLE}   trying again in 3 s · try 2"]
 
 

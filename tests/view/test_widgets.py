@@ -11,11 +11,12 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.event_json import encode_event
 from agent_nb.view import nodes, theme
-from agent_nb.view.live import WidgetPainter
 from agent_nb.view.markdown.stream import render
 from agent_nb.view.markdown.stylesheet import compact, css
+from agent_nb.view.painters import WidgetPainter
 from agent_nb.view.state.fold import RunView
 from agent_nb.view.widgets import prose as prose_slot
+from agent_nb.view.widgets.board import style_sheet
 
 
 class Acts(list[tuple[str, Any]]):
@@ -238,6 +239,7 @@ def test_the_kernel_gives_a_sign_of_life_once_a_second_until_the_run_is_over(pai
     assert [a != b for a, b in pairwise(beats)] == [False, True, True, False, True, True]
     assert beats[-1] == ()
     assert set(beats[:-1]) == {(name,) for name in theme.BEATS}
+    assert all(f"{name} 1s {theme.SILENCE}s" in style_sheet() for name in theme.BEATS)
 
 
 def test_parts_with_formulas_are_typeset_as_they_are_finished_and_never_again(painter, begun):

@@ -10,7 +10,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.view.cards.base import Context
 from agent_nb.view.draw import html
-from agent_nb.view.draw import text as plain
+from agent_nb.view.draw.text import draw
 from agent_nb.view.layout import page
 from agent_nb.view.state.fold import RunView
 
@@ -18,10 +18,7 @@ SENTENCE = "returned something else than in the record; from here on the model w
 
 
 def said(*events: e.Event, **context: Any) -> str:
-    return (
-        plain.draw(page(RunView().extend([e.RunStart(model="m"), *events]), Context(**context)))
-        + "\n"
-    )
+    return draw(page(RunView().extend([e.RunStart(model="m"), *events]), Context(**context))) + "\n"
 
 
 def decision(allow: bool, by: str, scope: Any = "once", reason: str = "") -> tuple[e.Event, ...]:
@@ -95,14 +92,14 @@ def test_a_stop_says_that_you_stopped_it(detail, words):
 
 def test_where_the_model_was_named_is_a_tooltip_of_its_name():
     view = RunView().extend([e.RunStart(model="a/b", settings={"source": "from AGENT_NB_MODEL"})])
-    assert "AGENT_NB_MODEL" not in plain.draw(page(view))
+    assert "AGENT_NB_MODEL" not in draw(page(view))
     assert 'title="from AGENT_NB_MODEL"' in html.draw(page(view))
 
 
 def test_a_model_that_nobody_named_is_explained_in_the_header():
     why = "because of the key from OPENAI_API_KEY"
     view = RunView().extend([e.RunStart(model="a/b", settings={"source": why})])
-    assert f"a/b  {why}" in plain.draw(page(view))
+    assert f"a/b  {why}" in draw(page(view))
 
 
 def test_the_line_of_a_result_with_fields_names_them():
@@ -126,7 +123,7 @@ def test_a_drift_is_shown_line_by_line_in_two_columns():
     view = RunView().extend(
         [e.RunStart(), e.Extension(namespace="agent_nb", name="drift", payload=payload)]
     )
-    text, web = plain.draw(page(view)), html.draw(page(view))
+    text, web = draw(page(view)), html.draw(page(view))
     assert re.search(r"^ *recorded +now$", text, re.MULTILINE)
     assert re.search(r"^ *≠ +b = 1 +b = 2$", text, re.MULTILINE)
     assert re.search(r"<td[^>]*pre-wrap[^>]*>  b = 1</td><td[^>]*pre-wrap[^>]*>  b = 2</td>", web)

@@ -32,11 +32,12 @@ from ...events import (
     User,
 )
 from ...events.text import Step, Texts
+from ...wire.json_text import dumps
 from ..block_protocol import BlockWriter, Form
 from ..checks import LastError, check_result
 from ..contract import Options
 from ..foreign_values import parsed
-from ..framing import Item, dumps
+from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import Obj

@@ -6,8 +6,9 @@ from collections import OrderedDict
 from typing import Any
 
 from ...events import Event
+from ...wire.json_text import dumps
 from ..foreign_values import run_id
-from ..framing import Item, dumps
+from ..framing import Item
 from ..losses import Losses
 from .lines import NAME, Obj
 from .run_reader import RunReader

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ..framing import dumps
+from ...wire.json_text import dumps
 from ..losses import Losses
 
 WINDOW = 64

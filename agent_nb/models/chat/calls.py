@@ -16,30 +16,10 @@ Rules
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
-
+from ...wire.json_text import lenient_loads
 from ..parts import Call, CallDelta
-
-_decode = msgspec.json.Decoder().decode
-
-
-def loads(text: str | bytes) -> Any:
-    """Parse JSON, tolerating what providers really send: NaN, lone surrogates, raw control
-    characters.
-
-    Raises ValueError for anything else, too deep a nesting included.
-    """
-    try:
-        return _decode(text)
-    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
-        pass
-    try:
-        return json.loads(text, strict=False)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def call_part(name: str, raw: str, *, call_id: str = "", index: int = 0, broken: str = "") -> Call:
@@ -66,7 +46,7 @@ def _arguments(raw: str) -> tuple[dict[str, Any], str]:
     if not raw.strip():
         return {}, ""
     try:
-        value = loads(raw)
+        value = lenient_loads(raw)
     except ValueError as error:
         return {}, f"The arguments are not valid JSON: {error}."
     if isinstance(value, dict):

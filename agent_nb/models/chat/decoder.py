@@ -21,13 +21,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ...wire.json_text import lenient_loads
 from ...wire.sse import Frame
 from ...wire.surrogates import Halves
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
 from ..http.values import empty, flat, usage_part, word
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
-from .calls import CallTable, loads
+from .calls import CallTable
 from .fast_path import Choice, plain
 from .reasoning_details import Details
 
@@ -134,7 +135,7 @@ class ChatDecoder(FrameDecoder):
             self.done = True
             return
         try:
-            chunk = loads(data)
+            chunk = lenient_loads(data)
         except ValueError:
             self._fail(not_json(data), out)
             return

@@ -18,6 +18,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from ...wire.json_text import lenient_loads
 from ..messages import (
     Block,
     CallBlock,
@@ -31,7 +32,6 @@ from ..messages import (
     ToolSpec,
 )
 from ..settings import checked, effort, stops
-from .calls import loads
 from .decoder import PROVIDER
 
 PLAIN = ("temperature", "top_p", "seed")
@@ -182,7 +182,7 @@ def arguments(block: CallBlock) -> str:
     else as they were understood.
     """
     try:
-        if block.raw_args and loads(block.raw_args) == block.args:
+        if block.raw_args and lenient_loads(block.raw_args) == block.args:
             return block.raw_args
     except ValueError:
         pass

@@ -35,7 +35,7 @@ import msgspec
 
 from ...errors import ModelError, UsageError, WireError
 from ...wire.compression import decoded
-from ..chat.calls import loads
+from ...wire.json_text import lenient_loads
 from ..offline import check_address
 from .errors import scrub
 
@@ -209,7 +209,7 @@ class Http:
                         raise ModelError(
                             f"{self.host} answered {reply.status}.", status=reply.status
                         )
-                    return loads(await reply.whole())
+                    return lenient_loads(await reply.whole())
         except TimeoutError:
             raise ModelError(
                 f"{self.host} did not answer within {seconds:g} s.", code="timeout"

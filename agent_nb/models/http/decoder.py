@@ -19,8 +19,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ...wire.json_text import lenient_loads
 from ...wire.sse import Frame
-from ..chat.calls import loads
 from ..parts import Fault, Part
 from . import overflow
 from .body import Body
@@ -101,7 +101,7 @@ class EventDecoder(FrameDecoder):
             self.done = True
             return
         try:
-            event = loads(frame.data)
+            event = lenient_loads(frame.data)
         except ValueError:
             self._fail(not_json(frame.data), out)
             return

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...errors import ModelError
-from ..chat.calls import loads
+from ...wire.json_text import lenient_loads
 from ..parts import Fault
 from . import overflow
 from .retry import LONGEST, retry_after, retryable_status
@@ -118,7 +118,7 @@ def _with_origin(words: str, value: dict[str, Any]) -> str:
     if not isinstance(raw, str) or not raw or raw in words:
         return words
     try:
-        inner = error_words(error_object(loads(raw))) or raw
+        inner = error_words(error_object(lenient_loads(raw))) or raw
     except ValueError:
         inner = raw
     return f"{words}: {inner[:WORDS]}"
@@ -130,7 +130,7 @@ def body_words(body: bytes) -> str:
     if is_page(text):
         return "the server answered with a web page; is the base URL right?"
     try:
-        value = loads(text)
+        value = lenient_loads(text)
     except ValueError:
         return text[:WORDS]
     return (error_words(error_object(value)) or error_words(value) or text)[:WORDS]
@@ -150,7 +150,7 @@ def error_kind(value: Any) -> str:
 
 def _body_kind(body: bytes) -> str:
     try:
-        return error_kind(loads(body))
+        return error_kind(lenient_loads(body))
     except ValueError:
         return ""
 

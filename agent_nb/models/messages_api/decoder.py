@@ -21,7 +21,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..chat.calls import call_part, loads
+from ...wire.json_text import lenient_loads
+from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import empty, number, word
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
@@ -265,7 +266,7 @@ def _implied(delta: str) -> dict[str, Any]:
 
 def _input(raw: str) -> Any:
     try:
-        return loads(raw)
+        return lenient_loads(raw)
     except ValueError:
         return {"raw": raw}
 

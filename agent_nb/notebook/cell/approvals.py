@@ -1,31 +1,31 @@
-"""Asking the user about a tool call: by the buttons of its card, or on the keyboard as one
-`input()` on the main thread.
+"""Questions to the user about a tool call: by the buttons of its card, or on the keyboard.
 
-Why two: buttons are better where clicks arrive while the cell runs; the keyboard works in every
-front end that has one.
+Why two: buttons are better where clicks arrive while the cell runs; `input()` works in every front
+end with a keyboard.
 
 Rules
-- Everything that a model or tool wrote is shown on the keyboard's side as plain printable text: no
-  key, no control sequence, nothing that reorders the line.
-- Whatever is not clearly a yes is a no; the end of input, an interrupt and three unclear answers
-  are a no.
-- Nobody to ask is None, and the approval gate says how to allow.
+- On the keyboard, text of models and tools is shown as plain printable text: no key, no control
+  sequence, nothing that reorders the line.
+- Only a clear yes allows. The end of the input, an interrupt and three unclear answers deny.
+- An asker returns None if it can reach no user; then the approval gate says how to allow.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from ...agent.registry import Scope
+from ...agent.registry import Questions, Scope
+from ...events.text import content_text
 from ...tools.base import Asker, Decision, Host, Question
+from ...wire.text_limits import cut_end
 from ..notices import printable
 
 LONGEST = 2000  # characters of an argument or preview
-# s for the front end to make ready for clicks after the first widgets of a kernel, or for the view
+# s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
 # to show the question
 PATIENCE = 1.0
 CLIPPED = "more characters]"
@@ -43,11 +43,10 @@ ANSWERS = {
 
 
 def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: True) -> Asker:
-    """Return an asker that uses `input()` on the main thread of `host`; it answers None unless
-    `allowed`.
+    """Return an asker that uses `input()` on the main thread of `host`, if `allowed`.
 
-    A question stands below what it is about: it waits (a second at most) until the view has `shown`
-    all there is.
+    The question appears below the call it is about: it waits until the view has `shown` every
+    event, at most PATIENCE seconds.
     """
 
     async def ask(question: Question) -> Decision | None:
@@ -63,8 +62,9 @@ def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: T
 
 
 def either_asker(clicks: Clicks, typed: Asker, can_click: Callable[[], bool]) -> Asker:
-    """Return an asker that waits for a click where clicks arrive (`can_click`, asked for a second),
-    else uses `typed`.
+    """Return an asker that waits for a click, or uses `typed` if clicks do not arrive.
+
+    `can_click` may become true within PATIENCE seconds.
     """
 
     async def ask(question: Question) -> Decision | None:
@@ -79,16 +79,14 @@ def either_asker(clicks: Clicks, typed: Asker, can_click: Callable[[], bool]) ->
 
 
 class Clicks:
-    """Questions that buttons answer. `ask` waits on the agent's loop; `approve` and `deny` are
-    called from any thread.
-    """
+    """Questions that buttons answer. `ask` waits on the agent's loop; answers take any thread."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
 
     @property
     def actions(self) -> dict[str, Callable[[Mapping[str, Any]], None]]:
-        """What the view's buttons call."""
+        """The functions that the view's buttons call."""
         return {"approve": self.approve, "approve_lasting": self.approve, "deny": self.deny}
 
     async def ask(self, question: Question) -> Decision | None:
@@ -101,8 +99,10 @@ class Clicks:
             del self._waiting[question.call_id]
 
     def approve(self, payload: Mapping[str, Any]) -> None:
-        """Allow the call `payload["call_id"]`, perhaps with other `args`, and perhaps all of its
-        tool (`scope` tool or kernel).
+        """Allow the call `payload["call_id"]`.
+
+        The payload may replace its `args`, and allow further calls of the tool (`scope` tool or
+        kernel).
         """
         self._answer(
             payload, Decision(True, args=payload.get("args"), scope=scope_of(payload), by="click")
@@ -123,8 +123,26 @@ class Clicks:
                 answer.get_loop().call_soon_threadsafe(_settle, answer, decision)
 
 
+def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Callable[..., Any]]:
+    """Return the functions that the buttons of a run's cards call, from any thread."""
+
+    def answer(payload: Mapping[str, Any], *, allow: bool) -> None:
+        questions.answer(
+            str(payload.get("call_id", "")),
+            allow=allow,
+            args=payload.get("args"),
+            scope=scope_of(payload),
+            reason="" if allow else "the user said no",
+            by="click",
+        )
+
+    approve = partial(answer, allow=True)
+    deny = partial(answer, allow=False)
+    return {"stop": stop, "approve": approve, "approve_lasting": approve, "deny": deny}
+
+
 def scope_of(payload: Mapping[str, Any]) -> Scope:
-    """Return for how long a click counts, once when it says nothing that is known."""
+    """Return how long a click counts: once, unless it names a known scope."""
     said = payload.get("scope")
     return "tool" if said == "tool" else "kernel" if said == "kernel" else "once"
 
@@ -135,7 +153,7 @@ def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
 
 
 def put(question: Question) -> Decision | None:
-    """Ask on this thread and return the answer; None when there turns out to be no input."""
+    """Ask on this thread and return the answer, None if there is no input."""
     from IPython.core.error import StdinNotImplementedError
 
     text = wording(question)
@@ -168,9 +186,8 @@ def wording(question: Question) -> str:
 
 def shown(value: Any) -> str:
     """Return an argument as text that people read, bounded."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return _clip(printable(text)).replace("\n", "\n    ")
+    return _clip(printable(content_text(value))).replace("\n", "\n    ")
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} [… {len(text) - LONGEST} {CLIPPED}"
+    return cut_end(text, LONGEST, f" [… {{}} {CLIPPED}")

@@ -1,21 +1,18 @@
-"""What a main-thread job prints, shows and raises, taken from the shell for the time of the job;
-and the bars of tqdm in any tool.
+"""Capture the output of main-thread jobs, and of tqdm bars in any tool.
 
-Why: code that a model runs in the user's namespace must not scatter its output below our card, and
-its traceback must not turn the cell red. Text goes to the tool as progress; the value of the last
-expression and errors become its result.
+Why: code that a model runs in the user's namespace must not scatter its output below the card, and
+its traceback must not turn the cell red. Printed text becomes the tool's progress; the value of the
+last expression and errors become its result.
 
 Rules
-- Only output of the job's own context is taken (a context variable says which); other tasks and
+- Only output of the job's own context is captured (a context variable marks it); other tasks and
   threads write as before.
-- What is displayed on purpose (`display()`, figures, widgets) stays in the cell's output, without
-  secrets; its plain text is told to the tool.
-- Everything is put back when the job ends, unless somebody has replaced it meanwhile: then it is
-  theirs, and what we leave behind passes everything through.
-- In a terminal a display is printed, and so taken as text anyway.
-- A bar of `tqdm.notebook` (which `tqdm.auto` is in a kernel) is a widget; inside a tool it is not
-  displayed, and each of its moves is told to the tool as the line that the text form would draw.
-  Outside of tools it is displayed as ever.
+- Explicit displays (`display()`, figures, widgets) stay in the cell's output, redacted; the tool
+  receives their plain text. In a terminal a display is printed, and so captured as text.
+- Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
+  hook left behind passes everything through.
+- A bar of `tqdm.notebook` (`tqdm.auto` in a kernel) is a widget. Inside a tool it is not displayed;
+  each update reaches the tool as the line that the text bar would draw.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...tools.capture import captured, say
+from ...tools.capture import captured, replace_attribute, say
 from ...tools.display import bundle, without_hidden
 from .publish import ours
 
@@ -39,9 +36,7 @@ _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
 
 
 class Capture:
-    """The output of one job: `on_text` gets text at once, `value` is the last expression's value
-    (None: there was none).
-    """
+    """The output of one job: `on_text` receives text at once, `value` is the last expression's."""
 
     def __init__(self, shell: Any, on_text: Callable[[str], None]) -> None:
         self.on_text = on_text
@@ -50,13 +45,14 @@ class Capture:
         self._shell = shell
 
     def show(self, value: Any) -> None:
-        """Take the value of an expression, as `sys.displayhook` would."""
+        """Keep the value of an expression; stands in for `sys.displayhook`."""
         if value is not None:
             self.value = value
 
     def bundle(self) -> dict[str, Any]:
-        """Return the value as a bounded mime bundle ({} when there is none). A widget is also
-        displayed in the cell.
+        """Return the value as a bounded mime bundle, {} if there is none.
+
+        A widget is also displayed in the cell.
         """
         if self.value is None:
             return {}
@@ -67,15 +63,13 @@ class Capture:
 
 
 def _active() -> Capture | None:
-    """Return the capture that the running context belongs to, unless it is over (a task that
-    outlived its job).
-    """
+    """Return the open capture of the running context; a task may outlive its job's capture."""
     capture = _current.get()
     return capture if capture is not None and capture.open else None
 
 
 def active() -> bool:
-    """Return whether what the running context shows is taken for a tool."""
+    """Return whether the output of the running context is captured for a tool."""
     return _active() is not None
 
 
@@ -88,8 +82,7 @@ def capturing(
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread.
 
-    `after` is called after each write; `clean` takes the secrets out of a mime bundle that is
-    displayed.
+    `after` is called after each write; `clean` removes secrets from displayed mime bundles.
     """
 
     def write(text: str) -> None:
@@ -98,18 +91,20 @@ def capturing(
 
     capture = Capture(shell, on_text)
     token = _current.set(capture)
-    # IPython sets its own display hook on the first entry only: ours is put above it.
+    # IPython sets its own display hook on the first entry only: ours goes above it.
     with captured(write), shell.display_trap:
         undo = [
-            _swap(sys, "displayhook", _displayhook(sys.displayhook)),
+            replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
             # Both: the first, so that IPython does not take a tenth of a second to format what is
             # not shown.
-            _swap(shell, "showtraceback", _silent(shell.showtraceback)),
-            _swap(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
+            replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
+            replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
             undo.append(
-                _swap(shell.display_pub, "publish", _telling(shell.display_pub.publish, clean))
+                replace_attribute(
+                    shell.display_pub, "publish", _reporting(shell.display_pub.publish, clean)
+                )
             )
         try:
             yield capture
@@ -122,7 +117,7 @@ def capturing(
 
 @contextmanager
 def bars(shell: Any) -> Iterator[None]:
-    """Have the bars that tqdm displays inside tools moved in their cards."""
+    """Show the progress of tqdm bars inside tools on their cards."""
     global _users  # noqa: PLW0603  (runs overlap, the formatter is one)
     formatter = shell.display_formatter.ipython_display_formatter
     _users += 1
@@ -136,33 +131,16 @@ def bars(shell: Any) -> Iterator[None]:
 
 
 def _follow(box: Any, shell: Any) -> None:
-    """Tell the tool of this context how far the bar in `box` is, now and whenever it moves; without
-    a tool display it.
-    """
+    """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
 
-    def tell(*_: Any) -> bool:
+    def report(*_: Any) -> bool:
         return say(f"\r{box!r}")
 
-    if tell():
-        # the figures right of the bar change with every move
-        box.children[-1].observe(tell, "value")
+    if report():
+        # the figures right of the bar change with every update
+        box.children[-1].observe(report, "value")
     else:
         shell.display_pub.publish(data=box._repr_mimebundle_())
-
-
-def _swap(owner: Any, name: str, new: Any) -> Callable[[], None]:
-    own = vars(owner).get(name)
-    setattr(owner, name, new)
-
-    def put_back() -> None:
-        if vars(owner).get(name) is not new:
-            return
-        if own is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, own)
-
-    return put_back
 
 
 def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -181,7 +159,7 @@ def _silent(original: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def _telling(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
+def _reporting(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
         if capture is not None and isinstance(data, dict) and not ours():

@@ -1,18 +1,17 @@
-"""The awaited cell: the agent runs on its own event loop in a thread of its own, while the cell
-awaits and serves it.
+"""The awaited cell: the agent runs on its own thread and event loop while the cell awaits it.
 
 Why: the kernel's thread must stay free for messages (clicks), for tools that need it and for
 interrupts, and the agent must not depend on how a kernel runs its loop.
 
 Rules
-- The thread starts in a copy of the cell's context, so that whatever it shows lands in this cell;
-  it is a daemon and ends before the cell does, unless it is abandoned.
-- The cell waits in ticks: an untimed await would see an interrupt only when it ends. A waiting job
-  wakes it at once.
-- The first interrupt cancels the work, a second one leaves it behind. A cancellation of the cell's
-  task is an interrupt too. What was interrupted before it began does not begin.
-- The work is told at once, from the signal handler: a tool that the interrupt ended must not set
-  the model off again first.
+- The thread starts in a copy of the cell's context, so that its output lands in this cell. It is a
+  daemon and ends before the cell, unless it is abandoned.
+- The cell waits in ticks: an untimed await would not notice a kernel interrupt. A waiting job wakes
+  it at once.
+- The first interrupt cancels the work, a second one abandons it. A cancellation of the cell's task
+  counts as an interrupt. Work that was interrupted before its start does not start.
+- The signal handler cancels the work directly: after a tool that the interrupt ended, the model
+  must not be called again first.
 """
 
 from __future__ import annotations
@@ -20,58 +19,68 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from ...errors import Cancelled, UsageError
 from .interrupts import Interrupts
 from .main_thread import MainThread
 
 TICK = 0.05
-LINGER = 0.1  # s for the thread to close connections after its work is done
+LINGER = 0.1  # s; for the thread to close connections after its work
 
 
-class Work(Protocol):
-    """What the driver runs: `run` on the agent's loop, `cancel` there too, at the first
-    interrupt.
-    """
+class Work:
+    """What the driver runs: `run` on the agent's loop, `cancel` there at the first interrupt."""
+
+    def __init__(
+        self, run: Callable[[], Coroutine[Any, Any, None]], cancel: Callable[[], None]
+    ) -> None:
+        self._run, self._cancel = run, cancel
 
     async def run(self) -> None:
-        """Do the work; whatever it raises is kept in `Driver.fault`."""
+        """Do the work; what it raises is kept in `Driver.fault`."""
+        await self._run()
 
     def cancel(self) -> None:
         """Ask the work to stop soon."""
+        self._cancel()
 
 
 class Driver:
-    """One run of a cell. Make it in the cell, whose `interrupts` are listened to; `host` is where
-    its tools find the main thread.
+    """One run of a cell. Make it in the cell, whose `interrupts` it hears.
 
+    `host` gives tools the main thread; `clean` takes the secrets out of what their code displays.
     Raises UsageError when no asyncio loop runs here.
     """
 
-    def __init__(self, shell: Any, interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        shell: Any,
+        interrupts: Interrupts,
+        clean: Callable[[Any], Any] = lambda shown: shown,
+    ) -> None:
         self._loop = _running_loop()
         self._woken = self._loop.create_future()
         self.interrupts = interrupts
-        self.host = MainThread(shell, interrupts, self._wake)
+        self.host = MainThread(shell, interrupts, self._wake, clean)
         self.abandoned = False
         self.fault: BaseException | None = None
         self._work: Work | None = None
         self._agent_loop: asyncio.AbstractEventLoop | None = None
         self._cancelled = False
-        self._done = self._over = False  # the work is; its thread is, but for its last steps
+        self._done = self._over = False  # the work is done; its thread has nothing left to do
 
     async def drive(self, make: Callable[[], Work]) -> None:
         """Make the work and run it to its end, or until it is abandoned.
 
-        `make` is called on the cell's thread; what it calls of the user's can be interrupted.
-        Raises only what `make` raises, and Cancelled when it was interrupted.
+        `make` is called on the cell's thread; the user's code in it can be interrupted. Raises only
+        what `make` raises, and Cancelled if it was interrupted.
         """
         self.interrupts.listen(self._pressed)
         work, fault = self.interrupts.guard(self, make)
-        # the user's code raised it itself
+        # raised by the user's code, not by a press
         if isinstance(fault, KeyboardInterrupt) and not self.interrupts.stopped:
             self.interrupts.press()
         if isinstance(fault, KeyboardInterrupt | None) and self.interrupts.stopped:
@@ -86,9 +95,7 @@ class Driver:
             self.host.close()
 
     def stop(self, by: str = "stop button") -> None:
-        """Interrupt the work as the view's Stop button does; from any thread. `by`: what the log
-        says stopped it.
-        """
+        """Interrupt the work, from any thread; the log names `by` as what stopped it."""
         self.interrupts.press(by)
 
     async def _serve(self, thread: threading.Thread) -> None:
@@ -118,7 +125,7 @@ class Driver:
         """Run the work on a loop of this thread."""
         try:
             asyncio.run(self._to_end(work))
-        except BaseException as fault:  # nobody above: the cell reports it
+        except BaseException as fault:  # the thread's outermost frame: the cell reports it
             self.fault = self.fault or fault
         finally:
             self._done = self._over = True
@@ -139,7 +146,7 @@ class Driver:
         self._wake()
 
     def _cancel(self) -> None:
-        """Cancel the work, once; if its thread has not come so far, the next tick does."""
+        """Cancel the work, once; if its loop has not started yet, the next tick cancels it."""
         loop, work = self._agent_loop, self._work
         if loop is None or work is None or self._cancelled:
             return

@@ -1,155 +1,138 @@
-"""What stays of a cell's run: its static view, its record and its turn of the conversation.
+"""How a cell's run is left: its static page, its record and its turn of the conversation.
 
-Rules: see `cellrun`; whatever happened, the log ends with `end` and the output holds a static
-bundle.
+Rules
+- Whatever happened, the log ends with `end` and the output holds a static page.
+- A run that never began replaces no record: the one that was there stays in the output.
+- A run that failed without an answer is not a turn of the conversation.
+- A replay keeps the record that it was played from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from ... import events
-from ...agent.registry import Announced
-from ...agent.replay import Resume
+from ...agent.drift import Played
 from ...agent.run import Run
-from ...agent.stream import Stream
-from ...agent.tape import Match
 from ...errors import AgentError, Cancelled, UsageError
 from ...events.completion import ABANDONED, closed
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...record.agent_cells import content_hash
-from ...record.journal import Journal
-from ...record.record import KEY, MIME, run_record
-from ...view.bundle import bundle
-from ...view.live import LiveView
-from ...view.run_live import RunLiveButton
+from ...record.match import Match
+from ...record.record import run_record
 from ...wire.redact import redact_value
 from ..conversations import Conversation, Turn
 from ..notices import warn
 from ..options import Options
 from ..session import Session
 from . import executions
-from .approvals import Clicks
+from .display import Display
 from .driver import Driver
-from .frontend import headless, unshown, view_kind
+from .failure import AgentCellError
+from .frontend import headless
 from .identity import Cell
-from .publish import publish
 from .rerun import Choice
 from .run_live_button import RunLive, until_next_cell
-from .streams import Place, Work
 from .summary import replayed, summary
 
-NOTHING: dict[str, Any] = {"text/plain": ""}  # stands in an output that is dropped
+UNDECIDED = Choice(Match(status="unrecorded"))
 
 
-class CellEnd:
-    """The state of one cell's run, and how it is left."""
+class Replaced(msgspec.Struct, frozen=True):
+    """The replay whose place a run takes: the display of its page, and its record."""
+
+    display_id: str
+    record: Mapping[str, Any] | None
+
+
+class Ending:
+    """The end of one cell's run. Make it when the run is over, or could not begin.
+
+    `choice` says what was played, `played` how that went (None: nothing was played); `replaced` is
+    the replay whose place the run takes, `again` the button that runs a replay live.
+    """
 
     def __init__(
         self,
         session: Session,
         cell: Cell,
-        options: Callable[[], Options],
+        options: Options,
+        display: Display,
         *,
-        place: Place | None = None,
+        choice: Choice = UNDECIDED,
+        played: Played | None = None,
+        replaced: Replaced | None = None,
+        again: RunLive | None = None,
     ) -> None:
-        self.session = session
-        self.cell = cell
-        self.options = Options()
-        self._parse = options
-        self._held = ExitStack()
-        self._conversation: Conversation | None = None
-        self._stream: Stream | None = None
-        # it takes the place of a replay, by its button, while no cell runs
-        self._taking = place is not None
-        self._place = place or Place()
-        self._again: RunLive | None = None
-        self._clicks: Clicks | None = None
-        self._choice = Choice(Match(status="unrecorded"))
-        self._start: Callable[[Driver, Resume | None], Work] | None = None
-        self._journal: Journal | None = None
-        self._announced: Announced | None = None  # held while the run goes on
-        self._unplaced = ""  # what to do, where the notebook of the cell is not known
-        # from the newest record, of a run that could not be replayed
-        self._differences: list[str] = []
+        self._session, self._cell, self._options = session, cell, options
+        self._display, self._choice, self._played = display, choice, played
+        self._replaced, self._again = replaced, again
 
-    def _log(self, driver: Driver) -> EventLog:
-        """Return the log of the run, ended: as it is, or closed here when the run was left behind
-        or broke.
-
-        Raises Cancelled when nothing of it has begun.
-        """
-        assert self._stream is not None
-        log = self._stream.log
-        if log.ended and not driver.abandoned:
-            return log
-        found = list(log)
-        if not found and driver.fault is None:
-            raise Cancelled("user", ABANDONED if driver.abandoned else driver.interrupts.by)
-        if driver.fault is not None:
-            fault = f"{type(driver.fault).__name__}: {driver.fault}"
-            found.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
-        whole = EventLog.of_events(closed(found))
-        return EventLog.of_events(_abandoned(e) for e in whole) if driver.abandoned else whole
-
-    def _finish(self, run: Run) -> None:
-        """Show, record and remember an ended run."""
-        self.session.keep(self.cell, run, self.options.output)
-        self._show(run, recorded=self.options.record)
-        if self._conversation is not None:
-            tape, played = self._choice.tape, self._choice.record
-            foreign = (
-                tape is not None
-                and played is not None
-                and not (tape.own or self.session.library.made(played))
-            )
-            self._conversation.commit(
-                Turn(self.cell.key, run.log, self.options.new, foreign),
-                live=self._choice.tape is None,
-            )
-            if run.status == "error" and not run.answer:
-                self._conversation.forget(self.cell.key)
+    def finish(self, run: Run, conversation: Conversation) -> None:
+        """Show, record and remember a run that has ended."""
+        self._session.keep(self._cell, run, self._options.output)
+        record = self._record(run) if self._options.record else self._kept
+        self._show(run, record, recorded=self._options.record)
+        self._commit(run, conversation)
         for _, fault in run.log.faults:
             warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
 
-    def _refuse(self, fault: AgentError) -> str:
-        """Show a run that could not start; return the message."""
+    def refuse(self, fault: AgentError, log: EventLog | None = None) -> str:
+        """Show a run that could not start, in `log` (None: a new one); return the message."""
         message: str = redact_value(str(fault), secrets=secrets())
         code = "usage" if isinstance(fault, UsageError) else "model"
-        self._differences = redact_value(list(getattr(fault, "differences", ())), secrets=secrets())
+        differences = redact_value(list(getattr(fault, "differences", ())), secrets=secrets())
         self._before(
-            events.Error(code=code, message=message), events.End(status="error", finish_reason=code)
+            log,
+            differences,
+            events.Error(code=code, message=message),
+            events.End(status="error", finish_reason=code),
         )
         return message
 
-    def _once(self, words: str) -> str:
-        """Return the line below the card, "" where it must give the reason itself: without a card,
-        or without a front end that shows it.
-        """
-        if headless(self.cell):  # papermill and `jupyter execute` print this line only
-            return ""
-        card = self._place.view is not None or view_kind(self.options.view, self.cell) != "text"
-        return f"{words}; the reason stands above" if card else ""
-
-    def _before(self, *ending: events.Event) -> Run:
-        """Show a run that ended before its first event, in the log of its stream if that is there
-        and nobody else writes to it.
-        """
-        if self._journal is not None:
-            self._journal.close(discard=True)  # there is nothing to recover
-        left = self._place.driver is not None and self._place.driver.abandoned
-        log = (
-            self._stream.log
-            if self._stream is not None and not len(self._stream.log) and not left
-            else EventLog()
+    def stopped(self, detail: str, log: EventLog | None = None) -> Run:
+        """Show a run that was stopped before its first event, in `log` (None: a new one)."""
+        return self._before(
+            log,
+            [],
+            events.Interrupt(detail=detail),
+            events.End(status="interrupted", finish_reason="user"),
         )
-        said = redact_value(self.cell.body.strip(), secrets=secrets())
-        model = redact_value(self.options.model or "", secrets=secrets())
+
+    def line(self, words: str) -> str:
+        """Return the error line below the cards, "" where it must name the reason itself: without
+        cards, or where papermill or `jupyter execute` prints only this line.
+        """
+        if headless(self._cell) or not (self._display.opened or self._display.kind != "text"):
+            return ""
+        return f"{words}; the reason stands above"
+
+    def judge(self, run: Run, unplaced: str) -> None:
+        """Raise AgentCellError if the cell fails with this run; `unplaced` is what to do if its
+        notebook is not known.
+        """
+        expected = self._options.expect
+        if expected and run.status not in (expected, "interrupted"):
+            raise AgentCellError(
+                f"the run ended with status {run.status}, and --expect {expected} says otherwise"
+            )
+        if run.status != "error" or expected:
+            return
+        keyless = any(isinstance(e, events.Error) and e.code == "no_key" for e in run.log)
+        more = unplaced if keyless and headless(self._cell) else ""
+        raise AgentCellError(
+            " ".join(filter(None, [run.reason, more])) or "the run ended in an error",
+            self.line("the run failed") if run.reason else "",
+        )
+
+    def _before(self, log: EventLog | None, differences: list[str], *ending: events.Event) -> Run:
+        log = EventLog() if log is None else log
+        said = redact_value(self._cell.body.strip(), secrets=secrets())
+        model = redact_value(self._options.model or "", secrets=secrets())
         for event in (
             events.RunStart(model=model),
             events.User(content=said, origin="user"),
@@ -157,91 +140,95 @@ class CellEnd:
         ):
             log.append(event)
         run = Run(log)
-        self.session.keep(self.cell, run, self.options.output)
-        self._show(run, recorded=False)
+        self._session.keep(self._cell, run, self._options.output)
+        self._show(run, self._kept, recorded=False, differences=differences)
         return run
 
-    def _show(self, run: Run, *, recorded: bool) -> None:
-        """Leave the static view of an ended run in the output, and its record if it is
-        to be kept.
-        """
-        kept = self._place.record or self._choice.record  # a run that never began replaces nothing
-        record = (
-            {MIME: self._record(run)}
-            if recorded
-            else {MIME: dict(kept)}
-            if kept is not None
-            else {}
-        )
-        named = {"record": kept.get("id", "")} if kept is not None and not recorded else {}
-        asked = {"expect": self.options.expect, "compare": self.options.compare}
+    @property
+    def _kept(self) -> Mapping[str, Any] | None:
+        """The record that stays where the run leaves none."""
+        replaced = self._replaced.record if self._replaced is not None else None
+        return replaced or self._choice.record
+
+    def _show(
+        self,
+        run: Run,
+        record: Mapping[str, Any] | None,
+        *,
+        recorded: bool,
+        differences: list[str] | None = None,
+    ) -> None:
+        named = {"record": record.get("id", "")} if record is not None and not recorded else {}
+        asked = {"expect": self._options.expect, "compare": self._options.compare}
         expected = {name: value for name, value in asked.items() if value not in ("", "full")}
-        numbers = {
-            KEY: {**summary(run, recorded=recorded), **named, **expected, **self._replayed()}
-        }
-        if unshown(self.cell):
-            publish(NOTHING, numbers, {}, False)
-            return
-        final = {
-            **bundle(run.log, thoughts=self.options.thoughts, badge=self._choice.badge),
-            **record,
-        }
-        view, there = self._place.view, self._place.display_id
-        if view is not None:
-            self._swap(view, final, numbers)
-        elif self._taking:
-            self.session.put_away(self.cell.key)
-        if view_kind(self.options.view, self.cell) != "text":
-            if view is None:
-                publish(final, numbers, {"display_id": there} if there else {}, bool(there))
-        elif self.cell.kernel and recorded:
-            # the text is there already; alone the record shows nothing
-            publish(record, numbers, {}, False)
-
-    def _swap(self, view: LiveView, final: dict[str, Any], numbers: dict[str, Any]) -> None:
-        """Swap the live view for the static one; that of a replay gets a button.
-
-        The button is there before the view is closed: JupyterLab ends the subshell that presses go
-        to with the last widget.
-        """
+        if self._choice.tape is not None and self._played is not None:
+            how = replayed(self._played)
+        else:
+            how = {"differences": differences} if differences else {}
+        numbers = {**summary(run, recorded=recorded), **named, **expected, **how}
+        if self._replaced is not None and not self._display.opened:
+            self._session.put_away(self._cell.key)
         try:
-            if self._again is not None and self._choice.tape is not None:
-                self._offer(view, self._again)
+            self._offer_again(run)
         finally:
-            view.close(final, numbers)
+            self._display.close(run.log, record, numbers, badge=self._choice.badge)
 
-    def _offer(self, view: LiveView, again: RunLive) -> None:
-        key = self.cell.key
-        self._place.view, self._place.display_id = None, view.display_id
-        button = self.session.buttons[key] = RunLiveButton(publish, again.press, view.log.run)
-        again.refused = button.unpress
-        until_next_cell(self.session.shell, again, lambda: self.session.put_away(key))
+    def _offer_again(self, run: Run) -> None:
+        """Show the button that runs a replay live.
 
-    def _record(self, run: Run) -> dict[str, Any]:
-        """Return the record of a live run, signed; that of a replay is the one it was
-        played from.
+        It must be there before the live view closes: JupyterLab ends the subshell that receives
+        presses with the last widget.
         """
+        if self._again is None or self._choice.tape is None or not self._display.opened:
+            return
+        key = self._cell.key
+        self._session.buttons[key] = self._again.offer(run.id)
+        until_next_cell(self._session.shell, self._again, lambda: self._session.put_away(key))
+
+    def _record(self, run: Run) -> Mapping[str, Any]:
+        """Return the record of a live run, signed; of a replay the one it was played from."""
         if self._choice.record is not None:
-            return dict(self._choice.record)
+            return self._choice.record
         record = run_record(
             run.log,
-            cell=self.cell.id,
-            source=content_hash(self.cell.line, self.cell.body),
-            conversation=self.options.conversation,
-            fresh=self.options.new,
-            execution=executions.of(self.session.shell).current().id,
+            cell=self._cell.id,
+            source=content_hash(self._cell.line, self._cell.body),
+            conversation=self._options.conversation,
+            fresh=self._options.new,
+            execution=executions.of(self._session.shell).current().id,
         )
-        signed = self.session.sign(record)
-        self.session.library.keep(self.cell.key, signed)
+        signed = self._session.sign(record)
+        self._session.library.keep(self._cell.key, signed)
         return signed
 
-    def _replayed(self) -> dict[str, Any]:
-        """Return what the numbers of a replay say beside those of its run; a drift is told on
-        stderr too.
-        """
-        if self._choice.tape is None or self._stream is None:
-            return {"differences": self._differences} if self._differences else {}
-        return replayed(self._stream.played)
+    def _commit(self, run: Run, conversation: Conversation) -> None:
+        tape, record = self._choice.tape, self._choice.record
+        foreign = (
+            tape is not None
+            and record is not None
+            and not (tape.own or self._session.library.made(record))
+        )
+        turn = Turn(self._cell.key, run.log, self._options.new, foreign)
+        conversation.commit(turn, live=tape is None)
+        if run.status == "error" and not run.answer:
+            conversation.forget(self._cell.key)
+
+
+def ended_log(log: EventLog, driver: Driver) -> EventLog:
+    """Return the log of a driven run, ended; closed here if the run was abandoned or broke.
+
+    Raises Cancelled when no event has come.
+    """
+    if log.ended and not driver.abandoned:
+        return log
+    found = list(log)
+    if not found and driver.fault is None:
+        raise Cancelled("user", ABANDONED if driver.abandoned else driver.interrupts.by)
+    if driver.fault is not None:
+        fault = f"{type(driver.fault).__name__}: {driver.fault}"
+        found.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
+    whole = closed(found)
+    return EventLog.of_events(map(_abandoned, whole) if driver.abandoned else whole)
 
 
 def _abandoned(event: events.Event) -> events.Event:

@@ -1,14 +1,14 @@
-"""Which execution of which cell started a run, wherever in its code that happens: a loop, a task, a
+"""The cell execution that a run belongs to, wherever its code starts the run: a loop, a task, a
 thread, a function of a module.
 
-Why: a run of Python code belongs to the cell that began it. What it is found by again is its place
-among the runs of that execution, for one cell may ask the same thing twice.
+Why: a run of Python code is recorded with the cell that began it. One cell may ask the same thing
+twice, so a record is found again by its place among the runs of the execution.
 
 Rules
-- The execution is a context variable, set before a cell's code runs: tasks and `asyncio.to_thread`
-  inherit it. A thread belongs to the execution that started it; one of which that is not known, to
-  the cell that runs, or ran last.
-- Where the extension is not loaded, the request that the kernel handles says which cell it is.
+- The execution is a context variable, set before a cell's code runs; tasks and `asyncio.to_thread`
+  inherit it. A thread belongs to the execution that started it, a thread of unknown origin to the
+  cell that runs or ran last.
+- Without the extension, the request that the kernel handles identifies the cell.
 - Code that a tool runs inside a cell belongs to that cell's execution.
 """
 
@@ -29,9 +29,7 @@ _EVENT = "pre_run_cell"
 
 
 class Execution:
-    """One execution of a cell. `id` stands in the records of its runs, `source` is the hash of the
-    cell's text.
-    """
+    """One execution of a cell. Its runs are recorded with its `id`; `source` hashes the text."""
 
     def __init__(self, cell: Cell) -> None:
         self.id = new_run_id()
@@ -42,7 +40,7 @@ class Execution:
         self._begun = 0
 
     def ordinal(self) -> int:
-        """Return the number of a run that begins now, from 1."""
+        """Return the number of a run that begins now; the first is 1."""
         with self.lock:
             self._begun += 1
             return self._begun
@@ -52,8 +50,8 @@ _current: ContextVar[Execution | None] = ContextVar("agent_nb_execution", defaul
 
 
 class Executions:
-    """The executions of one shell. `latest` is the one that runs, or ran last; `library` is for a
-    shell without the extension.
+    """The executions of one shell. `latest` runs or ran last; without the extension, `library`
+    holds the records.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -93,7 +91,7 @@ _plain_start = threading.Thread.start
 
 
 def _start(thread: threading.Thread) -> None:
-    """Start a thread, and note which execution does."""
+    """Start a thread and remember the execution that starts it."""
     found = _current.get() or _threads.get(threading.current_thread())
     if found is not None:
         _threads[thread] = found
@@ -109,7 +107,7 @@ def of(shell: Any) -> Executions:
 
 
 def install(shell: Any) -> None:
-    """Hear of every cell of a shell; doing so twice changes nothing."""
+    """Note every cell of a shell that runs; installing twice changes nothing."""
     found = of(shell)
     if threading.Thread.start is not _start:
         threading.Thread.start = _start  # type: ignore[method-assign, assignment]  # threads inherit no contexts
@@ -119,7 +117,7 @@ def install(shell: Any) -> None:
 
 
 def uninstall(shell: Any) -> None:
-    """Hear of no more cells."""
+    """Remove the hooks of `install`."""
     found = of(shell)
     if threading.Thread.start is _start:
         threading.Thread.start = _plain_start  # type: ignore[method-assign]

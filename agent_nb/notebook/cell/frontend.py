@@ -1,14 +1,13 @@
-"""What the front end of a cell can do: which view it gets, and whether clicks arrive while the cell
-runs.
+"""The abilities of a cell's front end: its kind of view, and whether clicks arrive meanwhile.
 
-Why: the kernel is not told what shows its output. A Jupyter notebook sends cell ids, a console a
-keyboard and no ids, a headless runner neither; our own runner says what it is.
+Why: a kernel does not know what shows its output. A Jupyter notebook sends cell ids, a console
+offers a keyboard and no ids, a headless runner neither; our own runner identifies itself.
 
 Rules
-- An option always overrides. When in doubt the view works, if more plainly.
-- Clicks: ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 do in a subshell, if the
-  front end has made one, which it does when the first widget of the kernel is shown: `may_click` is
-  known before, `can_click` only then.
+- An option always overrides. In doubt the plainer view is chosen, which works everywhere.
+- Clicks: ipykernel 7.4 handles messages beside an awaited cell. 7.0 to 7.3 handle them on a
+  subshell, which the front end creates with the kernel's first widget; so `may_click` is known
+  before the first view, `can_click` only after it.
 """
 
 from __future__ import annotations
@@ -20,21 +19,17 @@ from .identity import HEADLESS, UNSHOWN, Cell
 
 
 def headless(cell: Cell) -> bool:
-    """Return whether nobody looks on: our runner, plain nbclient, a script that talks
-    to a kernel.
-    """
+    """Return whether no user watches: our runner, plain nbclient, a script with a kernel client."""
     return bool(cell.sent.get(HEADLESS)) or (cell.kernel and not cell.id and not cell.stdin)
 
 
 def unshown(cell: Cell) -> bool:
-    """Return whether what a cell shows is dropped, as a test drops it: then nothing needs to be
-    drawn.
-    """
+    """Return whether the outputs of a cell are dropped, as in a test: then nothing is drawn."""
     return cell.sent.get(UNSHOWN) is True
 
 
 def view_kind(option: str, cell: Cell) -> str:
-    """Return `widgets`, `html` or `text` for a `--view` option (`auto` chooses)."""
+    """Return `widgets`, `html` or `text` for a `--view` option; `auto` chooses by front end."""
     if option != "auto":
         return option
     if not cell.kernel:
@@ -42,7 +37,7 @@ def view_kind(option: str, cell: Cell) -> str:
     if headless(cell):
         return "html"
     if not cell.id and "google.colab" not in sys.modules:
-        return "text"  # jupyter console: it shows no updates of a display
+        return "text"  # jupyter console does not show updates of a display
     return "widgets"
 
 
@@ -52,26 +47,24 @@ def may_click(cell: Cell) -> bool:
 
 
 def can_click(shell: Any, cell: Cell) -> bool:
-    """Return whether a button pressed while the cell runs is heard at once; from any thread."""
+    """Return whether presses arrive while the cell runs; from any thread."""
     if not may_click(cell):
         return False
     try:
         return hears_beside_cells() or bool(
             shell.kernel.shell_channel_thread.manager.list_subshell()
         )
-    except Exception:  # half-private names: what cannot be found out does not work
+    except Exception:  # half-private names, missing in other versions
         return False
 
 
 def hears_beside_cells() -> bool:
-    """Return whether the kernel handles messages beside an awaited cell, whatever the front end
-    does (ipykernel 7.4).
-    """
+    """Return whether the kernel handles messages beside an awaited cell (ipykernel 7.4)."""
     return _version() >= (7, 4)
 
 
 def _version() -> tuple[int, ...]:
-    """Return the first two numbers of ipykernel's version, nothing if there is none."""
+    """Return the first two numbers of ipykernel's version, () without ipykernel."""
     try:
         import ipykernel
 

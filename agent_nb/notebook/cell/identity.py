@@ -1,16 +1,16 @@
-"""Which cell is running: its identity, and what the sender of its request asks for.
+"""The identity of the running cell, and the wishes of the sender of its request.
 
-Why: a conversation belongs to cells, a record too, and both must survive a rerun. Jupyter front
-ends send the cell's id with each request; plain nbclient, consoles and terminals do not.
+Why: conversations and records belong to cells and must survive a rerun. Jupyter front ends send the
+cell's id with each request; plain nbclient, consoles and terminals do not.
 
 Rules
-- Read it on the cell's thread when the magic starts: later the request may be another.
-- A cell without an id is known by the SHA-256 of its inputs and how many cells of the same inputs
-  ran before it.
-- JupyterLab copies a cell's metadata into its request: what a request asks for counts only with the
-  proof that it comes from our runner (`launch`). What can only restrict a cell (`UNPROVED`) needs
-  none.
-- Nothing here raises: whatever a kernel does not offer is as if it were not there.
+- Read it on the cell's thread when the magic starts; later another request may be current.
+- A cell without an id is identified by the SHA-256 of its inputs and the number of cells with the
+  same inputs that ran before.
+- JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it. A wish
+  counts only with the proof that our runner sent it (`launch`); the wishes in `UNPROVED` only
+  restrict a cell and need none.
+- Nothing here raises: what a kernel does not offer counts as absent.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ from ...host import launch
 from ...record.agent_cells import content_hash
 
 OURS = "agent_nb"  # key of the request metadata that our own runner sends
-PROOF = "proof"  # under OURS: the secret of the kernel that is spoken to
+PROOF = "proof"  # under OURS: the secret of the kernel that receives the request
 HEADLESS = "headless"
-UNSHOWN = "unshown"  # under OURS: the outputs are dropped, so that nothing is drawn
+UNSHOWN = "unshown"  # under OURS: the outputs are dropped, so nothing needs to be drawn
 RERUN = "rerun"
 UNPROVED = {RERUN: "replay", HEADLESS: True}
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """A running cell. `id` is the notebook's cell id ("" when unknown), `key` identifies the cell
-    either way.
+    """A running cell. `id` is the notebook's cell id ("" if unknown); `key` always identifies it.
 
-    `stdin` says whether `input()` may be asked, `kernel` whether this is a Jupyter kernel, `sent`
-    is what our runner asks for (`asked`).
+    `stdin`: whether `input()` works here; `kernel`: whether this is a Jupyter kernel; `sent`: the
+    wishes of our runner (`asked`).
     """
 
     key: str
@@ -49,7 +48,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cells:
-    """Tells the cells of one kernel apart."""
+    """Identifies the cells of one kernel."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
@@ -82,8 +81,9 @@ class Cells:
 
 
 def asked(told: Any) -> dict[str, Any]:
-    """Return what counts of the value under `OURS` in a request's metadata, which anybody may have
-    written.
+    """Return the wishes that count of the value under `OURS` in a request's metadata.
+
+    `told` may come from a stranger's notebook.
     """
     told = _dict(told)
     if launch.LAUNCH.proves(told.get(PROOF)):
@@ -96,9 +96,7 @@ def asked(told: Any) -> dict[str, Any]:
 
 
 def request(shell: Any) -> tuple[str, str]:
-    """Return the id and the code of the request that the kernel of `shell` handles, "" where there
-    is none.
-    """
+    """Return the id and the code of the request that the kernel handles, "" where unknown."""
     found = _request(shell)
     return str(_dict(found.get("header")).get("msg_id", "")), str(
         _dict(found.get("content")).get("code", "")

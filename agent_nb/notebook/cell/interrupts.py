@@ -1,27 +1,27 @@
-"""One SIGINT handler over a cell: "interrupt the kernel" stops the run, wherever the main thread
-happens to be.
+"""One SIGINT handler over a cell: "interrupt the kernel" stops the run, whatever the main thread
+executes.
 
 Why: while an async cell waits, Python's own handler would raise KeyboardInterrupt into the event
-loop, which kills the kernel, and ipykernel's cancels the cell between two awaits but never reaches
-code that blocks. Here a press only sets a flag, unless the user's own synchronous code is what
-runs; then KeyboardInterrupt is raised inside it, and nowhere else.
+loop, which kills the kernel; ipykernel's handler cancels the cell between two awaits but never
+reaches blocking code. Here a press only sets a flag, except while the user's synchronous code runs:
+KeyboardInterrupt is raised inside that code only.
 
 Rules
 - KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never
   into an event loop.
-- The frame that was interrupted decides: from the innermost outwards, code of this package means
-  "only the flag", the user's namespace below a guard means "raise". Code that a stand-in calls
+- The interrupted frame decides. From the innermost frame outwards, code of this package means "set
+  the flag only", the user's namespace below a guard means "raise". Code that a stand-in calls
   counts as the user's.
 - A job that is broken before it starts does not start.
-- A press that met our own code inside the user's (a captured `print`) is raised when that code
-  returns (`checkpoint`).
-- The first press asks to stop; a further one, unless it is part of a double click, says: abandon
-  the run. `break_job` interrupts one job without a press.
-- Runs may overlap (a button's and a cell's): the newest hears the press, and whoever leaves takes
-  only its own handler away. Where each of several must hear it (awaited runs of one cell), the
-  newest hands it on to the handler below.
-- A signal that comes too late to break a system call is handled after a nudge (`nudge.py`).
-- Outside the main thread no handler can be set; then only `press` counts.
+- A press that meets our code inside the user's (a captured `print`) is raised when our code returns
+  (`checkpoint`).
+- The first press stops the run; a later one that is not part of a double click abandons it.
+  `break_job` interrupts one job without a press.
+- Runs may overlap (a button's and a cell's). The newest receives the press; a run that ends removes
+  only its own handler. Where all of them must receive it (awaited runs of one cell), the newest
+  passes it to the handler below.
+- A signal that arrives too late to break a system call is handled after a nudge (`nudge.py`).
+- Outside the main thread no handler can be set; there only `press` counts.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from typing import Any
 from .nudge import NUDGER
 
 OURS = "agent_nb.notebook."
-# Modules of ours that do the user's work: wait for the user's answer, compute the user's
-# expressions.
+# Modules of this package that act for the user: they wait for answers or evaluate expressions.
 STAND_INS = frozenset(
     {
         "agent_nb.notebook.cell.approvals",
@@ -51,11 +50,11 @@ DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 
 
 class Interrupts:
-    """The interrupts of one cell. A context manager; enter and leave it on the thread of the cell.
+    """The interrupts of one cell, as a context manager for the cell's thread.
 
-    `namespaces` are the globals of the user's code; `hand_on`: the handler below hears each press
-    too; `clock` gives seconds. `presses` counts the presses, `by` says what the first was,
-    `abandoned` whether a later one gave the run up.
+    `namespaces` are the globals of the user's code; `hand_on`: the handler below receives each
+    press too; `clock` returns seconds. `presses` is the number of presses, `by` names the source of
+    the first, `abandoned` says whether a later one abandoned the run.
     """
 
     def __init__(
@@ -87,9 +86,7 @@ class Interrupts:
         return self.presses > 0
 
     def listen(self, hears: Callable[[], None]) -> None:
-        """Call `hears` after each press from now on, from the signal handler too; the latest
-        listener counts.
-        """
+        """Call `hears` after each press, also in the signal handler; the latest listener counts."""
         self._hears = hears
 
     def __enter__(self) -> Interrupts:
@@ -103,19 +100,18 @@ class Interrupts:
             return
         with self._lock:
             self._thread = 0
-        # else somebody came after us, and puts us back when they leave
+        # otherwise a newer handler is set, which restores ours when it leaves
         if signal.getsignal(signal.SIGINT) == self._handle:
             signal.signal(signal.SIGINT, self._below())
 
     def _below(self) -> Any:
-        """Return the handler before ours; one set outside Python reads as None and cannot be put
-        back.
-        """
+        """Return the former handler; one set outside Python reads as None and is not restorable."""
         return self._old if self._old is not None else signal.default_int_handler
 
     def press(self, by: str = KERNEL) -> None:
-        """Count a press, also one that came another way (a button, a cancellation of the cell's
-        task). `by`: what the log says.
+        """Count a press, of whatever source: a signal, a button, a cancellation of the cell's task.
+
+        `by` names the source in the log.
         """
         now = self._clock()
         self.by = self.by or by
@@ -125,12 +121,10 @@ class Interrupts:
         self._hears()
 
     def guard(self, job: object, function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-        """Call `function` as the user's synchronous code of `job`; return its value and what it
-        raised.
-        """
+        """Call `function`, the user's synchronous code of `job`; return its value and exception."""
         NUDGER.enter()
-        # Signals are handled after calls and at backward jumps only: none strikes between the
-        # handler and its end.
+        # Python handles signals after calls and at backward jumps only, so none strikes between
+        # the except clause and its return.
         try:
             self._job, self._in_guard, self._deferred = job, True, False
             if self._broken is job:
@@ -145,9 +139,7 @@ class Interrupts:
     async def guard_async(
         self, job: object, work: Coroutine[Any, Any, Any]
     ) -> tuple[Any, BaseException | None]:
-        """Await `work`, which runs the user's code of `job`; return its value and what
-        it raised.
-        """
+        """Await `work`, which runs the user's code of `job`; return its value and exception."""
         NUDGER.enter()
         try:
             self._job, self._deferred = job, False
@@ -155,26 +147,25 @@ class Interrupts:
                 work.close()
                 raise KeyboardInterrupt  # noqa: TRY301  (the handler below makes it a value)
             return await work, None
-        except BaseException as fault:  # as above; a cancellation is also an answer
+        except BaseException as fault:  # as above; a cancellation is a result too
             return None, fault
         finally:
             self._deferred = False
             NUDGER.leave()
 
     def checkpoint(self) -> None:
-        """Raise the KeyboardInterrupt that met our own code inside the user's; call it just before
-        returning there.
-        """
+        """Raise a KeyboardInterrupt that met our code; call it just before the user's continues."""
         if self._deferred and self._may_raise(sys._getframe(2)):  # noqa: SLF001  (the frame that called our caller)
             self._deferred = False
             raise KeyboardInterrupt
 
     def break_job(self, job: object) -> None:
-        """Raise KeyboardInterrupt in the synchronous code of `job` if that is what runs, or before
-        it begins; from any thread.
+        """Raise KeyboardInterrupt in the synchronous code of `job`, now or before it begins.
+
+        Call it from any thread.
         """
-        # written before `_job` is read; a guard writes `_job`, then reads this: one of both sees
-        # the other
+        # Written before `_job` is read; a guard writes `_job`, then reads this. One of the two sees
+        # the other.
         self._broken = job
         with self._lock:
             if self._thread and self._job is job:
@@ -182,7 +173,7 @@ class Interrupts:
                 _signal_thread(self._thread)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        # we have left, and somebody who came after us put us back, or hands on to us
+        # we have left, and a newer handler restored ours or passes a press on to it
         if not self._thread:
             if signal.getsignal(signal.SIGINT) == self._handle:
                 signal.signal(signal.SIGINT, self._below())
@@ -191,7 +182,7 @@ class Interrupts:
         victim, self._victim = self._victim, None
         if victim is None:
             self.press()
-            # which would raise into the event loop
+            # Python's own handler would raise into the event loop
             if self._hand_on and self._below() is not signal.default_int_handler:
                 self._pass_on(signum, frame)
         elif victim is not self._job:
@@ -222,9 +213,7 @@ _GUARDS: frozenset[CodeType] = frozenset(
 
 
 def _signal_thread(ident: int) -> None:
-    """Send SIGINT to one thread so that its blocking system call returns; where that is impossible,
-    mark it pending.
-    """
+    """Send SIGINT to one thread so that its system call returns; else mark the signal pending."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(ident, signal.SIGINT)
     else:

@@ -1,20 +1,20 @@
 """The kernel's SIGINT handler around an agent cell: presses before its first line and after its
 last.
 
-Why: for the time of a request ipykernel sets Python's own handler. A press that meets it while the
-kernel prepares a cell or sends the reply raises KeyboardInterrupt in the kernel's code, and the
-reply is lost: after a double click on the front end's stop button a cell would never end.
+Why: during a request ipykernel sets Python's own handler. A press while the kernel prepares a cell
+or sends the reply raises KeyboardInterrupt in the kernel's code, and the reply is lost: after a
+double click on the front end's stop button a cell would never end.
 
 Rules
 - The kernel's `pre_handler_hook` and `post_handler_hook` are wrapped when the extension is loaded
-  and put back when it is unloaded. Where there are none (a terminal, other kernels) nothing
-  happens.
-- Plain cells keep the kernel's handlers. In a request with an agent cell ours keeps what is pressed
-  before the cell begins, for the cell, and swallows what is pressed after its end. In one that may
-  await a run it is Python's own until it does.
-- A press after the end asked to stop too: what is queued is aborted where the kernel can do so.
-- A handler is set only while a request is handled, never while the kernel is idle:
-  KeyboardInterrupt would end it then.
+  and restored when it is unloaded. Without them (a terminal, other kernels) nothing happens.
+- Plain cells keep the kernel's handlers. In a request with an agent cell our handler saves presses
+  before the cell for the cell, and swallows presses after its end. In a request that may await a
+  run the handler is Python's own until it does.
+- A press after the end of the cell is also a wish to stop: queued requests are aborted where the
+  kernel can do so.
+- A handler is set only during a request, never while the kernel is idle: KeyboardInterrupt would
+  end the kernel then.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _HOOKS = ("pre_handler_hook", "post_handler_hook")
 
 
 class Request:
-    """A request while it is handled, and the presses of its time.
+    """A request while it is handled, and the presses during that time.
 
-    `whole`: its code is an agent cell; `ours`: it may at least await a run; `over`: nothing of ours
-    runs in it any more. `early` presses came before what is ours, `late` ones after it.
+    `whole`: its code is an agent cell; `ours`: it may at least await a run; `over`: our code in it
+    has ended. `early` presses came before our code, `late` ones after it.
     """
 
     def __init__(self, code: str = "") -> None:
@@ -48,12 +48,12 @@ class Request:
         self.ours = self.whole or _MAY_AWAIT.search(code) is not None
         self.over = False
         self.early = self.late = 0
-        # of the first agent cell in it; one inside that, or beside it as a task, changes nothing
+        # of the first agent cell in it; nested or concurrent ones change nothing
         self.cell: Interrupts | None = None
         self._below: Any = None
 
     def cell_begins(self) -> None:
-        """The kernel has set its handler for the cell's code: hear what it hears."""
+        """Put our handler above the kernel's, which is set for the cell's code."""
         if self.ours and self._below is None and signal.getsignal(signal.SIGINT) != self.around:
             self._below = signal.signal(signal.SIGINT, self._inside)
 
@@ -73,8 +73,8 @@ class Request:
 
 
 class KernelInterrupts:
-    """The hooks of a shell's kernel: `before` and `after` a request stand in for its own. `request`
-    is what it handles.
+    """The hooks of a shell's kernel, `before` and `after` each request. `request` is the current
+    one.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -86,7 +86,7 @@ class KernelInterrupts:
         shell.events.register("pre_run_cell", self.cell_begins)
 
     def before(self) -> None:
-        """Begin a request: set the kernel's handler, or ours in its place."""
+        """Begin a request: set the kernel's handler, or ours instead."""
         if not _on_main_thread():  # a subshell: no handler can be set
             self._pre()
             return
@@ -102,14 +102,12 @@ class KernelInterrupts:
             signal.signal(signal.SIGINT, self.request.around)
 
     def cell_begins(self, *_: Any) -> None:
-        """A cell's code is about to run."""
+        """Note that a cell's code is about to run."""
         if _on_main_thread():
             self.request.cell_begins()
 
     def after(self) -> None:
-        """End a request: put the handler of an idle kernel back, and abort what is queued for
-        presses that nothing else has heard.
-        """
+        """End a request: restore the idle kernel's handler; abort the queue for unheard presses."""
         self._post()
         if not _on_main_thread():
             return
@@ -118,7 +116,7 @@ class KernelInterrupts:
             abort_queue(self._kernel)
 
     def take_back(self) -> None:
-        """Give the kernel its own hooks back, unless somebody has wrapped ours meanwhile."""
+        """Restore the kernel's own hooks, unless other code has wrapped ours meanwhile."""
         self._shell.events.unregister("pre_run_cell", self.cell_begins)
         for name, ours in zip(_HOOKS, (self.before, self.after), strict=True):
             if vars(self._kernel).get(name) != ours:
@@ -129,8 +127,8 @@ class KernelInterrupts:
                 setattr(self._kernel, name, self._own[name])
 
     def _code(self) -> str:
-        """Return the code of the request that begins, "" if it has none."""
-        with suppress(Exception):  # kernels differ; a request that cannot be read is a plain one
+        """Return the code of the current request, "" if it has none."""
+        with suppress(Exception):  # kernels differ; an unreadable request counts as a plain one
             request = self._kernel.get_parent()
             return (
                 str(request["content"]["code"])
@@ -142,8 +140,9 @@ class KernelInterrupts:
 
 @contextmanager
 def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
-    """The interrupts of an agent cell, with those that came before it; `alone`: no cell runs, only
-    a button's run.
+    """Handle the interrupts of an agent cell, with the presses that came before it.
+
+    `alone`: no cell runs, only a button's run.
     """
     hooks = None if alone else installed(shell)
     request = hooks.request if hooks is not None else Request()
@@ -163,11 +162,9 @@ def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
 
 
 class Waiting:
-    """The interrupts of a cell that awaits a run in its code, from `begin` until `close`. On the
-    cell's thread.
+    """The interrupts of a cell that awaits a run, from `begin` until `close`, on the cell's thread.
 
-    The kernel hears them too: it cancels what else the cell awaits. `stopped` says how somebody
-    stopped the cell, `abandoned` whether they gave the run up; `shown`: the run has cards.
+    The kernel receives them too and cancels what else the cell awaits. `shown`: the run has cards.
     """
 
     shown = False
@@ -177,9 +174,7 @@ class Waiting:
         self.interrupts = Interrupts(shell.user_ns, shell.user_global_ns, hand_on=True)
 
     def begin(self) -> None:
-        """The cell waits from now on; what was pressed just before, and has not cancelled anything
-        yet, counts.
-        """
+        """Begin to wait; a press just before counts if it has not cancelled anything yet."""
         self.interrupts.__enter__()
         if self._hooks is None or self._hooks.request.cell is not None:
             return
@@ -190,57 +185,53 @@ class Waiting:
 
     @property
     def stopped(self) -> str:
-        """How somebody stopped the cell, "" if nobody did."""
+        """The source of the press that stopped the cell, "" if there was none."""
         return self.interrupts.by
 
     @property
     def abandoned(self) -> bool:
-        """Whether somebody stopped it again because it did not end."""
+        """Whether a second press abandoned the run."""
         return self.interrupts.abandoned
 
     def stop(self) -> None:
-        """Stop the cell as its cards' button does; from any thread."""
+        """Stop the cell as the Stop button of its cards does; from any thread."""
         self.interrupts.press("stop button")
 
     def close(self) -> Any:
-        """The run is over, or left behind."""
+        """End the wait: the run has ended, or is abandoned."""
         self.interrupts.__exit__()
         if self._hooks is not None and self._hooks.request.cell is None:
             self._hooks.request.early = 0
 
 
 def waiting(shell: Any) -> Waiting | None:
-    """Return the interrupts of the cell that awaits a run without cards; None where no
-    cell runs.
-    """
-    # IPython puts it there while a cell runs
+    """Return the interrupts of a cell that awaits a run without cards, None where no cell runs."""
+    # IPython sets this builtin while a cell runs
     return Waiting(shell) if hasattr(builtins, "get_ipython") else None
 
 
 def abort_queue(kernel: Any) -> None:
-    """Abort the requests that wait in a kernel, as an error reply does; nothing where the kernel
-    has no name for it.
-    """
+    """Abort the requests queued in a kernel, as an error reply does, if the kernel supports it."""
     abort = getattr(kernel, "_abort_queues", None)
     if callable(abort):
         abort()
 
 
 def install(shell: Any) -> None:
-    """Wrap the hooks of a shell's kernel; doing so twice changes nothing."""
+    """Wrap the hooks of a shell's kernel; installing twice changes nothing."""
     kernel = getattr(shell, "kernel", None)
     if installed(shell) is None and all(callable(getattr(kernel, name, None)) for name in _HOOKS):
         KernelInterrupts(shell)
 
 
 def uninstall(shell: Any) -> None:
-    """Put the hooks of a shell's kernel back."""
+    """Restore the hooks of a shell's kernel."""
     if (hooks := installed(shell)) is not None:
         hooks.take_back()
 
 
 def installed(shell: Any) -> KernelInterrupts | None:
-    """Return what wraps the hooks of a shell's kernel, None where nothing does."""
+    """Return the wrapper of the hooks of a shell's kernel, None if they are not wrapped."""
     ours = getattr(getattr(getattr(shell, "kernel", None), _HOOKS[0], None), "__self__", None)
     return ours if isinstance(ours, KernelInterrupts) else None
 

@@ -1,19 +1,16 @@
-"""The kernel's main thread as a place where tools can work: jobs come in from the agent's loop, one
-runs at a time.
+"""Jobs of tools on the kernel's main thread, one at a time.
 
-Why: Python tools need the user's namespace on the thread where libraries (matplotlib, GUI, signals)
-expect it, and `input()` works nowhere else. The cell awaits meanwhile, so its event loop is free to
-run them.
+Why: Python tools need the user's namespace on the thread that libraries expect (matplotlib, GUI,
+signals), and `input()` works on no other. The cell awaits meanwhile, so its event loop is free.
 
 Rules
 - A job is submitted and awaited on the agent's loop and runs as a task of the cell's loop, under
   the guard of `Interrupts`.
-- Whatever a job does ends in a value: errors of a cell are an Outcome; errors of a called function
-  are raised to the caller, where KeyboardInterrupt has become `Cancelled` and SystemExit a
-  ToolError.
-- Cancelling the waiter cancels the job: an awaiting one by its task, a blocking one by
+- Every job ends in a value. Errors of a cell become an Outcome; errors of a called function are
+  raised to the caller, KeyboardInterrupt as `Cancelled` and SystemExit as ToolError.
+- Cancelling the waiter cancels the job: an awaiting job by its task, a blocking one by
   KeyboardInterrupt.
-- After `close` nothing starts any more; waiters are cancelled.
+- After `close` no job starts, and waiters are cancelled.
 """
 
 from __future__ import annotations
@@ -33,7 +30,8 @@ import msgspec
 from ...errors import Cancelled, ToolError
 from ...tools.base import Outcome, current_call, enter_call
 from ...tools.results import NOTHING, failure, success
-from ...tools.values import Collector, encoded
+from ...tools.values import Collector
+from ...wire.json_text import dumps
 from .capture import capturing
 from .interrupts import Interrupts
 
@@ -42,9 +40,7 @@ MAX_TRACEBACK = 6000
 
 
 class Job:
-    """One piece of work for the main thread; `done` gets (value, fault) on the loop that waits for
-    it.
-    """
+    """One job of the main thread; `done` is set to (value, fault) on the waiter's loop."""
 
     def __init__(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> None:
         self.work = work
@@ -64,16 +60,20 @@ class Job:
 
 
 class MainThread:
-    """The host of the tools (`tools.base.Host`) of one cell. Make it on the cell's thread and loop.
+    """The host of one cell's tools (`tools.base.Host`). Make it on the cell's thread and loop.
 
-    `wake` is called, from any thread, when a job waits or has ended; `clean` takes secrets out of
+    `wake` is called, from any thread, when a job waits or has ended; `clean` removes secrets from
     what code displays.
     """
 
     def __init__(
-        self, shell: Any, interrupts: Interrupts, wake: Callable[[], None] = lambda: None
+        self,
+        shell: Any,
+        interrupts: Interrupts,
+        wake: Callable[[], None] = lambda: None,
+        clean: Callable[[Any], Any] = lambda shown: shown,
     ) -> None:
-        self.clean: Callable[[Any], Any] = lambda data: data
+        self._clean = clean
         self._shell = shell
         self._interrupts = interrupts
         self._wake = wake
@@ -91,7 +91,7 @@ class MainThread:
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a synchronous `function` on the main thread and return its value.
 
-        Raises what it raises; Cancelled when the user interrupted it; ToolError when it tried to
+        Raises what it raises, Cancelled if the user interrupted it, and ToolError if it tried to
         exit.
         """
 
@@ -106,9 +106,9 @@ class MainThread:
     async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
         """Run `code` as a cell of the user's namespace; top-level await works.
 
-        `on_output` is called on the caller's loop with stdout and stderr as they come. The content
-        of the outcome is, bounded, what was printed and then the value of the last expression, or a
-        short traceback; its display the value's mime bundle.
+        `on_output` receives stdout and stderr as they come, on the caller's loop. The outcome's
+        content is the printed text, then the value of the last expression or a short traceback, all
+        bounded; its display is the value's mime bundle.
         """
         said = Collector()
 
@@ -129,7 +129,7 @@ class MainThread:
 
     async def _cell(self, code: str, on_text: Callable[[str], None]) -> Outcome:
         shell = self._shell
-        with capturing(shell, on_text, self._interrupts.checkpoint, self.clean) as capture:
+        with capturing(shell, on_text, self._interrupts.checkpoint, self._clean) as capture:
             transformed = shell.transform_cell(code)
             result = None
             try:
@@ -195,13 +195,13 @@ class MainThread:
         job.deliver(value, fault)
 
     def _over(self, job: Job) -> None:
-        # only if it was cancelled before it began
+        # has an effect only if the job was cancelled before it began
         job.deliver(None, Cancelled("user", "the cell has ended"))
         self._wake()
 
     @property
     def busy(self) -> bool:
-        """True while a job runs."""
+        """Whether a job runs."""
         return (
             self._running is not None
             and self._running.task is not None
@@ -209,7 +209,7 @@ class MainThread:
         )
 
     def close(self) -> None:
-        """Take no more jobs; cancel those that wait and the one that runs. On the cell's thread."""
+        """Refuse further jobs; cancel the waiting and the running ones. On the cell's thread."""
         with self._lock:
             self._closed = True
             waiting, self._waiting = self._waiting, deque()
@@ -219,8 +219,9 @@ class MainThread:
             _cancel_task(self._running)
 
     def _explain(self, fault: BaseException) -> str:
-        """Return a short traceback: the user's frames on, without colours, home folders and the
-        names of cell files.
+        """Return a short traceback from the user's frames on.
+
+        Home folders and the names of cell files are replaced; there are no colours.
         """
         at, files = (
             fault.__traceback__,
@@ -260,10 +261,10 @@ def _outward(fault: BaseException) -> BaseException:
 
 
 def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
-    """Return the outcome with what was printed before it."""
+    """Return the outcome with the printed text before its content."""
     content = outcome.content
     if said:
-        text = content if isinstance(content, str) else encoded(content)
+        text = content if isinstance(content, str) else dumps(content)
         content = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{text}"
     return msgspec.structs.replace(outcome, content=content, duration=duration)
 
@@ -271,8 +272,9 @@ def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
 def _hop(
     loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that collects text from one thread and passes it on in `loop`, as often as
-    the loop has time.
+    """Return a function that passes text from one thread to `on_output` on `loop`.
+
+    Pieces are joined until the loop has time for them.
     """
     lock = threading.Lock()
     pieces: list[str] = []
@@ -288,7 +290,7 @@ def _hop(
             first = not pieces
             pieces.append(text)
         if first:
-            with suppress(RuntimeError):  # the loop is closed: nobody listens
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(drain)
 
     return put

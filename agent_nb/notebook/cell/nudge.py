@@ -2,17 +2,17 @@
 
 Why: if a signal arrives just after Python checked for signals and just before a blocking system
 call, its handler runs only when that call returns: interrupting `time.sleep(60)` then takes 60 s. A
-signal that another thread received has the same effect.
+signal that another thread receives has the same effect.
 
 Rules
-- Python writes each signal to a socket at once (`signal.set_wakeup_fd`). A thread reads it and, a
-  little later, sends `NUDGE` to the main thread. Its handler does nothing, but the system call
-  returns, and Python runs the pending handlers.
-- An unneeded nudge changes nothing. A wakeup descriptor that was set before still receives every
+- Python writes each signal to a socket at once (`signal.set_wakeup_fd`). A thread reads it and
+  shortly after sends `NUDGE` to the main thread. The handler of `NUDGE` does nothing, but the
+  system call returns, and Python runs the pending handlers.
+- An unneeded nudge is harmless. A wakeup descriptor that was set before still receives every
   signal.
-- Only the user's code is watched (`Interrupts.guard`): nothing else on the main thread blocks.
-- The last job to leave restores the wakeup descriptor and the handler. Nothing is done outside the
-  main thread, nor where `NUDGE` is missing or already handled.
+- Only the user's code is watched (`Interrupts.guard`); nothing else blocks the main thread.
+- The last job restores the wakeup descriptor and the handler. Outside the main thread, or where
+  `NUDGE` is missing or already handled, nothing happens.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ AFTER = (0.1, 0.4)
 
 
 class Nudger:
-    """The nudges of this process. Each job of the user's code enters and leaves it, on
-    one thread.
-    """
+    """The nudges of this process. Each job of the user's code enters and leaves on one thread."""
 
     def __init__(self) -> None:
         self._users = 0
@@ -40,7 +38,7 @@ class Nudger:
         self._writing: socket.socket | None = None
 
     def enter(self) -> None:
-        """Begin to watch the signals, unless another job did."""
+        """Begin to watch the signals, unless another job does."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._users += 1
@@ -59,7 +57,7 @@ class Nudger:
         ).start()
 
     def leave(self) -> None:
-        """End the watch and restore what was there when the last job leaves."""
+        """End the watch and restore the former settings when the last job leaves."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._users -= 1
@@ -69,13 +67,14 @@ class Nudger:
         if now not in {self._writing.fileno(), -1}:  # other code set its own meanwhile
             signal.set_wakeup_fd(now)
         signal.signal(NUDGE, signal.SIG_DFL)
-        self._writing.close()  # which ends the thread
+        self._writing.close()  # ends the thread
         self._writing = None
 
 
 def _watch(signals: socket.socket, old_fd: int, main: int, nudge: int) -> None:
-    """Send `nudge` to the thread `main` after each SIGINT until the other end is closed; copy all
-    signals to `old_fd`.
+    """Send `nudge` to the thread `main` after each SIGINT until the socket closes.
+
+    All signals are copied to `old_fd`.
     """
     with signals:
         while numbers := signals.recv(64):

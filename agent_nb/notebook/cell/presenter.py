@@ -1,10 +1,11 @@
-"""What a notebook does for runs that Python code awaits, as `agent.display` finds it by name.
+"""The notebook's `agent.display.Presenter`, which `host.plugins` finds by name.
 
-Why: an agent knows no notebook; this is the other side of that door (`agent.display.Presenter`).
+Why: an agent must not import the notebook, yet a cell shows the runs that its code awaits.
 """
 
-from .awaited import screen as followed
+from ..follow.awaited_source import screen as followed
+from .awaited_run import screen
 from .recording import begun
-from .shown import screen, show
+from .show_run import show
 
 __all__ = ["begun", "followed", "screen", "show"]

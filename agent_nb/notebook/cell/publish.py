@@ -1,13 +1,13 @@
-"""Mime bundles to the front end, as they are, and known as ours.
+"""Send raw mime bundles to the front end, and keep their marks from being forged.
 
-Why: IPython's display objects read a file when a text happens to be the name of one; what models
-and tools say must never get there.
+Why: IPython's display objects open a file if a text equals its name, so text of models and tools
+must never reach them.
 
 Rules
-- It is there from loading on, so what takes time to import is imported when something is shown.
-- Only `publish` shows records. What marks an output as ours (the record's MIME type, our key in the
-  metadata) is taken out of whatever else the cells and tools of a guarded shell display: a saved
-  output must not pass for a run because of what a tool has shown.
+- This module is imported when the extension loads; slow imports wait until something is shown.
+- Only `publish` shows records. The marks of our outputs (the record's MIME type, our metadata key)
+  are removed from everything else that the cells and tools of a guarded shell display, so that no
+  tool can forge a run in a saved output.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _ours: ContextVar[bool] = ContextVar("agent_nb_publishing", default=False)
 def publish(
     data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool
 ) -> None:
-    """Show `data` in the cell of the running context, or with `update` in place of the display
-    `transient["display_id"]`.
+    """Show `data` in the cell of the running context; `update` replaces a display.
+
+    `transient["display_id"]` names the display.
     """
     from IPython.display import publish_display_data
 
@@ -35,12 +36,12 @@ def publish(
 
 
 def ours() -> bool:
-    """Return whether what this context displays comes from `publish`."""
+    """Return whether the running display call comes from `publish`."""
     return _ours.get()
 
 
 class _Guarded:
-    """Stands in for the `publish` of a display publisher."""
+    """Replaces the `publish` of a display publisher."""
 
     def __init__(self, plain: Callable[..., Any]) -> None:
         self.plain = plain
@@ -54,14 +55,14 @@ class _Guarded:
 
 
 def guard(shell: Any) -> None:
-    """Let what this shell displays pass for ours only if it is; once is enough."""
+    """Remove our marks from all other displays of a shell; guarding twice changes nothing."""
     display = shell.display_pub
     if not isinstance(vars(display).get("publish"), _Guarded):
         display.publish = _Guarded(display.publish)
 
 
 def unguard(shell: Any) -> None:
-    """Take the guard back, unless somebody has put something above it: then it stays below."""
+    """Remove the guard, unless other code has wrapped it: then it stays below."""
     display = shell.display_pub
     if isinstance(vars(display).get("publish"), _Guarded):
         del display.publish

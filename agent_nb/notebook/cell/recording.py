@@ -1,20 +1,19 @@
 """The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync` in a
-thread, with a view or without one.
+thread.
 
-Why apart from the views: a run is recorded whether or not it is shown; without its record a test
-would have to ask the model.
+Why apart from the display: a run is recorded whether or not it is shown; without a record a test
+would have to call the model.
 
 Rules
-- A record names the execution of the cell that began the run and its place among the runs of that
+- A record names the cell execution that began the run and its place among the runs of that
   execution (`executions`).
-- It is left in the cell's output at the end of the run, alone, or with the cards where the cell
-  shows them.
-- Where nothing runs live (`offline`), a run plays a record: of the newest execution the one with
-  the lowest place that has equal inputs and was not played before. One that a tool began, which
-  runs again, plays a record of that call. Older records, which name no execution, count in the
-  order of their start.
-- A run for which there is no record ends as an error. A script runs, where its cell has no record
-  at all.
+- It is left in the cell's output when the run ends: with the cards if the cell shows them, else
+  alone.
+- Offline (`models.offline`) a run plays a record of the newest execution: the one with the lowest
+  place among those with equal inputs that were not played yet. A run that a repeated tool call
+  begins plays a record of that call. Old records without an execution count in the order of their
+  start.
+- A run without a matching record ends in an error. A scripted model runs if its cell has no record.
 """
 
 from __future__ import annotations
@@ -50,8 +49,9 @@ Record = Mapping[str, Any]
 
 
 class Recorder:
-    """Keeps the record of one run that is about to begin; `shown`: the cell that awaits it leaves
-    the record with its cards.
+    """Keeps the record of one run that is about to begin.
+
+    `shown`: the cell that awaits the run leaves the record with its cards.
     """
 
     def __init__(self, stream: Stream, shell: Any) -> None:
@@ -65,18 +65,16 @@ class Recorder:
         self._stream = stream
         self._call = current_call()
         self._ordinal = self.execution.ordinal()
-        self._record: Record | None = None  # that is played
+        self._record: Record | None = None  # the played one
         self._scripted = False
-        self._differences: list[str] = []  # from the record that would have been next
+        self._differences: list[str] = []  # from the next record that could have matched
         self._context = contextvars.copy_context()
         if barred():
             self._play()
         stream.log.subscribe(self._hear)
 
     def leave(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the record of an ended run and its numbers, and keep the record for
-        this kernel.
-        """
+        """Return the record and the numbers of an ended run; keep the record for this kernel."""
         run = Run(log, cell=self.cell.id)
         if self._record is not None:
             return dict(self._record), {
@@ -101,9 +99,7 @@ class Recorder:
 
     @property
     def _place(self) -> dict[str, Any]:
-        """What says to which cell and which of its runs the numbers belong: it may have ended
-        before the run.
-        """
+        """The cell and the place of the run in it; the cell may end before the run."""
         return {"ordinal": self._ordinal, **({"cell_id": self.cell.id} if self.cell.id else {})}
 
     def _hear(self, event: Event) -> None:
@@ -112,10 +108,10 @@ class Recorder:
 
     def _publish(self) -> None:
         record, numbers = self.leave(self._stream.log)
-        publish({MIME: record}, {KEY: numbers}, {}, False)  # alone it shows nothing
+        publish({MIME: record}, {KEY: numbers}, {}, False)  # alone a record shows nothing
 
     def _play(self) -> None:
-        """Choose what plays in the place of the run."""
+        """Play a record instead of the run, or refuse the run."""
         asked = self._stream.asked
         assert asked is not None
         listed = self.library.of(self.cell)
@@ -157,7 +153,7 @@ class Recorder:
         return tape
 
     def _nothing(self, listed: Sequence[Record], given: Given) -> NotReplayed:
-        """Say why nothing is played."""
+        """Return the error that says why no record is played."""
         left = [r for r in listed if str(r["id"]) not in self.execution.played]
         known = inputs_of(left[0]) if left else None
         names = changed(known, given.inputs) if known is not None else ()
@@ -187,7 +183,7 @@ class Recorder:
 
 
 def begun(stream: Stream) -> Recorder | None:
-    """Return what keeps the record of a run that begins now; None outside of IPython."""
+    """Return the recorder of a run that begins now, None outside IPython."""
     from IPython.core.getipython import get_ipython
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -198,10 +194,9 @@ def begun(stream: Stream) -> Recorder | None:
 
 
 def begun_by(listed: Sequence[Record], call: str = "") -> list[Record]:
-    """Return the records, in the order in which they are played, of the runs that the code of a
-    cell began, or the `call` of a tool in it.
+    """Return the records of runs begun by a cell's code, or by the `call` of a tool, in play order.
 
-    `listed` are all records of the cell in the order in which they count.
+    `listed` are all records of the cell, the most relevant first.
     """
     ours = [
         r
@@ -214,7 +209,7 @@ def begun_by(listed: Sequence[Record], call: str = "") -> list[Record]:
 
 
 def inputs_of(record: Record) -> dict[str, str] | None:
-    """Return the inputs that a record names, None if it names none."""
+    """Return the inputs named in a record, None if there are none."""
     return recorded_inputs(events_of({**record, "events": list(record.get("events") or [])[:1]}))
 
 

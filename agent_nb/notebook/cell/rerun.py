@@ -1,18 +1,17 @@
-"""Whether a cell calls the model or plays its record: `--rerun live`, `replay`, `auto`.
+"""Decide whether a cell calls the model or plays its record: `--rerun live`, `replay`, `auto`.
 
-Why apart from the session: it is the same decision for a cell that runs, for `%agent status` and
-for `jupyter agent-nb test`.
+Why apart from the session: a running cell, `%agent status` and `jupyter agent-nb test` share the
+decision.
 
 Rules
-- `live` never looks at a record. `replay` fails when none matches. `auto` plays a run that ended
-  `ok` when the inputs are unchanged, else it goes live; where a replay drifts, it goes on live.
-- A kernel that was started to be strict only replays, and so does one with AGENT_NB_RERUN=replay,
-  whatever else is asked for. Below that our runner stands above the cell, and the cell above the
-  environment.
-- Trust can be given from outside the notebook only: `--trust-record` for all records, `test` for
-  those that a signer has signed.
-- Code of a record that this user has not signed needs somebody to ask, in every mode; so do turns
-  of such records before a live run.
+- `live` ignores records. `replay` fails if no record matches. `auto` plays a run that ended `ok` if
+  its inputs are unchanged, else it runs live; a replay that drifts goes on live.
+- A strict kernel only replays, and so does one with AGENT_NB_RERUN=replay, whatever the options
+  say. Otherwise our runner overrides the cell, and the cell overrides the environment.
+- Trust comes from outside the notebook only: `--trust-record` for all records, `test` for those
+  that a signer has signed.
+- Running the code of a record that this user has not signed requires that the user can be asked, in
+  every mode; so do turns of such records before a live run.
 """
 
 from __future__ import annotations
@@ -26,13 +25,14 @@ import msgspec
 
 from ...agent.agent import Agent
 from ...agent.strict import Wish
-from ...agent.tape import NOBODY, TRUST, Match, Tape, match
+from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import launch
 from ...models.offline import ELSEWHERE, barred
 from ...record.given import Given
 from ...record.masks import Rule
+from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import NONE, events_of
 from ...record.signing import user_key
@@ -42,7 +42,7 @@ from ..files.library import countersigned
 from ..options import Options
 from .identity import RERUN, Cell
 
-RULES = "normalize"  # what our runner sends: the patterns of the notebook's project
+RULES = "normalize"  # key that our runner sends: the masks of the notebook's project
 MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
@@ -50,8 +50,9 @@ AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell w
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What to do: play `tape` (made of `record`), or, when there is none, call the model. `found`
-    says why.
+    """The decision: play `tape` (made from `record`), or without one call the model.
+
+    `found` says why.
     """
 
     found: Match
@@ -60,7 +61,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     @property
     def badge(self) -> str:
-        """Words for the header of a replay, short enough for one line beside a model's name."""
+        """A short remark for the header of a replay, "" for a live run."""
         if self.record is None:
             return ""
         began = started(self.record)
@@ -69,7 +70,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def as_sent(options: Options, cell: Cell) -> Options:
-    """Return the options with what our runner sent in their place."""
+    """Return the options with the values that our runner sent instead."""
     model = cell.sent.get("model")
     return (
         msgspec.structs.replace(options, model=model, model_source="from --model")
@@ -79,7 +80,7 @@ def as_sent(options: Options, cell: Cell) -> Options:
 
 
 def mode(option: str, cell: Cell) -> str:
-    """Return the mode for a cell whose option says `option` ("": nothing)."""
+    """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
     if barred():
         return "replay"
     wanted = (cell.sent.get(RERUN), option, os.environ.get(launch.RERUN))
@@ -87,9 +88,7 @@ def mode(option: str, cell: Cell) -> str:
 
 
 def trusted(cell: Cell) -> bool | frozenset[str]:
-    """Return which records that this user has not signed the caller said to trust: all, or those
-    with these hashes.
-    """
+    """Return the unsigned records that the caller trusts: all (True), or by hash."""
     if cell.sent.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in ("", "0"):
         return True
     return countersigned(cell.sent)
@@ -105,14 +104,14 @@ def choose(
     can_ask: bool,
     unplaced: str = "",
 ) -> Choice:
-    """Decide for one cell; `unplaced` says what to do where its notebook's file is not known.
+    """Decide for one cell; `unplaced` is the advice if its notebook's file is not known.
 
-    Raises NotReplayed in the mode `replay` without a match, and UsageError for foreign code with
-    nobody to ask.
+    Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
+    the user cannot be asked.
     """
     if wanted == "live":
         return Choice(Match(status="unrecorded"))
-    # the others are of runs that code in the cell began, or that it followed
+    # NONE marks runs that code in the cell began or followed
     own = [r for r in records if r.get("conversation") != NONE]
     found = match(own, given.inputs, statuses=("ok",) if wanted == "auto" else None)
     if found.record is None:
@@ -134,8 +133,9 @@ def choose(
 
 
 def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
-    """Return how strictly the replay of a cell's run is looked at, None where it is not a test; our
-    runner sends what the project says.
+    """Return how strictly the replay of a cell's run is checked, None outside a test.
+
+    Our runner sends the masks of the project.
     """
     if not barred():
         return None
@@ -147,8 +147,9 @@ def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
 
 
 def vouched(foreign: int, *, trust: bool | Collection[str], can_ask: bool) -> list[str | State]:
-    """Return what a live run says of the `foreign` turns before it, for its header. Raises
-    UsageError when nobody would see that.
+    """Return the remark on the `foreign` turns before a live run, for its header.
+
+    Raises UsageError if the user cannot be asked and has not trusted them.
     """
     if not foreign:
         return []
@@ -159,5 +160,5 @@ def vouched(foreign: int, *, trust: bool | Collection[str], can_ask: bool) -> li
 
 
 def _again() -> str:
-    """Say how a cell without a record gets one."""
+    """Return how to record a cell."""
     return ELSEWHERE.format(setting) if (setting := barred()) else AGAIN

@@ -1,9 +1,9 @@
-"""The few numbers of a run that stand beside its output, also when the record itself is kept out of
-the file.
+"""The numbers of a run in the metadata of its output, also without a record in the file.
 
-Rules: a JSON object of at most a few hundred bytes; it names the run, so that a reader finds the
-record it belongs to (`record` names that of another run, where a run that never began left it in
-place).
+Rules
+- A JSON object of a few hundred bytes.
+- It names the run, so that a reader finds its record. `record` names the record of another run,
+  which a run that never began left in place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ... import events as ev
-from ...agent.replay import Played
+from ...agent.drift import Played
 from ...agent.run import Run
 from ...events.interruption import AT, limit_in
 from ...models.keys import secrets
@@ -21,13 +21,14 @@ from ...wire.redact import redact_value
 from ..notices import warn
 
 VERSION = 1
-LONGEST = 2000  # characters of a text beside an output
+LONGEST = 2000  # characters of a text in the metadata
 MOST = 50  # items of a list there
 
 
 def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
-    """Return id, status, model, turns, calls, tokens (in, out), seconds and, where they are, the
-    error and the limit it ended at.
+    """Return id, status, model, turns, calls, tokens (in, out) and seconds of a run.
+
+    Denied calls, the error and the limit it ended at are included if there are any.
     """
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
@@ -52,9 +53,7 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
 
 
 def replayed(played: Played) -> dict[str, Any]:
-    """Return what the numbers of a replay say beside those of its run; a drift stands on stderr
-    too.
-    """
+    """Return the further numbers of a replay; a drift is also printed to stderr."""
     numbers: dict[str, Any] = {"replayed": True}
     if played.drift is not None:
         warn(f"the replay drifted: {played.drift}")
@@ -66,7 +65,7 @@ def replayed(played: Played) -> dict[str, Any]:
 
 
 def _bounded(value: Any) -> Any:
-    """Return a value without secrets, of texts and lists that fit into an output."""
+    """Return a value without secrets, with texts and lists cut to size."""
     if isinstance(value, dict):
         return {k: _bounded(v) for k, v in value.items()}
     if isinstance(value, list):

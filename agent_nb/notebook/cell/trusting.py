@@ -1,12 +1,12 @@
-"""The yes to what the notebook's folder offers: asked for when a cell starts, and given by
-`trust-folder` in a cell or a terminal.
+"""Consent to the offers of the notebook's folder (keys, policies, configuration).
+
+A cell asks for it when it starts; `trust-folder` grants it in a cell or a terminal.
 
 Rules
-- A question names the file and what it would do, in full; no value is shown. Whatever is not
-  clearly a yes is a no.
-- A no holds until the kernel restarts, or `%agent trust-folder` says otherwise. Where nobody can be
-  asked nothing is allowed.
-- Naming a folder allows what it offers now: the keys of its `.env`, each policy in it, the
+- A question names the file and its whole effect, but no value. Only a clear yes allows.
+- A no holds until the kernel restarts or `%agent trust-folder` runs. If the user cannot be
+  asked, nothing is allowed.
+- Naming a folder allows its present offers: the keys of its `.env`, each policy in it, and the
   configuration that AGENT_NB_CONFIG names in it.
 """
 
@@ -23,17 +23,18 @@ from ...host import trust
 from ...host.paths import tilde
 from ...host.trust import Offer
 from ...models import config, keys
-from ...tools import policy
+from ...tools import policy_file
 from ..notices import printable
-from .approvals import ATTEMPTS, LONGEST
+from ..yes_no import NO, confirmed
+from .approvals import LONGEST
 
-YES, NO = ("y", "yes"), ("n", "no", "")
 NOT_KEPT = "It could not be written down and holds until this process ends."
 
 
 def permit(offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin: bool) -> None:
-    """Ask about each of the `offers` that was not `declined` before; add those that are. Raises
-    NotAllowed where nothing goes without.
+    """Ask about each of the `offers` that is not in `declined`, and add the refused ones to it.
+
+    Raises NotAllowed for a required offer that is not allowed.
     """
     while True:
         try:
@@ -47,27 +48,12 @@ def permit(offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin
         if not open_ or not stdin:
             break
         for offer in open_:
-            if _said_yes(offer):
+            if confirmed(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
                 trust.allow([offer])
             else:
                 declined.add(offer)
     if fault is not None:
         raise fault
-
-
-def _said_yes(offer: Offer) -> bool:
-    from IPython.core.error import StdinNotImplementedError
-
-    text = f"{question(offer)}\nAllow it? [y]es, [n]o: "
-    for _ in range(ATTEMPTS):
-        try:
-            said = input(text).strip().lower()
-        except (EOFError, StdinNotImplementedError):
-            return False
-        if said in (*YES, *NO):
-            return said in YES
-        text = "Please answer y or n: "
-    return False
 
 
 def question(offer: Offer) -> str:
@@ -87,9 +73,7 @@ def question(offer: Offer) -> str:
 
 
 def trust_folder(arguments: Sequence[str]) -> str:
-    """Do what `trust-folder` with these words asks for, and return what there is to say. Raises
-    UsageError.
-    """
+    """Do `trust-folder` with these words and return its message. Raises UsageError."""
     words = list(arguments)
     for flag, work in FLAGS.items():
         if flag in words:
@@ -112,11 +96,12 @@ def trust_folder(arguments: Sequence[str]) -> str:
 
 
 def offered(place: Path) -> list[Offer]:
-    """Return what a folder offers, or a file. Raises UsageError for what is neither, and for a file
-    that is no policy.
+    """Return the offers of a folder or a policy file.
+
+    Raises UsageError if it does not exist, or if the file is not a policy.
     """
     if place.is_file() and place.name != ".env":
-        found = policy.read(place)
+        found = policy_file.read(place)
         return [found] if found is not None else []
     if not place.exists():
         raise UsageError(f"File or folder not found: {place}.")
@@ -131,7 +116,7 @@ def offered(place: Path) -> list[Offer]:
 def _policies(folder: Path) -> Iterator[Offer | None]:
     for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in (".yaml", ".yml")):
         with suppress(UsageError):  # another YAML file
-            yield policy.read(path)
+            yield policy_file.read(path)
 
 
 def _configuration(folder: Path) -> Offer | None:
@@ -142,7 +127,7 @@ def _configuration(folder: Path) -> Offer | None:
 
 
 def listing(_: Sequence[str] = ()) -> str:
-    """Return which folders may do what."""
+    """Return the permissions of folders, one a line."""
     rows = [f"{place} may {may}" for place, may in trust.listed()]
     if trust.everywhere():
         rows.insert(

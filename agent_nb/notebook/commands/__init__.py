@@ -1,36 +1,34 @@
 """`%agent COMMAND …`: a table of small functions.
 
 Rules
-- A command says what it has to say as plain text, or returns what the notebook shows (a DataFrame,
-  a Run). Its docstring is its help.
-- A wrong command or argument is one line that names the right ones; nothing is changed then.
-- No key is ever shown.
+- A command prints plain text, or returns what the notebook displays (a DataFrame, a Run). Its
+  docstring is its help.
+- A wrong command or argument fails with one line that names the valid ones, and changes nothing.
+- Keys are never shown.
 """
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
-from ...errors import AgentError, UsageError
+from ...errors import AgentError, UsageError, did_you_mean
 from ..cell.failure import AgentCellError
 from ..notices import table
 from ..options import words
-from . import records, runs, setup, standing
-from .shared import Command, say
+from . import permissions, records, runs, setup
+from .output import Command, say
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
 def command(session: Session, line: str) -> Any:
-    """Run one `%agent` command. Raises AgentCellError with one line when it is wrong."""
+    """Run one `%agent` command. Raises AgentCellError with one line when it fails."""
     try:
         name, *arguments = words(line) or ["help"]
         found = COMMANDS.get(name)
         if found is None:
-            near = difflib.get_close_matches(name, COMMANDS, 1)
-            hint = f" Did you mean %agent {near[0]}?" if near else ""
+            hint = did_you_mean(name, COMMANDS, written="%agent {}".format)
             raise UsageError(f"There is no command %agent {name}.{hint} %agent help lists them.")
         return found(session, arguments)
     except AgentError as fault:
@@ -52,7 +50,7 @@ COMMANDS: dict[str, Command] = {
     "config": setup.config,
     "key": setup.key,
     "trust-folder": setup.trust_folder,
-    "revoke": standing.revoke,
+    "revoke": permissions.revoke,
     "reset": runs.reset,
     "show": runs.show,
     "attach": runs.attach,

@@ -1,4 +1,4 @@
-"""What is on record: `%agent status`, `recover` and `forget`."""
+"""The recorded runs: `%agent status`, `recover` and `forget`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...events.interruption import AT, limit_in
-from ...record.notebook_file import FORGET
+from ...record.forgotten import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip
-from .shared import Rows, show
-from .standing import allowed
+from .output import Rows, show
+from .permissions import allowed
 
 if TYPE_CHECKING:
     from ...agent.agent import Agent
-    from ...record.journal import Found
+    from ...record.journal_recovery import Found
     from ..options import Options
     from ..session import Session
 
@@ -49,7 +49,7 @@ def _cleared(session: Session) -> str:
 
 
 def _agent(session: Session, options: Options) -> Agent:
-    """Return the agent that a cell with these options would have, for its inputs."""
+    """Return the agent of a cell with these options, to compare its inputs."""
     from ...agent.agent import Agent
 
     return Agent(
@@ -83,7 +83,7 @@ def _lost(session: Session) -> str:
 
 
 def _offered(session: Session, *, unsaved: bool = False) -> list[Found]:
-    """Return the lost runs, with `unsaved` also those that only this kernel knows."""
+    """Return the lost runs; with `unsaved` also those that only this kernel holds."""
     from ..files.recovery import offered
 
     return offered(
@@ -155,7 +155,7 @@ def forget(session: Session, arguments: list[str]) -> None:
 
 
 def _keys(session: Session, arguments: list[str]) -> list[str] | None:
-    """Return the cells that are meant (None: all). Raises UsageError for one that has no runs."""
+    """Return the keys of the named cells (None: all). Raises UsageError for a cell without runs."""
     known = [*session.runs, *session.library.file().runs]
     if arguments[:1] == ["all"]:
         return None

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import UsageError
-from .shared import say, the_run
+from ...errors import UsageError, unknown_name
+from ..transform import awaitable
+from .output import say
 
 if TYPE_CHECKING:
     from ...agent.run import Run
     from ..session import Session
+
+FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
 
 
 def show(session: Session, arguments: list[str]) -> Run | None:
@@ -22,7 +25,7 @@ def show(session: Session, arguments: list[str]) -> Run | None:
         Run(log) for log in registry.going_on() if arguments and log.run.startswith(arguments[0])
     ]
     if not going_on:
-        return the_run(session, arguments)
+        return _the_run(session, arguments)
     going_on[-1].show()
     return None
 
@@ -31,21 +34,14 @@ def attach(session: Session, arguments: list[str]) -> Any:
     """[URL] [-o VAR] [--token NAME] [--no-record]: follow a run of another process live (no URL: of
     your server on this machine)
     """
-    import asyncio
-
     from ..follow.attach import follow
 
-    work = follow(session, arguments)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    return work
+    return awaitable(follow(session, arguments))
 
 
 def events(session: Session, arguments: list[str]) -> Any:
     """[RUN]: the events of a run as a DataFrame"""
-    return the_run(session, arguments).to_frame()
+    return _the_run(session, arguments).to_frame()
 
 
 def export(session: Session, arguments: list[str]) -> None:
@@ -55,9 +51,9 @@ def export(session: Session, arguments: list[str]) -> None:
             "Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt)."
         )
     from ...agent.run import Run
-    from ..files.reading import export as exported
+    from ..files.export import export as exported
 
-    path, run = Path(arguments[0]), the_run(session, arguments[1:])
+    path, run = Path(arguments[0]), _the_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
         raise UsageError(
             f"{path.name} has no ending that says the form. Known: {', '.join(FORMS)}."
@@ -77,9 +73,23 @@ def reset(session: Session, arguments: list[str]) -> None:
     known = [c.name for c in session.conversations]
     name = arguments[0] if arguments else None
     if name is not None and name not in known:
-        raise UsageError(f"There is no conversation {name!r}. Known: {', '.join(known) or 'none'}.")
+        raise UsageError(unknown_name("conversation", name, known))
     count = session.conversations.reset(name)
     say(f"{count} turn{'' if count == 1 else 's'} forgotten. The runs stay in the notebook.")
 
 
-FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
+def _the_run(session: Session, arguments: list[str]) -> Run:
+    """Return the run whose id begins with the argument, or the latest. Raises UsageError."""
+    runs = [run for listed in session.runs.values() for run in listed]
+    if not runs:
+        raise UsageError("No run yet in this session.")
+    if not arguments:
+        latest = session.latest
+        assert latest is not None
+        return latest
+    found = [run for run in runs if run.id.startswith(arguments[0])]
+    if not found:
+        raise UsageError(
+            f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(r.id for r in runs)}."
+        )
+    return found[0]

@@ -1,11 +1,13 @@
-"""What there is to work with: `%agent models`, `tools`, `config`, `key`, `trust-folder` and
-`doctor`.
+"""The environment: `%agent models`, `tools`, `config`, `key`, `trust-folder` and `doctor`.
 
-Rule: no key is ever shown.
+Rule: keys are never shown.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from ...agent.limits import Limits
@@ -14,12 +16,12 @@ from ...host.paths import tilde
 from ...host.trust import allowed
 from ..notices import printable, table
 from ..options import LIMITS
-from .shared import elsewhere, say
+from .output import say
 
 if TYPE_CHECKING:
     from ..session import Session
 
-UNSET = {  # what is done where nobody has set an option
+UNSET = {  # the effect of an option that is not set
     "approve": "'ask'",
     "rerun": "'auto'",
     "dialect": "as the model's provider suggests",
@@ -39,7 +41,7 @@ def models(session: Session, arguments: list[str]) -> None:
         say(
             "\n".join(
                 f"{arguments[0]}/{name}"
-                for name in elsewhere(lambda: choose.list_models(arguments[0]))
+                for name in _on_thread(lambda: choose.list_models(arguments[0]))
             )
             or "(none)"
         )
@@ -83,9 +85,7 @@ def config(session: Session, _: list[str]) -> None:
 
 
 def _value(name: str, value: Any) -> str:
-    """Return what counts where a cell says nothing of an option: what `%config` set it to, or what
-    is then done.
-    """
+    """Return the default of an option in words: its `%config` value, or the effect without one."""
     if value not in (None, "", []):
         return repr(value)
     if name in LIMITS:
@@ -181,3 +181,12 @@ def doctor(session: Session, _: list[str]) -> None:
             )
         )
     )
+
+
+def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:
+    """Run a coroutine function to its end on another thread's event loop and return its value.
+
+    A magic is synchronous, and the event loop of its own thread is running.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(work())).result()

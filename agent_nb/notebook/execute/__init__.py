@@ -1,1 +1,1 @@
-"""Notebooks executed without a front end: `run` and `test`."""
+"""Executing notebooks without a front end: `run` and `test`."""

@@ -1,9 +1,9 @@
-"""A cell of an executed notebook that failed, in words: which cell, at which line, what happened.
+"""A failed cell of an executed notebook as text: which cell, which line, what happened.
 
 Rules
-- Text of a kernel is printable here; a line number comes from the cell's own frame of the
+- Text of a kernel is made printable here; a line number comes from the cell's own frame of the
   traceback.
-- The kernel's end and a time-out belong to the cell that ran.
+- A dead kernel and a timeout belong to the cell that ran.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...record.agent_cells import agent_cell, source_of
+from ...record.agent_cells import agent_cell
+from ...record.ipynb import source_of
+from ...wire.text_limits import cut_end
 from ..notices import printable
 
-LONGEST = 60  # characters of a text that names a cell
+LONGEST = 60  # characters of a prompt in the name of a cell
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """One failure. `cell` is the number of the cell, from 1 (0: none ran), `title` names it, `line`
-    is the line in it (0: unknown), `error` the class of the exception, `message` what it says;
-    `kind` is a cell's error, the end of the kernel or a time-out.
-    """
+    """One failure: an error of a cell, a dead kernel or a timeout."""
 
     kind: Literal["error", "kernel", "timeout"] = "error"
-    cell: int = 0
+    cell: int = 0  # from 1; 0: no cell ran
     title: str = ""
-    line: int = 0
-    error: str = ""
+    line: int = 0  # in the cell; 0: unknown
+    error: str = ""  # class of the exception
     message: str = ""
 
     def __str__(self) -> str:
@@ -41,12 +40,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def title(number: int, cell: Mapping[str, Any]) -> str:
-    """Return the name of a cell: its number, its id and, of an agent cell, the first line of its
-    prompt.
-    """
+    """Return the name of a cell: number, id and, for an agent cell, the start of its prompt."""
     parts = agent_cell(source_of(cell))
     first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
-    said = f' "{first[:LONGEST]}{"…" if len(first) > LONGEST else ""}"' if first else ""
+    said = f' "{cut_end(first, LONGEST)}"' if first else ""
     place = f" ({cell['id']})" if cell.get("id") else ""
     return f"cell {number}{place}{said}"
 
@@ -72,7 +69,7 @@ def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> F
 
 
 def of_kernel(number: int, cell: Mapping[str, Any] | None, said: str) -> Failure:
-    """Return the failure of a kernel that ended; `said` is what its process wrote last."""
+    """Return the failure of a kernel that died; `said` is the end of its output."""
     name = title(number, cell) if cell is not None else ""
     words = "the kernel died" if cell is not None else "The kernel did not start"
     return Failure(

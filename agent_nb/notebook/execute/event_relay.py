@@ -1,13 +1,11 @@
-"""`jupyter agent-nb run --stream CODEC`: the events of the runs, as they happen, on the standard
-output of the runner.
+"""`jupyter agent-nb run --stream CODEC`: events of the runs on stdout, as they happen.
 
-How: the runner names a file of its own in the metadata of each execution request; the cell's runs
-append their events to it, deltas included, and a thread of the runner reads on in it, translates
-and writes. A file rather than messages, because what a kernel shows is the notebook's, and because
-it works where there are no named pipes.
+How: the runner names a file in the metadata of each execution request. The cell's runs append their
+events to it, deltas included; a thread of the runner reads it, translates and writes. A file
+because messages of a kernel end up in the notebook, and because not every system has named pipes.
 
 Rules
-- The file is in a folder that only the user can read and goes with the runner.
+- The file is in a folder that only the user can read, removed with the runner.
 - Units of text are written whole; several notebooks at a time share the output, not the encoder.
 - A reader that goes away ends the stream, not the runs. What the format cannot carry is counted.
 """
@@ -30,15 +28,13 @@ from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ..cell.identity import Cell
 
-STREAM = "stream"  # key of what our runner sends
-BEAT = 0.03  # seconds between two looks at the file
-CHUNK = 1 << 20
+STREAM = "stream"  # key in what the runner sends
+BEAT = 0.03  # seconds between two reads of the file
+CHUNK = 1 << 20  # bytes
 
 
 class Writer:
-    """Appends the events of one log to a file, as a subscriber. Raises OSError, which the log
-    reports.
-    """
+    """Subscriber that appends the events of one log to a file; the log reports its OSError."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -51,17 +47,16 @@ class Writer:
 
 
 def send(cell: Cell, log: EventLog) -> None:
-    """Let the runner that executes this cell follow a log, if it wants to."""
+    """Let the runner that executes this cell follow a log, if it asked for it."""
     path = cell.sent.get(STREAM)
     if isinstance(path, str) and path:
         log.subscribe(Writer(path))
 
 
 class Relay:
-    """Reads what the cells of one notebook send and writes it in the format `codec`; a context
-    manager. `path` is for `execute`.
+    """Translates the events of one notebook's runs to the format `codec`; a context manager.
 
-    Raises UsageError on an unknown codec.
+    `path` is the option `stream` of `client.execute`. Raises UsageError on an unknown codec.
     """
 
     def __init__(
@@ -80,7 +75,7 @@ class Relay:
 
     @property
     def losses(self) -> Losses:
-        """What the format could not carry."""
+        """The losses of the encoder."""
         return self._encoder.losses
 
     def __enter__(self) -> Relay:
@@ -120,8 +115,9 @@ class Relay:
 
 
 def overlapping(codec: str) -> bool:
-    """Return whether runs may overlap in a stream of this format. Raises UsageError on an unknown
-    codec.
+    """Return whether runs may overlap in a stream of this format.
+
+    Raises UsageError on an unknown codec.
     """
     found: Codec = named(codec)[0]
     return found.interleaves

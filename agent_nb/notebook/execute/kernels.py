@@ -1,17 +1,14 @@
-"""The kernels of our runner: which one a notebook gets, what it is told, and that of the next
-notebook, which starts while one runs.
+"""The kernels of the runner: which one a notebook gets, its environment, and starting it ahead.
 
-Why ahead: half of the time that a small notebook takes is the start of its kernel. The first one
-starts while this process still loads what executes notebooks.
+Why ahead: half of the time that a small notebook takes is the start of its kernel. The first kernel
+starts while this process still imports nbclient; later ones while the notebook before runs.
 
 Rules
-- The kernel of a notebook is the one that was asked for, else the notebook's own. Where that is not
-  installed, a notebook in Python runs on the default one, and a line says so; any other is an
-  error.
-- Every kernel is fresh and has a secret of its own. One that was started ahead runs the notebook it
-  was started for, if that still wants the same; else it is shut down. There is one ahead at most,
-  however many notebooks run at the same time.
-- A kernel ahead that does not start is nobody's fault: the notebook starts its own.
+- A notebook runs on the requested kernel, else on its own. If that is not installed, a Python
+  notebook runs on the default one and a line says so; any other is an error.
+- Every kernel is fresh and has its own secret. A kernel started ahead runs its notebook if that
+  still wants the same; else it is shut down. At most one is ahead.
+- If a kernel ahead does not start, the notebook starts its own and reports the error.
 """
 
 from __future__ import annotations
@@ -34,14 +31,15 @@ from jupyter_client.manager import AsyncKernelManager
 from ...errors import UsageError
 from ...host import launch
 from ...host.trust import OPTION, VARIABLE
+from ...wire.json_text import as_dict
 from ..files.notebook_path import SESSION
 from ..notices import warn
 
 DEFAULT_KERNEL = "python3"
 HASH_SEED = "PYTHONHASHSEED"
-# `python -m ipykernel_launcher` has the notebook's folder first on its path while it starts, before
-# the standard library; here it comes to its place (as IPython has it, before the installed
-# packages) when the kernel is loaded.
+# `python -m ipykernel_launcher` starts with the notebook's folder first on its path, before the
+# standard library. Here the folder is added once the kernel is loaded, before the installed
+# packages, as IPython does.
 LAUNCH = """
 import sys
 from ipykernel import kernelapp
@@ -59,9 +57,7 @@ HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a notebook wants: the name of its kernel, the folder it runs in, and what is added to
-    its environment.
-    """
+    """The kernel that a notebook wants: its name, its folder, and additions to its environment."""
 
     kernel: str
     folder: str
@@ -69,9 +65,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A kernel that was started ahead: its manager and its secret; `said` is the file of what its
-    process says.
-    """
+    """A kernel that was started ahead: its manager, its secret, and the file of its output."""
 
     wanted: Wanted
     manager: Any
@@ -79,8 +73,8 @@ class Started(msgspec.Struct, frozen=True):
     said: IO[bytes]
 
     def stop(self) -> None:
-        """End the kernel."""
-        with suppress(Exception):  # it may have ended itself
+        """Shut the kernel down."""
+        with suppress(Exception):  # it may have died
             asyncio.run(self._stop())
         self.said.close()
 
@@ -90,10 +84,10 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Ahead:
-    """Starts the kernel of the next notebook in a list before it is needed; a context manager that
-    stops an unused one at its end.
+    """Starts the kernel of the next notebook of a list early; a context manager.
 
-    `wanted` says what a notebook wants; it is asked on a thread of its own, and may raise.
+    `wanted` returns what a notebook wants; it is called on another thread and may raise. An unused
+    kernel is stopped at the end.
     """
 
     def __init__(self, notebooks: Iterable[Path], wanted: Callable[[Path], Wanted]) -> None:
@@ -116,9 +110,7 @@ class Ahead:
         self._pool.shutdown()
 
     def take(self, notebook: Path, wanted: Wanted) -> Started | None:
-        """Return the kernel that was started for a notebook, None if there is none that is
-        `wanted`; start that of the next one.
-        """
+        """Return the kernel started for a notebook if it is as `wanted`; start the next one."""
         with self._lock:
             mine = self._next if self._next is not None and self._next[0] == notebook else None
             if mine is not None:
@@ -155,7 +147,7 @@ async def _started(wanted: Wanted) -> Started:
 
 
 def _result(future: Future[Started]) -> Started | None:
-    with suppress(Exception):  # whoever runs the notebook hears what is wrong with it
+    with suppress(Exception):  # the notebook starts its own kernel and reports the error
         return future.result()
     return None
 
@@ -166,7 +158,7 @@ def _end(future: Future[Started]) -> None:
 
 
 def launched_by_us(manager: Any) -> None:
-    """Let a kernel of this Python start with `LAUNCH`."""
+    """Make kernels of this Python start with `LAUNCH`."""
     program, *rest = manager.kernel_spec.argv
     if program in OWN and rest[:2] == ["-m", "ipykernel_launcher"]:
         manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *rest[2:]]
@@ -182,13 +174,14 @@ def wanted(
     zone: str = "",
     rerun: str = "",
 ) -> Wanted:
-    """Return what the notebook at `path` wants, or the `kernel` that was asked for; see
-    `execute.execute`. Raises UsageError.
+    """Return the kernel for the notebook at `path`; see `client.execute` for the options.
 
-    In its environment sets have one order, that of a hash seed of 0.
+    Its environment fixes the order of sets (hash seed 0). Raises UsageError.
     """
     where = path.resolve()
-    replays = launch.REPLAY if rerun == launch.REPLAY else ""  # runs of Python code obey only this
+    replays = (
+        launch.REPLAY if rerun == launch.REPLAY else ""
+    )  # runs of Python code obey only the environment
     wished = {
         VARIABLE: OPTION if trust_folder else "",
         launch.STRICT: "1" if strict else "",
@@ -204,16 +197,17 @@ def wanted(
 
 
 def kernel_of(nb: Mapping[str, Any], asked: str = "") -> tuple[str, str]:
-    """Return the name of the kernel to use and, where it is not the notebook's, that one's. Raises
-    UsageError.
+    """Return (kernel to use, name of the notebook's kernel if that is missing, else "").
+
+    Raises UsageError.
     """
     known = KernelSpecManager().find_kernel_specs()
-    metadata = _mapping(nb.get("metadata"))
-    spec = _mapping(metadata.get("kernelspec"))
+    metadata = as_dict(nb.get("metadata"))
+    spec = as_dict(metadata.get("kernelspec"))
     name = asked or str(spec.get("name") or DEFAULT_KERNEL)
     if name in known:
         return name, ""
-    language = spec.get("language") or _mapping(metadata.get("language_info")).get("name")
+    language = spec.get("language") or as_dict(metadata.get("language_info")).get("name")
     if not asked and str(language).lower() == "python" and DEFAULT_KERNEL in known:
         return DEFAULT_KERNEL, name
     there = ", ".join(sorted(known))
@@ -224,13 +218,9 @@ def kernel_of(nb: Mapping[str, Any], asked: str = "") -> tuple[str, str]:
 
 
 def say(path: Path, nb: Mapping[str, Any], asked: str) -> None:
-    """Say on stderr that a notebook runs on another kernel than its own, if it does."""
+    """Warn on stderr if a notebook runs on another kernel than its own."""
     name, missing = kernel_of(nb, asked)
     if missing:
         warn(
             f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
         )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -1,8 +1,7 @@
-"""A progress bar on stderr for the execution of a notebook.
+"""The progress of executed notebooks on stderr.
 
-Rules: in a terminal one line that is drawn again, with the seconds that the cell has taken;
-elsewhere one line for each agent cell; nothing of it on stdout. What a cell says is shown without
-control characters.
+Rules: in a terminal one line that is redrawn, with the seconds of the current cell; elsewhere one
+line per agent cell; nothing on stdout. Source text is shown without control characters.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from ..notices import printable
 
 WIDTH = 20
 LONGEST = 50  # characters of a cell's first line
-BEAT = 0.5  # s between two drawings
+BEAT = 0.5  # seconds between two drawings
 
 
 class Progress:
-    """The progress of one notebook; a context manager. `lines`: several go on at the same time, so
-    no line is drawn again.
+    """The progress of one notebook; a context manager.
+
+    With `lines`, for several notebooks at a time, no line is redrawn.
     """
 
     def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
@@ -51,7 +51,7 @@ class Progress:
             self._write("\r\x1b[K")
 
     def cell(self, index: int, count: int, source: str) -> None:
-        """A cell begins."""
+        """Show that a cell begins."""
         first = printable(
             next((s for s in source.splitlines() if s.strip()), ""), self._hidden
         ).strip()[:LONGEST]

@@ -1,18 +1,15 @@
-"""What the project of a notebook says about its test: `[[tool.agent_nb.normalize]]` in
-`pyproject.toml`.
+"""What a project excludes from `test`: `[[tool.agent_nb.normalize]]` in `pyproject.toml`.
 
     [[tool.agent_nb.normalize]]
-    pattern = 'build [0-9a-f]{7}'   # a regular expression; what it finds in results is not compared
-    replace = "build …"             # what stands in its place ("…" by default; \\1 is the first
-                            group)
+    pattern = 'build [0-9a-f]{7}'   # a regular expression; matches in results are not compared
+    replace = "build …"             # the replacement ("…" by default; \\1 is the first group)
 
-Why here and not in the notebook: what a test does not look at is a decision of those who review,
-and stands where they look.
+Why not in the notebook: reviewers decide what a test ignores, and look here.
 
 Rules
 - The nearest `pyproject.toml` from the notebook's folder upwards counts; only `test` reads it, and
   it lists each use.
-- What is wrong in it is a UsageError that names the file and the entry.
+- An error in it is a UsageError that names the file and the entry.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ FILE = "pyproject.toml"
 
 
 def rules(notebook: Path) -> tuple[Rule, ...]:
-    """Return what is not compared in the results of a notebook. Raises UsageError."""
+    """Return the rules of the project that a notebook belongs to. Raises UsageError."""
     file = next(
         (f for folder in notebook.resolve().parents if (f := folder / FILE).is_file()), None
     )

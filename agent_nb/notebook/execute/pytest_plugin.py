@@ -1,15 +1,12 @@
-"""A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on every notebook it
-is given.
-
-Why: notebooks that are their own tests belong into the same run as the other tests.
+"""A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on notebooks.
 
 Rules
 - Without `--agent-nb` nothing is collected.
 - Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know their file:
-  while such a test runs, the environment names it, so that recorded cells are found. What the user
-  has set there stays.
-- One item per notebook, failing with the report of `test`, skipped where that skips; checkpoints
-  and executed copies (`.run.ipynb`) are left out.
+  during such a test the environment names it, so that recorded cells are found. A value that the
+  user has set stays.
+- One item per notebook; it fails with the report of `test` and is skipped where that skips.
+  Checkpoints and executed copies (`.run.ipynb`) are left out.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFile | None:
-    """Take notebooks."""
+    """Collect notebooks."""
     wanted = file_path.suffix == ENDING and not file_path.name.endswith(LEFT_OUT)
     if not wanted or not parent.config.getoption("--agent-nb"):
         return None
@@ -60,7 +57,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFi
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Name the notebook of a test to the kernels it starts."""
+    """Name the notebook in the environment of the kernels that its test starts."""
     from ..files.notebook_path import VARIABLE
 
     if item.path.suffix != ENDING or VARIABLE in os.environ:
@@ -73,7 +70,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 class NotebookFile(pytest.File):
-    """A notebook; it holds one test."""
+    """A notebook: one test."""
 
     def collect(self) -> Iterable[NotebookItem]:
         """Yield the test."""
@@ -84,7 +81,7 @@ class NotebookItem(pytest.Item):
     """The replay of one notebook."""
 
     def runtest(self) -> None:
-        """Replay it. Raises ReplayFailed."""
+        """Replay the notebook. Raises ReplayFailed."""
         from ...errors import UsageError
         from .replay_test import Options, check_notebook
 
@@ -113,7 +110,7 @@ class NotebookItem(pytest.Item):
         )
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return where the test stands."""
+        """Return the place of the test for reports."""
         return self.path, 0, f"replay of {self.path.name}"
 
 

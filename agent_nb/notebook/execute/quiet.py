@@ -1,14 +1,13 @@
-"""What of an executed notebook stays as its file has it: what a replay shows again.
+"""Keeping a notebook file unchanged where an execution only replayed it.
 
-Why: a replay gives nothing new, so a file that was replayed does not differ from one that was not;
-a diff shows what ran live.
+Why: a replay shows nothing new, so it should not change the file; a diff then shows what ran live.
 
 Rules
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
   file shows these runs and they were made of its text. In other cells the outputs of such runs
-  stay, the rest is as it was executed.
-- Where nothing ran live, the notebook keeps what it says of its language, too.
-- Nothing here is read for its content: what stays is what stood there.
+  stay; the rest is as executed.
+- If nothing ran live, the notebook keeps its language metadata, too.
+- Outputs are kept without looking at their content.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...record import notebook_file
-from ...record.agent_cells import agent_cell, content_hash, source_of
-from ...record.record import KEY
+from ...record.agent_cells import agent_cell, content_hash
+from ...record.ipynb import Cell, Notebook, Output, cells, metadata_of, outputs, source_of
+from ...record.outputs import Numbers, numbers_of
 
 LANGUAGE = "language_info"
 
 
 def keep(nb: dict[str, Any], before: dict[str, Any]) -> None:
-    """Put what a replay has shown again into the executed notebook `nb` as it stood in `before`."""
+    """Restore in the executed notebook `nb` what a replay only showed again, from `before`."""
     numbers = [run for cell in _cells(nb) for _, run in _runs(cell)]
     made = {
         str(r["id"]): str(r.get("source", ""))
@@ -36,9 +36,9 @@ def keep(nb: dict[str, Any], before: dict[str, Any]) -> None:
     for cell in _cells(nb):
         if cell.get("id") in old:
             _keep(cell, copy.deepcopy(old[cell["id"]]), made)
-    if numbers and all(map(_again, numbers)) and LANGUAGE in (before.get("metadata") or {}):
+    if numbers and all(map(_again, numbers)) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
-    notebook_file.lift(nb)  # an output may have stood there with its record
+    notebook_file.lift(nb)  # a restored output may carry its record
 
 
 def _keep(cell: dict[str, Any], old: dict[str, Any], made: Mapping[str, str]) -> None:
@@ -56,34 +56,34 @@ def _keep(cell: dict[str, Any], old: dict[str, Any], made: Mapping[str, str]) ->
 
 
 def _made_of(parts: tuple[str, str], runs: Iterable[str], made: Mapping[str, str]) -> bool:
-    """Return whether all these runs were made of this text; options that do not count as inputs may
-    change what is shown.
+    """Return whether all these runs were made of this text.
+
+    Other options, which are not inputs, may change what is shown.
     """
     return all(made.get(run) == content_hash(*parts) for run in runs)
 
 
-def _cells(nb: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [c for c in nb["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"]
+def _cells(nb: Notebook) -> list[Cell]:
+    return [c for c in cells(nb) if c.get("cell_type") == "code"]
 
 
-def _runs(cell: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Mapping[str, Any]]]:
-    """Yield the outputs of a cell that show runs, with the numbers of those."""
-    for output in cell.get("outputs") or []:
-        numbers = (output.get("metadata") or {}).get(KEY) if isinstance(output, dict) else None
-        if isinstance(numbers, Mapping) and isinstance(numbers.get("run"), str):
+def _runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, Numbers]]:
+    """Yield the outputs of a cell that show runs, with the numbers of these runs."""
+    for output in outputs(cell):
+        numbers = numbers_of(output)
+        if isinstance(numbers.get("run"), str):
             yield output, numbers
 
 
-def _named(cell: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _named(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
     yield from ((str(numbers["run"]), output) for output, numbers in _runs(cell))
 
 
-def _again(numbers: Mapping[str, Any]) -> bool:
+def _again(numbers: Numbers) -> bool:
     return bool(numbers.get("replayed")) and "drift" not in numbers
 
 
-def _replayed(output: dict[str, Any]) -> str:
-    """Return the run that an output shows again ("": none)."""
-    return next(
-        (str(numbers["run"]) for _, numbers in _runs({"outputs": [output]}) if _again(numbers)), ""
-    )
+def _replayed(output: Output) -> str:
+    """Return the id of the run that an output only replays, else ""."""
+    numbers = numbers_of(output)
+    return str(numbers.get("run", "")) if _again(numbers) else ""

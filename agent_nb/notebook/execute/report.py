@@ -1,9 +1,8 @@
-"""What `test` says of a notebook: as lines for a terminal, as JSON, and as JUnit XML for a CI.
+"""The report of `test`: lines for a terminal, JSON, and JUnit XML for CI.
 
 Rules
-- A report names what fails, what warns, and what was not compared although it differed. Only what
-  fails counts.
-- Text of notebooks is printable here; JSON and XML are valid whatever a kernel says.
+- A report names failures, warnings, and differences that were not compared. Only failures count.
+- Text of notebooks is made printable here; JSON and XML are valid whatever a kernel writes.
 """
 
 from __future__ import annotations
@@ -22,44 +21,36 @@ _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong, in lines; `stale`: recording again would help; `warning`: it does
-    not fail the test.
-    """
+    """One problem of a notebook."""
 
-    text: str
-    stale: bool = True
-    warning: bool = False
+    text: str  # one or more lines
+    stale: bool = True  # recording again would help
+    warning: bool = False  # does not fail the test
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one notebook. `problems` are empty if it passed, `warnings` are what may be
-    wrong; `runs` and `scripted` count the runs that were replayed and those of scripts without a
-    record; `skipped`: why it ended before its last cell although nothing is wrong with it ("": it
-    did not); `stale`: recording it again would help; `patterns`: what differed and was passed over
-    because the project says so, `masked` because of its kind, `unseen` because it cannot be looked
-    at; `seconds` it took.
-    """
+    """The result of one notebook; it passed if there are no `problems`."""
 
     notebook: str
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    runs: int = 0
-    scripted: int = 0
-    skipped: str = ""
-    stale: bool = False
-    patterns: tuple[str, ...] = ()
-    masked: tuple[str, ...] = ()
-    unseen: tuple[str, ...] = ()
+    runs: int = 0  # replayed
+    scripted: int = 0  # runs of scripts without a record
+    skipped: str = ""  # why it ended before its last cell without a problem
+    stale: bool = False  # recording it again would help
+    patterns: tuple[str, ...] = ()  # differences that the project's rules exclude
+    masked: tuple[str, ...] = ()  # differences of known kinds, such as clock values
+    unseen: tuple[str, ...] = ()  # what could not be compared
     seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
-        """Whether it passed, as far as it could run."""
+        """Whether it has no problems, as far as it ran."""
         return not self.problems
 
     @property
     def result(self) -> str:
-        """The first line, without the notebook."""
+        """The result in a few words."""
         return (
             f"skipped: {self.skipped}"
             if self.skipped
@@ -72,7 +63,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return self.text()
 
     def text(self, *, verbose: bool = False) -> str:
-        """Return the report as lines; `verbose`: with what was masked or could not be seen."""
+        """Return the report as lines; `verbose` adds masked and unseen differences."""
         again = f"To record it again: jupyter agent-nb run --live --inplace {shlex.quote(self.notebook)}"
         details = [
             *(f"masked: {line}" for line in self.masked),
@@ -153,5 +144,5 @@ def _results(report: Report) -> Iterator[tuple[str, str, str]]:
 
 
 def _xml(text: str) -> str:
-    """Return a text without the characters that XML does not have."""
+    """Return a text without the characters that XML does not allow."""
     return _NO_XML.sub("\ufffd", printable(text))

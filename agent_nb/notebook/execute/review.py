@@ -1,17 +1,14 @@
-"""What a person reads before signing the records of a notebook, and which records signers have
-signed.
+"""Reading before signing: the records of a notebook as text, and who has signed them.
 
-Why: a signature lets calls run again on other machines. Nobody can stand for what they have not
-seen.
+Why: a signature lets calls run again on other machines, so its maker must have seen them.
 
 Rules
 - Listed are the calls that may run again, with the arguments they ran with. The notebook decides
   what a tool does, not the record: only calls of built-in tools without an effect are left out and
-  counted, and only where no cell can make another tool of that name.
-- What stands in the record is shown as plain printable text, bounded; arguments that are not shown
-  in full are counted.
-- A record that was changed is not signed, nor one whose cell is gone.
-- Signed is the text of the cell as it stands in the notebook.
+  counted, and only where no cell can redefine a tool of that name.
+- Text of a record is shown printable and bounded; arguments not shown in full are counted.
+- A record that was changed, or whose cell is gone, is not signed.
+- The signature covers the text of the cell as it stands in the notebook.
 """
 
 from __future__ import annotations
@@ -25,11 +22,12 @@ import msgspec
 
 from ...agent.tape import Tape
 from ...host.plugins import builtin
-from ...record.agent_cells import agent_cell, content_hash, source_of
+from ...record.agent_cells import agent_cell, source_hash
 from ...record.countersign import described, sign, signers_of
+from ...record.ipynb import metadata_of, source_of
 from ...record.notebook_file import records
 from ...record.ranking import started
-from ...record.record import KEY
+from ...record.record import KEY, Record
 from ...record.signers import Signer
 from ...record.signing import intact, mine, user_key
 from ...record.ssh_signature import PrivateKey
@@ -39,28 +37,24 @@ from ..files.tool_names import tool_names
 from ..notices import printable
 from .cell_failure import title
 
-Record = Mapping[str, Any]
-# may make any name
+# code that may define any name
 _UNREAD = re.compile(
     r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b|\bexec\b|\bglobals\b", re.MULTILINE
 )
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A record to sign: its cell by number and title, its run, the hash of the cell's source, its
-    calls as text, how many arguments are not shown in full, how many calls only look. `problem`:
-    why it is not signed ("": it is).
-    """
+    """A record to sign."""
 
-    number: int
-    title: str
+    number: int  # of the cell
+    title: str  # of the cell
     run: str
-    record: str
-    source: str
-    calls: Sequence[str] = ()
-    clipped: int = 0
-    looking: int = 0
-    problem: str = ""
+    record: str  # hash
+    source: str  # hash of the cell's source
+    calls: Sequence[str] = ()  # as text
+    clipped: int = 0  # arguments not shown in full
+    looking: int = 0  # calls without an effect, not listed
+    problem: str = ""  # why it is not signed
 
     def __str__(self) -> str:
         if self.problem:
@@ -91,7 +85,7 @@ def review(nb: Mapping[str, Any]) -> list[Item]:
 
 
 def listing(items: Sequence[Item]) -> Iterator[str]:
-    """Yield the lines that are read before signing."""
+    """Yield the lines to read before signing."""
     number = 0
     for item in items:
         if item.number != number:
@@ -101,17 +95,11 @@ def listing(items: Sequence[Item]) -> Iterator[str]:
 
 
 def sign_all(metadata: dict[str, Any], items: Sequence[Item], key: PrivateKey) -> int:
-    """Sign what has no problem, into our metadata; return how many records."""
+    """Sign the records without a problem, in our metadata; return how many."""
     good = [item for item in items if not item.problem]
     for item in good:
         sign(metadata, item.record, item.source, key)
     return len(good)
-
-
-def source_hash(cell: Mapping[str, Any]) -> str:
-    """Return the hash of a cell's source, as its records name it."""
-    source = source_of(cell)
-    return content_hash(*(agent_cell(source) or ("", source)))
 
 
 def countersigned(
@@ -120,12 +108,13 @@ def countersigned(
     listed: Sequence[Record],
     signers: Sequence[Signer],
 ) -> list[str]:
-    """Return the hashes of those of a cell's records that one of the `signers` has signed, for its
-    source as it is. Raises MissingExtra.
+    """Return the hashes of a cell's records that a signer has signed for its present source.
+
+    Raises MissingExtra.
     """
     if not signers:
         return []
-    metadata, source = (nb.get("metadata") or {}).get(KEY), source_hash(cell)
+    metadata, source = metadata_of(nb).get(KEY), source_hash(source_of(cell))
     return [
         named
         for record in listed
@@ -136,15 +125,13 @@ def countersigned(
 def remarks(
     nb: Mapping[str, Any], cell: Mapping[str, Any], record: Record, signers: Sequence[Signer]
 ) -> list[str]:
-    """Return in words who has signed a record of a cell, and what does not count. Raises
-    MissingExtra.
-    """
-    metadata = (nb.get("metadata") or {}).get(KEY)
-    return described(metadata, str(record.get("hash", "")), source_hash(cell), signers)
+    """Describe the signatures of a record of a cell. Raises MissingExtra."""
+    metadata = metadata_of(nb).get(KEY)
+    return described(metadata, str(record.get("hash", "")), source_hash(source_of(cell)), signers)
 
 
 def harmless(sources: Iterator[str]) -> frozenset[str]:
-    """Return the names of built-in tools without an effect that no cell gives to something else."""
+    """Return the names of built-in tools without an effect that no cell redefines."""
     code = [source for source in sources if agent_cell(source) is None]
     if any(_UNREAD.search(source) for source in code):
         return frozenset()
@@ -176,7 +163,7 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
         name,
         run,
         named,
-        source_hash(cell),
+        source_hash(source_of(cell)),
         calls,
         sum(text.count(CLIPPED) for text in calls),
         len(ran) - len(calls),
@@ -184,7 +171,7 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
 
 
 def _call(tool: str, args: Mapping[str, Any]) -> str:
-    """Return a call as text; the lines of an argument stand deeper than everything else."""
+    """Return a call as text; only lines of arguments are indented so deep."""
     named = (
         f"      {_line(name)} = {shown(value)}".replace("\n", "\n      ")
         for name, value in args.items()

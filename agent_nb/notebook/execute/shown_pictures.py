@@ -1,13 +1,13 @@
-"""The pictures that code of an agent cell displays, in the file and in a replay.
+"""Pictures that the code of an agent cell displays: those in the file against those of a replay.
 
-Why beside the record: what code displays on purpose stands in the cell's output and not in the
-record; a figure that has changed is a change all the same.
+Why beside the record: displayed pictures stand in the cell's output, not in the record; a changed
+figure is still a change.
 
 Rules
-- Compared are the pictures beside the card of the run that is replayed, if the file shows them:
-  cleared outputs say nothing.
-- Calls whose results come from the record display nothing, so what a replay displays must stand in
-  the file in the same order; where every call ran again, nothing else may stand there.
+- Compared are the pictures beside the card of the replayed run, if the file shows that run: cleared
+  outputs prove nothing.
+- Calls whose results come from the record display nothing, so the pictures of a replay must stand
+  in the file in the same order. If every call ran again, there must be no others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...record.ipynb import metadata_of, outputs
+from ...record.outputs import numbers_of
 from ...record.pictures import TYPES, compare
 from ...record.record import KEY
 
@@ -22,8 +24,9 @@ Cell = Mapping[str, Any]
 
 
 def differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str]:
-    """Yield in words how the pictures of a cell differ from those in its file; `run` are the
-    numbers of its replay.
+    """Describe how the pictures of a cell differ from those in its file.
+
+    `run` holds the numbers of its replay.
     """
     if run.get("run") not in _runs(before):
         return
@@ -47,19 +50,14 @@ def differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str
         )
 
 
-def _outputs(cell: Cell) -> Iterator[Mapping[str, Any]]:
-    yield from (output for output in cell.get("outputs") or [] if isinstance(output, dict))
-
-
 def _runs(cell: Cell) -> list[Any]:
-    found = ((output.get("metadata") or {}).get(KEY) for output in _outputs(cell))
-    return [numbers.get("run") for numbers in found if isinstance(numbers, dict)]
+    return [numbers.get("run") for output in outputs(cell) if (numbers := numbers_of(output))]
 
 
 def _pictures(cell: Cell) -> Iterator[str]:
-    for output in _outputs(cell):
+    for output in outputs(cell):
         data = output.get("data")
-        if isinstance(data, dict) and KEY not in (output.get("metadata") or {}):
+        if isinstance(data, dict) and KEY not in metadata_of(output):
             yield from (_text(data[kind]) for kind in TYPES if kind in data)
 
 

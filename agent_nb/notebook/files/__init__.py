@@ -1,1 +1,1 @@
-"""Notebook files and their folder: which file a cell stands in, its records, git."""
+"""Notebook files: which file a cell stands in, its records, its runs as documents, git."""

@@ -1,16 +1,14 @@
-"""Which notebook of a folder holds a cell: for kernels to which nobody has said what they run.
+"""Which notebook of a folder holds a cell: for kernels that nobody gave a path.
 
-Why: `jupyter execute`, papermill and nbconvert start a kernel in the notebook's folder and send it
-the text of the cells, nothing else.
+Why: `jupyter execute`, papermill and nbconvert start a kernel in the notebook's folder and send
+only the text of the cells.
 
 Rules
-- A notebook holds a cell when one of its code cells has the same text (`content_hash`). What else
-  stands in it is judged as in any file.
-- A copy that a runner writes counts only where no other notebook holds the cell: our own
-  `NAME.run.ipynb`, one that papermill has begun and not ended, and one in which all that is shown
-  of runs is replays.
-- A folder of more than `MOST` notebooks, or `BYTES` together, is not searched. A file is read again
-  only when it has changed; what cannot be read holds nothing. Folders below are not looked into.
+- A notebook holds a cell if one of its code cells has the same text (`source_hash`).
+- A copy that a runner writes counts only if no other notebook holds the cell: our own
+  `NAME.run.ipynb`, one that papermill has begun and not ended, and one that shows only replays.
+- A folder of more than `MOST` notebooks, or `BYTES` together, is not searched; subfolders never. A
+  file is read again only if it has changed; an unreadable one holds nothing.
 """
 
 from __future__ import annotations
@@ -23,18 +21,17 @@ from typing import Any
 
 import msgspec
 
-from ...record.agent_cells import agent_cell, content_hash, source_of
-from ...record.notebook_file import summaries
+from ...record.agent_cells import source_hash
+from ...record.ipynb import ENDING, cells, source_of
+from ...record.outputs import summaries
 
-ENDING, COPY = ".ipynb", ".run.ipynb"
+COPY = ".run.ipynb"
 MOST = 300  # notebooks
-BYTES = 200_000_000  # of all of them
+BYTES = 200_000_000  # of all notebooks
 
 
 class Held(msgspec.Struct, frozen=True):
-    """The texts of a notebook's code cells, as hashes, and whether a runner has written it from
-    another notebook.
-    """
+    """The hashes of a notebook's code cells, and whether a runner copied it from another."""
 
     texts: frozenset[str] = frozenset()
     copy: bool = False
@@ -65,9 +62,7 @@ class Beside:
 
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return time and size of each notebook in a folder, by name; of no more than one more than are
-    read.
-    """
+    """Return (time, size) of each notebook in a folder, by name; of at most MOST + 1."""
     found: dict[Path, tuple[int, int]] = {}
     try:
         with os.scandir(folder) as entries:
@@ -88,12 +83,8 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
 def _read(path: Path) -> Held:
     try:
         notebook = json.loads(path.read_bytes())
-        cells = [
-            c for c in notebook["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"
-        ]
-        texts = frozenset(
-            content_hash(*(agent_cell(source_of(c)) or ("", source_of(c)))) for c in cells
-        )
+        code = (c for c in cells(notebook) if c.get("cell_type") == "code")
+        texts = frozenset(source_hash(source_of(c)) for c in code)
         return Held(texts, path.name.endswith(COPY) or _copied(notebook))
     except (
         OSError,
@@ -104,7 +95,7 @@ def _read(path: Path) -> Held:
         RecursionError,
         MemoryError,
     ):
-        # no notebook, whatever it is
+        # not a notebook
         return Held()
 
 

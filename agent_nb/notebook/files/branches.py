@@ -1,43 +1,42 @@
-"""Three versions of a notebook made to agree in all that execution has written, so that git merges
-only what people have.
+"""Making three versions of a notebook agree on what execution wrote, so that git merges the rest.
 
-Why: outputs, records and execution counts are one result; lines of two of them, mixed, would be a
+Why: outputs, records and execution counts are one result; mixed lines of two results would be a
 notebook that nobody has run.
 
 Rules
-- The runs of both sides stay, without those that one side has removed, and so do signatures and
-  what either side has forgotten.
+- The runs of both sides stay, except those that one side has removed; so do signatures and the
+  marks of forgotten runs.
 - What a cell shows (outputs, count, times) comes whole from the side that changed it. If both did:
-  from the side whose cell before it in the same conversation stays, for that is what it answers;
-  else from the one with the newest run of it, or that changed its text, or ours.
+  from the side whose earlier cell of the same conversation stays, because it answers that one; else
+  from the side with the newest run of it, else from the one that changed its text, else ours.
 - What execution writes about the whole notebook comes from the side that changed it, ours if both
   did.
-- Cells are the same by their ids; one whose id stands twice is left to git.
+- Cells are matched by id; a cell whose id stands twice is left to git.
 """
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...record import notebook_file
-from ...record.agent_cells import source_of
 from ...record.countersign import SIGNATURES, merged
+from ...record.ipynb import Cell, all_outputs, source_of
+from ...record.ipynb import cells as all_cells
+from ...record.metadata import FORGOTTEN, Runs
+from ...record.outputs import published
 from ...record.ranking import newest, started
-from ...record.record import KEY, MIME, VERSION, published
+from ...record.record import KEY, MIME, VERSION, Record
+from ...wire.json_text import as_dict, as_list
 
 TIMES = "execution"  # in the metadata of a cell
 ABOUT = ("language_info", "widgets")  # in the metadata of a notebook
-Cell = dict[str, Any]
-Runs = dict[str, list[dict[str, Any]]]
 
 
 def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Write into the three notebooks what the merged one is to have of runs, outputs and what else
-    execution writes.
-    """
+    """Write into the three notebooks the runs, outputs and other results of the merged one."""
     sides = (base, ours, theirs)
     about = [_object(nb, "metadata") for nb in sides]
     runs = [notebook_file.records(nb) for nb in sides]
@@ -50,7 +49,7 @@ def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
 
 
 def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
-    # by conversation: whether the outputs of its latest cell in which the sides differ are theirs
+    # by conversation: whether theirs stayed in its latest cell in which the sides differ
     followed: dict[str, bool] = {}
     for name in cells[1] | cells[2]:
         base, ours, theirs = (found.get(name) for found in cells)
@@ -63,23 +62,19 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
         _show([cell for cell in (base, ours, theirs) if cell is not None], shown)
 
 
-def _newest(listed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the newest run of an agent cell itself, else of its code, {} if there is none."""
+def _newest(listed: Sequence[Record]) -> Record:
+    """Return the newest run of the agent cell itself, else of its code, else {}."""
     found = newest(listed)
     return next((r for r in found if r.get("conversation")), found[0] if found else {})
 
 
 def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
-    values = [value if isinstance(value := m.get(KEY), dict) else {} for m in about[1:]]
-    listed = [value.get(notebook_file.FORGOTTEN) for value in values]
-    forgotten = list(
-        dict.fromkeys(
-            m for marks in listed if isinstance(marks, list) for m in marks if isinstance(m, str)
-        )
-    )
-    # payloads are with the runs
+    values = [as_dict(m.get(KEY)) for m in about[1:]]
+    marks = (mark for value in values for mark in as_list(value.get(FORGOTTEN)))
+    forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
+    # the runs carry their payloads
     rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
-    optional = {SIGNATURES: merged(*values), notebook_file.FORGOTTEN: forgotten}
+    optional = {SIGNATURES: merged(*values), FORGOTTEN: forgotten}
     value = {
         **rest,
         "version": VERSION,
@@ -90,7 +85,7 @@ def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
 
 
 def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
-    """Return the runs of both sides without those that one side has removed."""
+    """Return the runs of both sides except those that one side has removed."""
     before, mine, yours = (
         {r["id"] for listed in side.values() for r in listed} for side in (base, ours, theirs)
     )
@@ -103,28 +98,26 @@ def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
 
 
 def _refer(nb: dict[str, Any]) -> None:
-    """Leave references where outputs have records; these stand in the metadata."""
-    for cell in nb["cells"]:
-        for output in (cell.get("outputs") or []) if isinstance(cell, dict) else []:
-            if (record := published(output)) is not None:
-                output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
+    """Replace records in outputs by references; the records stand in the metadata."""
+    for _, output in all_outputs(nb):
+        if (record := published(output)) is not None:
+            output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
 
 
 def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
-    cells = [
-        c
-        for c in nb["cells"]
-        if isinstance(c, dict) and c.get("cell_type") == "code" and isinstance(c.get("id"), str)
+    found = [
+        c for c in all_cells(nb) if c.get("cell_type") == "code" and isinstance(c.get("id"), str)
     ]
-    count = Counter(c["id"] for c in cells)
-    return {c["id"]: c for c in cells if count[c["id"]] == 1}
+    count = Counter(c["id"] for c in found)
+    return {c["id"]: c for c in found if count[c["id"]] == 1}
 
 
 def _shown(
     base: Cell | None, ours: Cell | None, theirs: Cell | None, *, later: bool | None
 ) -> Cell:
-    """Return the version whose outputs stay; if both sides changed them, `later` says whether
-    theirs count (None: nothing says).
+    """Return the version whose outputs stay.
+
+    If both sides changed them, `later` says whether theirs count (None: unknown).
     """
     if ours is None or theirs is None:
         found = ours if ours is not None else theirs
@@ -143,7 +136,7 @@ def _shown(
 
 
 def _result(cell: Cell | None) -> tuple[Any, ...]:
-    """Return what an execution has left of a cell."""
+    """Return what execution wrote into a cell."""
     return (
         (cell.get("outputs"), cell.get("execution_count"), _times(cell)) if cell is not None else ()
     )
@@ -154,7 +147,7 @@ def _times(cell: Cell) -> Any:
 
 
 def _object(place: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return the object at a key; one is put there if there is none."""
+    """Return the object at a key; create it if there is none."""
     if not isinstance(place.get(key), dict):
         place[key] = {}
     found: dict[str, Any] = place[key]
@@ -173,7 +166,7 @@ def _either(base: Any, ours: Any, theirs: Any) -> Any:
 
 
 def _set(places: list[dict[str, Any]], key: str, value: Any) -> None:
-    """Write a value into all places, or take it out of them (None)."""
+    """Write a value into all places; None removes it."""
     for place in places:
         if value is None:
             place.pop(key, None)

@@ -1,20 +1,19 @@
-"""Notebooks with records in git: a diff that people can read, a merge that keeps the runs of both
-sides.
+"""Notebooks with records in git: a readable diff, and a merge that keeps the runs of both sides.
 
 Why: a record is long lines of JSON. Without these drivers a diff shows them, and two people who ran
 different cells get a conflict.
 
 Rules
-- The diff shows cells and what was said, called and answered in the newest execution of each; ids,
-  times, tokens, addresses in reprs and outputs do not appear. What a sub-agent did stands before
-  the result of its call, whatever ran beside it.
-- The merge takes the runs of both sides: what one side added is there, what one side removed is
-  gone. Each cell's outputs come whole from one side (`branches`). The rest is git's; where it finds
-  a conflict, the markers stand around that alone.
-- A pager may show it: control characters become visible.
-- Set up per repository: the commands go into its configuration, one line into `.gitattributes`.
-- nbstripout without `--keep-id` gives every cell another id at each commit: records survive that
-  (`heirs`), and it is said to whoever has it set up so.
+- The diff shows cells, and the texts, calls and results of the newest execution of each; without
+  ids, times, tokens, addresses in reprs and outputs. The events of a sub-agent stand before the
+  result of its call.
+- The merge takes the runs of both sides: added ones are there, removed ones gone. Each cell's
+  outputs come whole from one side (`branches`). The rest is git's; its conflict markers stand only
+  around real conflicts.
+- A pager may show the text: control characters become visible.
+- Setup is per repository: commands in its configuration, one line in `.gitattributes`.
+- nbstripout without `--keep-id` gives every cell a new id at each commit: records survive that
+  (`split_merge`), and setup reports it.
 """
 
 from __future__ import annotations
@@ -24,42 +23,42 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
 from ...events import Call, Event, Result
-from ...record import ipynb, notebook_file
-from ...record.agent_cells import source_of
+from ...record import ipynb, metadata, notebook_file
 from ...record.diff import items
 from ...record.find import records
+from ...record.ipynb import Notebook, cells, metadata_of, source_of
 from ...record.ranking import execution, newest, oldest, ordinal
-from ...record.record import KEY, events_of
+from ...record.record import KEY, Record, events_of
 from ...record.split_merge import renumbered
 from ..notices import printable
 from .branches import agree
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
-DEEPEST = 20  # agents within agents whose events are put in order
+DEEPEST = 20  # nested agents whose events are put in order
 KEEP_ID = "--keep-id"
 HOOKS = ".pre-commit-config.yaml"
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
 
-def text(nb: Mapping[str, Any]) -> str:
-    """Return a notebook as the lines that a diff compares."""
+def text(nb: Notebook) -> str:
+    """Return the text of a notebook that a diff compares."""
     return printable("\n".join(_lines(nb))) + "\n"
 
 
-def _lines(nb: Mapping[str, Any]) -> Iterator[str]:
-    cells = [c for c in nb.get("cells", []) if isinstance(c, dict)]
-    listed: dict[str, list[Mapping[str, Any]]] = {}
+def _lines(nb: Notebook) -> Iterator[str]:
+    found_cells = cells(nb)
+    listed: dict[str, list[Record]] = {}
     for item in records(nb):
         listed.setdefault(item.cell, []).append(item.record)
-    found = renumbered(cells, listed)
-    for number, cell in enumerate(cells, 1):
+    found = renumbered(found_cells, listed)
+    for number, cell in enumerate(found_cells, 1):
         name = str(cell.get("id", ""))
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
@@ -71,13 +70,13 @@ def _lines(nb: Mapping[str, Any]) -> Iterator[str]:
             yield from (line for record in _latest(left) for line in _run(record))
 
 
-def _latest(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _latest(listed: Sequence[Record]) -> list[Record]:
     """Return the records of the newest execution, in the order in which their runs began."""
     of = execution(newest(listed)[0]) if listed else ""
     return sorted((r for r in oldest(listed) if execution(r) == of), key=ordinal)
 
 
-def _run(record: Mapping[str, Any]) -> Iterator[str]:
+def _run(record: Record) -> Iterator[str]:
     yield f"--- run, {record.get('status', '?')}"
     for item in items(_by_call(events_of(record))):
         yield f"{item.head}:"
@@ -85,8 +84,9 @@ def _run(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
-    """Yield the events of a run, those within a call before its result: calls that run at the same
-    time do not mix.
+    """Yield the events of a run, those of a sub-agent before the result of its call.
+
+    Calls that ran at the same time do not mix.
     """
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}
@@ -106,11 +106,10 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
 
 
 def merge(base: Path, ours: Path, theirs: Path) -> bool:
-    """Merge notebook files as a git merge driver does: the result replaces `ours`; return whether
-    there was no conflict.
+    """Merge notebook files as a git merge driver; return whether there was no conflict.
 
-    A file that is no notebook, or one of a newer version, is merged as text. Raises UsageError when
-    git is not installed.
+    The result replaces `ours`. A file that is not a notebook, or has a newer version, is merged as
+    text. Raises UsageError if git is not installed.
     """
     old, mine, yours = (_read(path) for path in (base, ours, theirs))
     if mine is None or yours is None:
@@ -126,7 +125,7 @@ def merge(base: Path, ours: Path, theirs: Path) -> bool:
         try:
             nb = json.loads(merged)
         except ValueError:
-            return False  # what each side did to the lines makes no notebook: ours stays
+            return False  # the merged lines are not JSON: ours stays
         notebook_file.lift(nb)
         merged = _dump(nb)
     ours.write_text(merged, encoding="utf-8", newline="\n")
@@ -135,36 +134,20 @@ def merge(base: Path, ours: Path, theirs: Path) -> bool:
 
 def _merge_file(paths: Sequence[Path]) -> bool:
     """Merge the third file into the first; return whether there was no conflict."""
-    return (
-        _git(
-            [
-                "git",
-                "merge-file",
-                "-q",
-                "-L",
-                "ours",
-                "-L",
-                "base",
-                "-L",
-                "theirs",
-                *map(str, paths),
-            ]
-        ).returncode
-        == 0
-    )
+    labels = [word for label in ("ours", "base", "theirs") for word in ("-L", label)]
+    return _git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
 
 
 def setup(folder: Path, *, filtered: bool = False) -> list[str]:
-    """Install the drivers in the repository of `folder` and return what was done; `filtered` keeps
-    records out of commits altogether.
+    """Install the drivers in the repository of `folder`; return the steps done.
 
-    Raises UsageError when there is no repository, or no git.
+    `filtered` keeps records out of commits. Raises UsageError without a repository or git.
     """
     found = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
     if found.returncode:
         raise UsageError(f"{folder} is in no git repository.")
     root = Path(found.stdout.strip())
-    # -P: git runs it in the repository, from where nothing is to be imported
+    # -P: git runs it in the repository; nothing is imported from there
     command = f'"{sys.executable}" -P -m agent_nb'
     settings = {
         f"diff.{DRIVER}.textconv": f"{command} git-text",
@@ -181,9 +164,7 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
 
 
 def renumbering(folder: Path) -> list[str]:
-    """Return what sets nbstripout up, for the repository of `folder`, so that it gives cells other
-    ids; nothing without git.
-    """
+    """Describe the configurations of nbstripout that give cells new ids; [] without git."""
     try:
         clean = _git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
         root = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"]).stdout.strip()
@@ -224,8 +205,8 @@ def _read(path: Path) -> dict[str, Any] | None:
         nb = ipynb.load(path)
     except UsageError:
         return None
-    return None if notebook_file.newer((nb.get("metadata") or {}).get(KEY)) else nb
+    return None if metadata.newer(metadata_of(nb).get(KEY)) else nb
 
 
-def _dump(nb: Mapping[str, Any]) -> str:
+def _dump(nb: Notebook) -> str:
     return json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

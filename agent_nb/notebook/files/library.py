@@ -1,27 +1,24 @@
-"""The records a kernel knows: what it made itself, what our runner sent along, what stands in the
-file.
+"""The records a kernel knows: those it made, those the runner sent, those in the notebook's file.
 
-Why three places: the file lags behind what a front end shows until it is saved, a kernel forgets at
-a restart, and a runner's kernel should need no file at all.
+Why three sources: the file lags behind the front end until it is saved, a kernel forgets at a
+restart, and a runner's kernel should need no file.
 
 Rules
-- Of a cell's records those count first that this kernel made, then the others as they are `ranked`;
-  each run counts once.
-- What the cells above have said comes from whole records only; whose they are goes along.
-- Without a cell id, a cell is found by the hash of its text and how many cells of that text ran
-  before it.
-- A run that stands with several cells (a cell was pasted) was said once: by the cell it was made
-  in, as long as that one has it.
-- The file is read only when it is needed and again only when it has changed; whatever is wrong with
-  it is as if there were none.
-- Where nobody says which file it is, a kernel takes the one notebook of the folder in which it was
-  started that holds the running cell (`beside`), and stays with it as long as that holds the cells
-  that run.
+- Of a cell's records, those that this kernel made come first, then the others as `ranked`; each run
+  counts once.
+- The conversation of the cells above comes from whole records only, with their ownership.
+- Without a cell id, a cell is found by the hash of its text and the number of cells of that text
+  that ran before it.
+- A run that stands with several cells (a cell was pasted) was said once: by the cell that made it,
+  as long as that one has it.
+- The file is read only when needed and again only if it has changed; an unreadable file counts as
+  missing.
+- If the path is unknown, a kernel takes the one notebook of its start folder that holds the running
+  cell (`beside`), as long as that holds the cells that run.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,12 +28,14 @@ from typing import Any
 import msgspec
 
 from ...agent.run import Run
-from ...agent.tape import candidates
-from ...record import find as collect
-from ...record.agent_cells import content_hash, source_of
+from ...record.agent_cells import content_hash
+from ...record.find import records
+from ...record.ipynb import cells, read, source_of
+from ...record.match import candidates
 from ...record.notebook_file import cleared
+from ...record.payloads import attach
 from ...record.ranking import kept, newest, ranked
-from ...record.record import events_of
+from ...record.record import Record, events_of
 from ...record.signing import intact, mine, user_key
 from ...record.split_merge import renumbered
 from ..cell.identity import Cell
@@ -45,31 +44,26 @@ from .beside import Beside
 from .notebook_path import VARIABLE, served_path, session_path, told_path
 from .tool_names import tool_names
 
-FRESH = 5.0  # seconds for which the answer of a Jupyter server holds
-SILENCE = 60.0  # seconds without asking again, when no Jupyter server knew this kernel
-SENT = "runs"  # what our runner sends: the records of the cell
+FRESH = 5.0  # seconds for which the answer of a Jupyter server is reused
+SILENCE = 60.0  # seconds before asking again, if no Jupyter server knew this kernel
+SENT = "runs"  # key in what the runner sends: the records of the cell
 NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
 AMBIGUOUS = f"The kernel does not know which notebook it runs, for this cell stands in {{names}}: name the file in {VARIABLE}."
-SIGNED = "signed"  # what `test` sends: the hashes of those that a signer has signed
+SIGNED = "signed"  # key in what `test` sends: the hashes of records that a signer has signed
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a notebook file holds of us: records by the cell whose they are, the order of its cells,
-    the source of each code cell, which cells have a record but no output, the names that may be
-    tools, and when it was saved (epoch s).
-    """
+    """What a kernel needs of a notebook file."""
 
-    runs: Mapping[str, Sequence[Mapping[str, Any]]] = {}
-    order: Sequence[str] = ()
-    sources: Mapping[str, str] = {}
-    cleared: Sequence[str] = ()
-    tools: Collection[str] = ()
-    saved: float = 0.0
+    runs: Mapping[str, Sequence[Record]] = {}  # whole records by cell id
+    order: Sequence[str] = ()  # cell ids
+    sources: Mapping[str, str] = {}  # of code cells, by cell id
+    cleared: Sequence[str] = ()  # cells with a record and without output
+    tools: Collection[str] = ()  # names that may be tools
+    saved: float = 0.0  # epoch seconds
 
-    def said_by(self, cell: str, record: Mapping[str, Any]) -> bool:
-        """Return whether a record of `cell` was made there, or at least not in another cell that
-        still has it.
-        """
+    def said_by(self, cell: str, record: Record) -> bool:
+        """Return whether `cell` made a record, or the cell that made it no longer has it."""
         maker = str(record.get("cell", ""))
         return maker == cell or all(
             r.get("id") != record.get("id") for r in self.runs.get(maker, ())
@@ -84,7 +78,7 @@ class Library:
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
-        self._made: dict[str, list[Mapping[str, Any]]] = {}
+        self._made: dict[str, list[Record]] = {}
         self._gone: set[str] = set()
         self._read: tuple[tuple[str, int, int], File] | None = None
         self._told: Path | None = None
@@ -94,13 +88,13 @@ class Library:
         self._beside = Beside(_started_in(namespace))
         self._found: Path | None = None
 
-    def keep(self, key: str, record: Mapping[str, Any]) -> None:
+    def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
         others = [r for r in self._made.get(key, []) if r.get("id") != record.get("id")]
         self._made[key] = kept([record, *others], user_key())
 
-    def of(self, cell: Cell) -> list[Mapping[str, Any]]:
-        """Return the records of a cell in the order in which they count."""
+    def of(self, cell: Cell) -> list[Record]:
+        """Return the records of a cell, ranked."""
         elsewhere = self._elsewhere(cell)
         elsewhere = (
             ranked(elsewhere, user_key(), countersigned(cell.sent))
@@ -109,21 +103,19 @@ class Library:
         )
         return self._known([*newest(self._made.get(cell.key, [])), *elsewhere])
 
-    def made(self, record: Mapping[str, Any]) -> bool:
+    def made(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
         name = (record.get("id"), record.get("hash"))
         return any(
             (r.get("id"), r.get("hash")) == name for listed in self._made.values() for r in listed
         )
 
-    def owns(self, record: Mapping[str, Any]) -> bool:
-        """Return whether this kernel made a record, or this user."""
+    def owns(self, record: Record) -> bool:
+        """Return whether this kernel or this user made a record."""
         return self.made(record) or mine(record, user_key())
 
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
-        """Forget the records of these cells (None: of all); return the ids of their runs, those in
-        the file included.
-        """
+        """Forget the records of these cells (None: all); return their run ids, also of the file."""
         file = self.file()
         chosen = [*self._made, *file.runs] if keys is None else list(keys)
         ids = {
@@ -135,9 +127,7 @@ class Library:
         return sorted(ids)
 
     def path(self, sent: Mapping[str, Any] = {}, *, ask: bool = False) -> Path | None:
-        """Return the path of the notebook, if it can be known; `ask`: a Jupyter server may be
-        asked.
-        """
+        """Return the path of the notebook, if known; with `ask`, Jupyter servers may be asked."""
         self._told = told_path(sent, self._namespace) or self._told
         if self._told is not None and self._told.is_file():
             return self._told
@@ -149,7 +139,7 @@ class Library:
         return self._served or session_path() or self._found
 
     def unplaced(self, cell: Cell) -> str:
-        """Return "" where the notebook of a cell is known, else in words what to do."""
+        """Return what to do if the notebook of a cell is unknown, else ""."""
         if self.path(cell.sent) is not None:
             return ""
         found = self._beside.holding(_text(cell)) if cell.kernel else []
@@ -166,13 +156,11 @@ class Library:
         except OSError:
             return NOTHING
         if self._read is None or self._read[0] != stamp:
-            self._read = (stamp, read(path))
+            self._read = (stamp, file_of(path))
         return self._read[1]
 
     def before(self, cell: Cell, conversation: str) -> list[Turn]:
-        """Return the turns of `conversation` that the cells above `cell` have on record, in the
-        order of the notebook.
-        """
+        """Return the recorded turns of `conversation` in the cells above, in notebook order."""
         file = self.file(cell.sent)
         if SENT in cell.sent or cell.id not in file.order:
             return []
@@ -194,11 +182,11 @@ class Library:
                 )
         return [t for t in turns if Run(t.events).status == "ok" or Run(t.events).answer]  # type: ignore[arg-type]  # any sequence does
 
-    def _elsewhere(self, cell: Cell) -> Sequence[Mapping[str, Any]]:
+    def _elsewhere(self, cell: Cell) -> Sequence[Record]:
         sent = cell.sent.get(SENT)
         if isinstance(sent, list):
-            return [r for r in sent if isinstance(r, dict)]
-        if cell.kernel and not cell.id:  # who sends ids says the file, too
+            return [attach(r) for r in sent if isinstance(r, dict)]
+        if cell.kernel and not cell.id:  # front ends that send ids also name the file
             self._look(cell)
         file = self.file(cell.sent)
         return candidates(
@@ -210,23 +198,23 @@ class Library:
         )
 
     def _look(self, cell: Cell) -> None:
-        """Find the notebook of a cell in the kernel's folder, where nobody says which it is."""
+        """Find the notebook of a cell in the kernel's folder if its path is unknown."""
         if self.path(cell.sent, ask=True) != self._found:
             return
         found = self._beside.holding(_text(cell))
         if self._found not in found:
             self._found = found[0] if len(found) == 1 else None
 
-    def _known(self, found: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return each run once, without those that were forgotten."""
-        by_id: dict[str, Mapping[str, Any]] = {}
+    def _known(self, found: Iterable[Record]) -> list[Record]:
+        """Return each run once, without forgotten ones."""
+        by_id: dict[str, Record] = {}
         for record in found:
             by_id.setdefault(str(record.get("id", "")), record)
         return [record for run, record in by_id.items() if run not in self._gone]
 
 
 def countersigned(sent: Mapping[str, Any]) -> frozenset[str]:
-    """Return the hashes of the records that a signer has signed, as our runner sent them."""
+    """Return the hashes of records that a signer has signed, as the runner sent them."""
     listed = sent.get(SIGNED)
     return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
 
@@ -236,15 +224,13 @@ def _text(cell: Cell) -> str:
 
 
 def _started_in(namespace: Mapping[str, Any]) -> str:
-    """Return the folder in which a shell was started: IPython's list of visited folders begins with
-    it.
-    """
+    """Return the start folder of a shell: the first of IPython's visited folders."""
     visited = namespace.get("_dh")
     return str(visited[0]) if isinstance(visited, list) and visited else os.curdir
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:
-    """Return names in words."""
+    """Join names in a sentence."""
     more = [f"{len(names) - most} more"] if len(names) > most else []
     *first, last = [*names[:most], *more]
     return f"{', '.join(first)} and {last}" if first else last
@@ -255,10 +241,10 @@ def _occurrence(cell: Cell) -> int:
     return int(last) if not cell.id and last.isdigit() else 1
 
 
-def read(path: Path) -> File:
-    """Return what a notebook file holds, nothing when it cannot be read."""
+def file_of(path: Path) -> File:
+    """Return what a notebook file holds; nothing if it cannot be read."""
     try:
-        return _parsed(json.loads(path.read_bytes()), path.stat().st_mtime)
+        return _parsed(read(path), path.stat().st_mtime)
     except (OSError, ValueError, RecursionError):
         return NOTHING
 
@@ -266,15 +252,16 @@ def read(path: Path) -> File:
 def _parsed(notebook: Any, saved: float) -> File:
     if not isinstance(notebook, dict):
         return NOTHING
-    runs: dict[str, list[Mapping[str, Any]]] = {}
-    for found in collect.records(notebook):
+    runs: dict[str, list[Record]] = {}
+    for found in records(notebook):
         runs.setdefault(found.cell, []).append(found.record)
-    cells = notebook.get("cells")
-    cells = [c for c in cells if isinstance(c, dict)] if isinstance(cells, list) else []
-    code = [(str(c.get("id", "")), source_of(c)) for c in cells if c.get("cell_type") == "code"]
-    tools = tool_names(source for _, source in code)
-    order, without_output = (
-        [str(c.get("id", "")) for c in cells],
-        cleared({**notebook, "cells": cells}),
+    listed = cells(notebook)
+    code = [(str(c.get("id", "")), source_of(c)) for c in listed if c.get("cell_type") == "code"]
+    return File(
+        runs=renumbered(listed, runs),
+        order=[str(c.get("id", "")) for c in listed],
+        sources=dict(code),
+        cleared=cleared(notebook),
+        tools=tool_names(source for _, source in code),
+        saved=saved,
     )
-    return File(renumbered(cells, runs), order, dict(code), without_output, tools, saved)

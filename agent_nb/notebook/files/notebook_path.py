@@ -1,16 +1,15 @@
-"""Which notebook a cell stands in: the file, as far as a kernel can know it.
+"""The path of the notebook that a kernel runs, as far as it can know it.
 
-Why so many ways: a kernel is told the cell's id and nothing else. Our own runner says the path, VS
-Code puts it into the namespace, Jupyter's servers put it into the environment (stale after a
-rename) and know it themselves.
+Why several sources: the protocol sends the cell's id only. Our runner sends the path, VS Code puts
+it into the namespace, Jupyter servers put it into the environment (stale after a rename) and also
+answer requests.
 
 Rules
-- What somebody said on purpose counts first, then what a Jupyter server says, then the environment:
-  after a rename it names a file that is gone, or another notebook that has the old name now.
-- Asking a Jupyter server takes one second at most, happens only where there is one, and fails in
-  silence.
-- A path is returned only if there is a file. A relative one is looked up where the kernel runs,
-  then where its runner was started (runners start kernels in the notebook's folder).
+- Explicit statements come first, then the answer of a Jupyter server, then the environment, which
+  after a rename may name a missing file or another notebook.
+- Asking Jupyter servers takes one second at most, happens only if there is one, and fails silently.
+- Only existing files are returned. A relative path is looked up where the kernel runs, then where
+  its runner was started (runners start kernels in the notebook's folder).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Any
 
 VARIABLE = "AGENT_NB_NOTEBOOK"
 SESSION = "JPY_SESSION_NAME"
-PATIENCE = 1.0  # seconds, for all servers together
+PATIENCE = 1.0  # seconds for all servers together
 
 
 def notebook_path(
@@ -34,18 +33,18 @@ def notebook_path(
 ) -> Path | None:
     """Return the path of the notebook that runs here, or None.
 
-    `sent` is what our runner sent with the cell, `ask` whether Jupyter servers may be asked.
+    `sent` came from our runner with the cell; `ask` allows requests to Jupyter servers.
     """
     return told_path(sent, namespace) or (served_path() if ask else None) or session_path()
 
 
 def told_path(sent: Mapping[str, Any], namespace: Mapping[str, Any]) -> Path | None:
-    """Return what a runner, the environment's variable of ours or VS Code say."""
-    told = (sent.get("notebook"), os.environ.get(VARIABLE), namespace.get("__vsc_ipynb_file__"))
+    """Return the path that the runner, our environment variable or VS Code names."""
+    named = (sent.get("notebook"), os.environ.get(VARIABLE), namespace.get("__vsc_ipynb_file__"))
     return next(
         (
             found
-            for path in told
+            for path in named
             if isinstance(path, str) and path and (found := _located(path)) is not None
         ),
         None,
@@ -53,7 +52,7 @@ def told_path(sent: Mapping[str, Any], namespace: Mapping[str, Any]) -> Path | N
 
 
 def served_path() -> Path | None:
-    """Return what the Jupyter server of this kernel says."""
+    """Return the path that the Jupyter server of this kernel names."""
     return (
         next((Path(p) for p in from_servers(kernel_id()) if _is_file(p)), None)
         if os.environ.get(SESSION)
@@ -62,13 +61,13 @@ def served_path() -> Path | None:
 
 
 def session_path() -> Path | None:
-    """Return where the notebook was when a Jupyter server started this kernel."""
+    """Return the path at the time when a Jupyter server started this kernel."""
     path = os.environ.get(SESSION)
     return _located(path) if path else None
 
 
 def kernel_id() -> str:
-    """Return the id that Jupyter gave this kernel ("" when it is not to be seen)."""
+    """Return the id that Jupyter gave this kernel, "" if it is unknown."""
     with suppress(Exception):  # not ipykernel, or no connection file
         from ipykernel.connect import get_connection_file
 
@@ -78,7 +77,7 @@ def kernel_id() -> str:
 
 
 def from_servers(kernel: str) -> Iterator[str]:
-    """Yield the paths of the notebooks that running Jupyter servers say belong to this kernel."""
+    """Yield the notebook paths that running Jupyter servers name for this kernel."""
     if not kernel:
         return
     until = time.monotonic() + PATIENCE
@@ -108,7 +107,7 @@ def _servers() -> list[dict[str, Any]]:
 def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
     from urllib.request import ProxyHandler, Request, build_opener
 
-    # a dead server's file, another user's server, one that wants a password
+    # a dead server, another user's server, or one with a password
     with suppress(Exception):
         request = Request(  # noqa: S310  (http)
             f"{server['url']}api/sessions",
@@ -121,7 +120,7 @@ def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
 
 
 def _located(path: str) -> Path | None:
-    # of the shell; a runner that changes folders for its kernel leaves it
+    # set by the shell; a runner that changes the folder for its kernel keeps it
     started = os.environ.get("PWD", "")
     return next((Path(p) for p in (path, os.path.join(started, path)) if _is_file(p)), None)
 

@@ -1,11 +1,11 @@
-"""`%agent recover` and `%agent forget`: records that were lost, and records that are to go.
+"""`%agent recover` and `%agent forget`: bringing lost runs back, and removing runs.
 
 Rules
-- What is offered are journals of runs that neither this kernel knows nor the file of the notebook
-  that they were made in, or this one's; those of this notebook come first. A run whose cell has had
-  as many newer ones saved as are kept is not lost but replaced.
-- A recovered run is shown and recorded where it is recovered, and known for the cell it was made
-  in; its journal stays until it is old or forgotten.
+- Offered are journals of runs that neither this kernel nor a notebook file knows: the file they
+  were made in, or this one. Those of this notebook come first. A run is not lost if its cell has
+  since saved as many newer runs as are kept.
+- A recovered run is shown and recorded where it is recovered, and kept for the cell that made it;
+  its journal stays until it is old or forgotten.
 - Forgetting removes a run from this kernel, its conversations and the journals at once, and from
   the file with its next save.
 """
@@ -21,29 +21,29 @@ from typing import Any
 
 from ...errors import UsageError
 from ...events.log import EventLog
-from ...record import journal
-from ...record.journal import Found
+from ...record import journal, journal_recovery
+from ...record.journal_recovery import Found
 from ...record.packing import Home
 from ...record.ranking import KEPT, started
 from ...record.record import run_record
 from ...record.signing import sign, user_key
-from .library import File, Library, read
+from .library import File, Library, file_of
 
 LONGEST = 50  # characters of a prompt
 
 
 def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]:
-    """Return the journals of runs that are lost, newest first, those of the notebook at the path
-    `notebook` before the others.
+    """Return the journals of lost runs, newest first, those of `notebook` before the others.
 
-    `file`: what that notebook's file holds, `known`: ids of runs that are not lost.
+    notebook: the path of the notebook, and `file` its content.
+    known: ids of runs that are not lost.
     """
     home = Home(os.path.expanduser("~"))
     here = home.hide(notebook)
     made_in = cache(
-        lambda hidden: read(Path(home.show(hidden))) if hidden and hidden != here else file
+        lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
     )
-    found = [f for f in journal.recoverable(known) if f.status != "running"]
+    found = [f for f in journal_recovery.recoverable(known) if f.status != "running"]
     lost = [
         f
         for f in found
@@ -53,9 +53,7 @@ def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]
 
 
 def _kept(found: Found, file: File) -> bool:
-    """Return whether a file has the run, or so many newer ones of its cell that it would have left
-    by now.
-    """
+    """Return whether a file has the run, or enough newer runs of its cell to have dropped it."""
     listed = file.runs.get(found.header.cell, ())
     newer = [r for r in listed if started(r) > found.header.started]
     return len(newer) >= KEPT or any(
@@ -64,7 +62,7 @@ def _kept(found: Found, file: File) -> bool:
 
 
 def date(seconds: float) -> str:
-    """Return a time of this machine (epoch s) as `22 Nov 2026 14:05`, `-` for 0."""
+    """Return epoch seconds as local time like `22 Nov 2026 14:05`, `-` for 0."""
     return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
@@ -87,11 +85,12 @@ def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
 
 
 def recover(found: Found, library: Library) -> tuple[EventLog, dict[str, Any]]:
-    """Return the log and the signed record of a journal, and let `library` know it. Raises
-    UsageError when it cannot be read.
+    """Return the log and the signed record of a journal, and keep the record in `library`.
+
+    Raises UsageError if the journal cannot be read.
     """
     try:
-        log = journal.recover(found.path)
+        log = journal_recovery.recover(found.path)
     except OSError as fault:
         raise UsageError(
             f"The journal of {found.header.run} cannot be read: {fault.strerror or fault}."
@@ -106,8 +105,9 @@ def recover(found: Found, library: Library) -> tuple[EventLog, dict[str, Any]]:
 
 
 def chosen(found: list[Found], wanted: str) -> list[Found]:
-    """Return the journals that `wanted` names: `all`, or the beginning of a run id. Raises
-    UsageError when there is none.
+    """Return the journals that `wanted` names: `all`, or the beginning of a run id.
+
+    Raises UsageError if there are none.
     """
     if wanted == "all":
         return found

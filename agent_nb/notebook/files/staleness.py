@@ -1,17 +1,14 @@
-"""How the agent cells of a notebook stand: recorded, stale (and which input has changed), or
-unrecorded.
+"""The state of a notebook's agent cells: recorded, stale (and which input changed), or unrecorded.
 
-Why: whoever wants to commit a notebook, or to know what Run All will cost, should see it without
-running anything.
+Why: shows what Run All will cost, and whether a notebook is ready to commit, without running it.
 
 Rules
-- A cell counts as it ran in this kernel, or as the file has it, whichever is newer; a cell that ran
-  since the file was saved and is not in it comes last. A cell of the file that was saved without it
-  is gone.
-- The conversation before a cell is what this kernel would send with it; where the cell has not run
-  here, it is what the cells above have on record, in records that are whole.
-- Only the expressions of a prompt are computed, as they would be for the run; a cell whose inputs
-  cannot be told says why.
+- A cell counts as it ran in this kernel, or as the file has it, whichever is newer. A cell that ran
+  since the last save and is not in the file comes last; one that a save left out is gone.
+- The conversation before a cell is what this kernel would send; for a cell that has not run here,
+  what whole records of the cells above say.
+- Only the expressions of a prompt are evaluated, as the run would; a cell whose inputs cannot be
+  computed says why.
 """
 
 from __future__ import annotations
@@ -23,10 +20,10 @@ from typing import Any
 import msgspec
 
 from ...agent.agent import Agent
-from ...agent.tape import Match, match
 from ...errors import AgentError
 from ...events import Event
 from ...record.agent_cells import agent_cell
+from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
@@ -41,15 +38,13 @@ LONGEST = 50  # characters of a prompt
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One agent cell: its id, how its prompt begins, its state in a word and why, and when it was
-    recorded (epoch s, 0: not known).
-    """
+    """The state of one agent cell."""
 
     cell: str
-    prompt: str
-    state: str
+    prompt: str  # its beginning
+    state: str  # one word
     why: str = ""
-    recorded: float = 0.0
+    recorded: float = 0.0  # epoch seconds; 0: unknown
 
 
 def standings(
@@ -59,8 +54,9 @@ def standings(
     namespace: dict[str, Any],
     sent: Mapping[str, Any] = {},
 ) -> list[Standing]:
-    """Return how each agent cell of the notebook stands, in order; `parse` reads an option line,
-    `make` makes its agent.
+    """Return the state of each agent cell, in order.
+
+    `parse` reads an option line; `make` returns its agent.
     """
     file = session.library.file(sent)
     said: dict[str, list[Sequence[Event]]] = defaultdict(list)
@@ -95,9 +91,7 @@ def standings(
 
 
 def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
-    """Return the agent cells: those of the file in its order, then those that are not in it yet, in
-    the order of their first runs.
-    """
+    """Return the agent cells of the file in order, then those not saved yet by first run."""
     since = {key: cell for key, (cell, when) in begun.items() if cell.id and when > file.saved}
     found = []
     for cell_id in file.order:

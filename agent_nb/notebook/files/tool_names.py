@@ -1,12 +1,11 @@
-"""The names that a notebook's cells give to functions and use as tools, read from their text.
+"""The names in a notebook's cells that may be tools, found in their text.
 
-Why: a policy may speak of a tool that a later cell makes; a name that stands nowhere in the
-notebook is a mistake in the policy.
+Why: a policy may name a tool that a later cell defines; a name that occurs nowhere is a mistake in
+the policy.
 
 Rules
-- Nothing is executed. What a cell writes into a file or hands to another program (`%%writefile`,
-  `%%bash`) is not read.
-- Too many names do no harm but to hide a mistake: whatever is defined, assigned or imported counts.
+- Nothing is executed. Cells for files or other programs (`%%writefile`, `%%bash`) are not read.
+- Every defined, assigned or imported name counts: too many names only hide a mistake.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _WORD = re.compile(r"[\w-]+")
 
 
 def tool_names(sources: Iterable[str]) -> set[str]:
-    """Return the names that the cells with these sources make or use."""
+    """Return the names that cells with these sources define, or use as tools."""
     return {name for source in sources for name in _names(source)}
 
 

@@ -1,12 +1,11 @@
 """`%agent attach URL`: a run of another process in a cell, followed live, recorded like any other.
 
 Rules
-- `--rerun replay` (and so `jupyter agent-nb test`) shows the record and asks nobody; else the
-  server is asked, and when it does not answer the record is shown where there is one.
-- Stopping detaches: the remote run goes on, but the cell has not got what it waited for and ends
-  with AgentStopped, as any that is stopped.
-- No token belongs in a cell: that of a server of yours on this machine is found, for another
-  `--token NAME` names the variable, of the notebook or the environment, that holds it.
+- In the mode `replay` (so in `jupyter agent-nb test`) the record is shown and the server is not
+  asked. Otherwise the server is asked; if it does not answer, the record is shown if there is one.
+- Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
+- A token must not stand in a cell. The token of the user's own server on this machine is found; for
+  another, `--token NAME` names the notebook or environment variable that holds it.
 """
 
 from __future__ import annotations
@@ -14,34 +13,32 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import msgspec
 
 from ...agent.run import Run
-from ...errors import AgentError, AgentStopped, Cancelled, UsageError
+from ...errors import AgentError, Cancelled, UsageError
 from ...events.log import EventLog
 from ...external import tokens
-from ...external.attach import Attached, attach
-from ...record.record import NONE, log_of
-from ..cell.awaited import actions, leave
-from ..cell.driver import Driver
+from ...external.attach import attach
+from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
-from ..cell.frontend import can_click
 from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
-from ..cell.kernel_interrupts import cell_interrupts
 from ..cell.rerun import mode
-from ..cell.screen import Screen
-from ..options import THOUGHTS, VIEWS, Options
+from ..option_table import THOUGHTS, VIEWS
+from ..options import Options
 from ..session import Session
+from .awaited_source import actions, leave
+from .base import FollowRun, replayable
+from .cards import Cards, Record
 
 NEVER_ASKED = "Nothing to replay: there is no record of this run. Record it by running the cell."
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What one `%agent attach` asks for."""
+    """The arguments of one `%agent attach`."""
 
     url: str
     token: str
@@ -68,7 +65,7 @@ def _parser() -> _Parser:
 
 
 def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
-    """Return what the words after `%agent attach` ask for. Raises UsageError."""
+    """Parse the words after `%agent attach`. Raises UsageError."""
     said = _parser().parse_args(arguments)
     if not said.output.isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {said.output!r}.")
@@ -83,9 +80,7 @@ def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
 
 
 def _url(said: str, namespace: Mapping[str, Any]) -> str:
-    """Return the address: as it was said, that of a variable (a text, or the handle of a server),
-    or of the one server of this user.
-    """
+    """Return the URL: as given, from a variable (text or server handle), or of the only server."""
     if said:
         held = namespace.get(said, said)
         return str(getattr(held, "url", held))
@@ -111,93 +106,63 @@ def _token(name: str, namespace: Mapping[str, Any]) -> str:
     return value
 
 
-class Work:
-    """An attached run as the driver runs it."""
-
-    def __init__(self, attached: Attached) -> None:
-        self._attached = attached
-
-    async def run(self) -> None:
-        """Follow it to its end, or until it is detached."""
-        await self._attached.follow()
-
-    def cancel(self) -> None:
-        """Detach."""
-        self._attached.stop()
-
-
-class AttachRun:
+class AttachRun(FollowRun):
     """One `%agent attach` line."""
 
     def __init__(self, session: Session, cell: Cell, asked: Asked) -> None:
-        self.session, self.cell, self.asked, self.options = session, cell, asked, asked.options
+        super().__init__(session, cell)
+        self.asked, self.options = asked, asked.options
 
-    async def go(self) -> Run | None:
-        """Follow the run, show and record it; return it, None when nothing came. Raises AgentError,
-        AgentStopped when it was detached.
-        """
-        found: list[Run] = []
-        with cell_interrupts(self.session.shell) as interrupts:
-            with suppress(Cancelled):  # before anything came
-                found = await self._found(interrupts)
-            for run in found:
-                self.session.keep(self.cell, run, self.options.output)
-        last = found[-1] if found else None
-        if interrupts.stopped:
-            raise AgentStopped(interrupts.by, last)
-        return last
+    async def _follow(self, interrupts: Interrupts) -> Run | None:
+        try:
+            runs = await self._found(interrupts)
+        except Cancelled:  # before anything came
+            return None
+        return runs[-1] if runs else None
 
     async def _found(self, interrupts: Interrupts) -> list[Run]:
         wanted = mode("live" if self.options.live else "", self.cell)
-        known = [r for r in self.session.library.of(self.cell) if r.get("conversation") == NONE]
-        record = next((r for r in known if r.get("status") != "interrupted"), None)
-        if wanted == "replay" and record is None:
-            raise UsageError(NEVER_ASKED)
-        if wanted == "replay" and record is not None:
-            return self._leave(self._screen(None, known), log_of(record))
+        known = self._records()
+        recorded = replayable(known)
+        if wanted == "replay":
+            if recorded is None:
+                raise UsageError(NEVER_ASKED)
+            return self._replay(recorded, known)
         attached = attach(self.asked.url, self.asked.token, show=False)
-        screen = self._screen(attached, known)
         driver = Driver(self.session.shell, interrupts)
-        await driver.drive(lambda: self._prepare(attached, screen, driver))
-        if isinstance(driver.fault, AgentError) and not attached.logs:
-            if wanted == "live" or record is None:
-                raise driver.fault
-            return self._leave(self._screen(None, known), log_of(record))
-        if attached.detached:
-            screen.detached = leave(attached)
-        return self._leave(screen)
-
-    def _prepare(self, attached: Attached, screen: Screen, driver: Driver) -> Work:
-        screen.actions = actions(attached, driver.stop)
-        attached.on_run = screen.opened
-        return Work(attached)
-
-    def _screen(self, attached: Attached | None, known: list[Mapping[str, Any]]) -> Screen:
-        clicks = can_click(self.session.shell, self.cell)
-        title = (
-            (lambda: attached.title)
-            if attached is not None
-            else (lambda: "attached, from the record")
+        cards = Cards(
+            self.cell,
+            self.options,
+            actions=actions(attached, driver.stop),
+            can_click=self._can_click(),
+            title=lambda: attached.title,
+            known=known,
         )
-        screen = Screen(self.cell, self.options, actions={}, clicks=clicks, title=title)
-        screen.known = known
-        return screen
+        attached.each_run(cards.opened)
+        await driver.drive(lambda: Work(attached.follow, attached.stop))
+        if isinstance(driver.fault, AgentError) and not attached.logs:
+            if wanted == "live" or recorded is None:
+                raise driver.fault
+            return self._replay(recorded, known)
+        detached = leave(attached) if attached.detached else ""
+        return self._leave(cards, self.options, detached=detached)
 
-    def _leave(self, screen: Screen, log: EventLog | None = None) -> list[Run]:
-        if log is not None:
-            screen.opened(log)
-        runs = screen.close()
-        for record in screen.made:
-            self.session.library.keep(self.cell.key, record)
-        return runs
+    def _replay(self, recorded: EventLog, known: list[Record]) -> list[Run]:
+        cards = Cards(
+            self.cell,
+            self.options,
+            actions={},
+            can_click=self._can_click(),
+            title=lambda: "attached, from the record",
+            known=known,
+        )
+        return self._leave(cards, self.options, played=recorded)
 
 
 async def follow(session: Session, arguments: list[str]) -> Run | None:
-    """Do `%agent attach …` with these words after `attach`; return the run. Raises AgentCellError
-    with one line when it cannot.
-    """
+    """Do `%agent attach` with these words; return the run. Raises AgentCellError with one line."""
     cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:
-        return await AttachRun(session, cell, read(arguments, session.shell.user_ns)).go()
+        return await AttachRun(session, cell, read(arguments, session.shell.user_ns)).follow()
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None

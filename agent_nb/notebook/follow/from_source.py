@@ -1,37 +1,38 @@
 """Runs of other systems in a cell: `%%agent --from FILE|URL`.
 
-Why its own file: nothing here calls a model; what it shares with a cell of ours is the driver, the
-views and the record.
-
 Rules
-- Each run of the stream is shown and recorded (`screen`); `-o` gets the latest run that is shown.
-- A file is read anew each time; an address is asked only when the record does not do (`--live`,
-  another text, a run that was cut off).
-- A run that ended badly elsewhere does not fail the cell; a source that cannot be read does, and so
-  does somebody who stops to follow.
-- Options that have no meaning for somebody else's run are refused.
+- No model is called. Each run of the source is shown and recorded; `-o` gets the last one shown.
+- A file is read anew each time. An address is asked only if the record does not serve (`--live`,
+  another text, an interrupted run).
+- A run that ended badly elsewhere does not fail the cell. A source that cannot be read does, and
+  stopping ends it with AgentStopped.
+- Options that mean nothing for a run of another system are refused.
 """
 
 from __future__ import annotations
 
-from ... import events
+from collections.abc import Callable
+from functools import partial
+
+from ...agent.run import Run
 from ...codecs.sources import is_url, name_of
-from ...errors import AgentError, AgentStopped, Cancelled, UsageError
+from ...errors import AgentError, Cancelled, UsageError
 from ...events.log import EventLog
 from ...external.watch import Watch, watch
-from ...models.keys import secrets
 from ...record.agent_cells import content_hash
-from ...record.record import NONE, log_of
-from ..cell.driver import Driver
+from ..cell.display import Display
+from ..cell.driver import Driver, Work
+from ..cell.ending import Ending
 from ..cell.failure import AgentCellError
-from ..cell.frontend import can_click
-from ..cell.kernel_interrupts import cell_interrupts
+from ..cell.identity import Cell
+from ..cell.interrupts import Interrupts
 from ..cell.rerun import mode
-from ..cell.run import CellRun
-from ..cell.screen import Screen
 from ..interpolate import interpolate
 from ..notices import warn
-from ..options import words
+from ..options import Options, words
+from ..session import Session
+from .base import FollowRun, replayable
+from .cards import Cards
 
 OPTION = "--from"
 ALLOWED = frozenset(
@@ -51,149 +52,115 @@ ALLOWED = frozenset(
 
 
 def wanted(line: str) -> bool:
-    """Return whether the option line of a cell asks for somebody else's run."""
+    """Return whether the option line of a cell asks for a run of another system."""
     try:
         return any(word.partition("=")[0] == OPTION for word in words(line))
     except UsageError:
         return False
 
 
-class Work:
-    """A watch as the driver runs it."""
+class ForeignRun(FollowRun):
+    """One `%%agent --from` cell. `options` returns the cell's options or raises UsageError."""
 
-    def __init__(self, followed: Watch) -> None:
-        self._followed = followed
-
-    async def run(self) -> None:
-        """Read the source to its end; whatever is wrong with it is raised."""
-        async for _ in self._followed:
-            pass
-
-    def cancel(self) -> None:
-        """Stop reading."""
-        self._followed.stop()
-
-
-class Nothing:
-    """Work that is done: everything was on record."""
-
-    async def run(self) -> None:
-        """Do nothing."""
-
-    def cancel(self) -> None:
-        """Do nothing."""
-
-
-class ForeignRun(CellRun):
-    """One `%%agent --from` cell."""
-
-    _followed: Watch | None = None
-    _screen: Screen | None = None
-    _played: EventLog | None = None
+    def __init__(self, session: Session, cell: Cell, options: Callable[[], Options]) -> None:
+        super().__init__(session, cell)
+        self._parse = options
+        self._options = Options()
+        self._watch: Watch | None = None
+        self._cards: Cards | None = None
+        self._played: EventLog | None = None  # the log of the record that stands for the source
 
     async def go(self) -> None:
         """Show what there is. Raises AgentCellError when the source cannot be read, and
-        AgentStopped when somebody stopped to follow it.
+        AgentStopped when the user stopped it.
         """
-        with cell_interrupts(self.session.shell) as interrupts:
-            await self._show_all(Driver(self.session.shell, interrupts))
-        if interrupts.stopped:
-            raise AgentStopped(interrupts.by, self.session.latest)
+        await self.follow()
 
-    async def _show_all(self, driver: Driver) -> None:
+    async def _follow(self, interrupts: Interrupts) -> Run | None:
+        driver = Driver(self.session.shell, interrupts)
         try:
             await driver.drive(lambda: self._prepare(driver))
-            fault = driver.fault
-            if isinstance(fault, AgentError) and not self._logs():
-                raise fault
+            if isinstance(driver.fault, AgentError) and not self._logs():
+                raise driver.fault
         except Cancelled as stop:
-            self._before(
-                events.Interrupt(detail=stop.detail),
-                events.End(status="interrupted", finish_reason="user"),
-            )
-            return
-        except AgentError as problem:
-            raise AgentCellError(
-                self._refuse(problem), self._once("the run could not be shown")
-            ) from None
-        self._leave()
+            return self._ending().stopped(stop.detail)
+        except AgentError as fault:
+            ending = self._ending()
+            message = ending.refuse(fault)
+            raise AgentCellError(message, ending.line("the run could not be shown")) from None
+        return self._left()
+
+    def _ending(self) -> Ending:
+        return Ending(self.session, self.cell, self._options, Display(self.cell, self._options))
 
     def _logs(self) -> list[EventLog]:
-        return (
-            self._followed.logs
-            if self._followed is not None
-            else [self._played]
-            if self._played is not None
-            else []
-        )
+        if self._watch is not None:
+            return self._watch.logs
+        return [self._played] if self._played is not None else []
 
-    def _prepare(self, driver: Driver) -> Work | Nothing:
+    def _prepare(self, driver: Driver) -> Work:
         """Open the source, or find the record that stands for it. Raises UsageError."""
         _refuse_others(self.cell.line)
-        self.options = options = self._parse()
+        self._options = options = self._parse()
         prompt = interpolate(
             self.cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns
         )
-        clicks = can_click(self.session.shell, self.cell)
-        self._screen = Screen(
-            self.cell, options, actions={"stop": driver.stop}, clicks=clicks, title=self._title
-        )
         asked = mode("live" if options.live else options.rerun, self.cell)
         source = content_hash(self.cell.line, self.cell.body)
-        self._screen.known = [
-            r
-            for r in self.session.library.of(self.cell)
-            if r.get("source") == source and r.get("conversation") == NONE
-        ]
-        self._screen.strict = asked == "replay"
+        known = [r for r in self._records() if r.get("source") == source]
+        self._cards = Cards(
+            self.cell,
+            options,
+            actions={"stop": driver.stop},
+            can_click=self._can_click(),
+            title=self._title,
+            known=known,
+            strict=asked == "replay",
+        )
         if is_url(options.source) and asked != "live":
-            record = next((r for r in self._screen.known if r.get("status") != "interrupted"), None)
-            if record is not None:
-                self._played = log_of(record)
-                return Nothing()
+            self._played = replayable(known)
+            if self._played is not None:
+                return Work(_nothing, lambda: None)
             if asked == "replay":
                 raise UsageError(
                     f"Nothing to replay: there is no record of {self._name()}. Record it with --live."
                 )
-        self._followed = watch(
+        self._watch = followed = watch(
             options.source,
             options.codec or None,
             prompt=prompt,
             follow=options.follow,
             show=False,
-            secrets=secrets(),
         )
-        self._followed.on_run = self._screen.opened
-        return Work(self._followed)
+        followed.each_run(self._cards.opened)
+        return Work(partial(_to_end, followed), followed.stop)
 
     def _name(self) -> str:
-        return name_of(self.options.source)
+        return name_of(self._options.source)
 
     def _title(self) -> str:
-        return (
-            self._followed.title
-            if self._followed is not None
-            else f"imported from {self._name()}, from the record"
-        )
+        if self._watch is not None:
+            return self._watch.title
+        return f"imported from {self._name()}, from the record"
 
-    def _leave(self) -> None:
-        """Leave the runs in the notebook and in the namespace."""
-        assert self._screen is not None
-        if self._played is not None:
-            self._screen.opened(self._played)
-        runs = self._screen.close()
-        for run in runs:
-            self.session.keep(self.cell, run, self.options.output)
-        for record in self._screen.made:
-            self.session.library.keep(self.cell.key, record)
-        if not runs:
-            self._before(
-                events.Interrupt(detail="stopped before anything came"),
-                events.End(status="interrupted", finish_reason="user"),
-            )
-        if self._followed is not None and self._followed.lost:
-            told = ", ".join(f"{count} × {what}" for what, count in self._followed.lost.items())
-            warn(f"not read from {self._followed.name}: {told}")
+    def _left(self) -> Run:
+        """Leave the runs in the notebook and in the namespace; return the last one."""
+        assert self._cards is not None
+        runs = self._leave(self._cards, self._options, played=self._played)
+        last = runs[-1] if runs else self._ending().stopped("stopped before anything came")
+        if self._watch is not None and self._watch.lost:
+            lost = ", ".join(f"{count} × {what}" for what, count in self._watch.lost.items())
+            warn(f"not read from {self._watch.name}: {lost}")
+        return last
+
+
+async def _to_end(source: Watch) -> None:
+    async for _ in source:
+        pass
+
+
+async def _nothing() -> None:
+    """Do nothing: everything is on record."""
 
 
 def _refuse_others(line: str) -> None:

@@ -35,7 +35,8 @@ except ModuleNotFoundError as fault:
     raise MissingExtra("The server", "pip install 'jupyter-agent-nb[serve]'") from fault
 
 from .build import create_app
-from .endpoints import Launched, Settings, Start
+from .endpoints import Launched, Start
 from .serving import Server
+from .settings import Settings
 
 __all__ = ["Launched", "Server", "Settings", "Start", "create_app"]

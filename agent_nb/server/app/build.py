@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..access import COOKIE, Access
 from ..hub import Hub
-from .endpoints import Endpoints, Settings, Start
+from .endpoints import Endpoints, Start
+from .settings import Settings
 
 
 class _Guard:

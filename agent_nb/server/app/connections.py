@@ -20,7 +20,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from .endpoints import Settings
+from .settings import Settings
 
 BUSY = b"Too many connections are open. Try again later.\n"
 REFUSAL = (

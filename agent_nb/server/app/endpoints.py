@@ -7,31 +7,25 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import anyio
 import msgspec
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
-from ...codecs.detect import named
-from ...codecs.framing import MEDIA, Framing
 from ...errors import AgentError, UsageError
 from ...events.log import EventLog
-from ...events.position import START
 from ...models.keys import secrets
 from ...wire.redact import redact_text
 from ..access import COOKIE, Access
-from ..channel import Channel, Gap
-from ..filters import Filter
-from ..frames import CANONICAL, Frames
+from ..channel import Channel
 from ..hub import Hub
-from ..subscription import Subscription
+from .settings import Settings
+from .streaming import Streams
 
 
 class Launched(Protocol):
@@ -49,22 +43,6 @@ class Launched(Protocol):
 
 
 Start = Callable[[str, str], Launched | Awaitable[Launched]]  # (message, conversation)
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a server. `keepalive` seconds, `body` bytes of a request, `streams` at once,
-    `active` runs at once; `head`: seconds that the head of a request may take, and its body;
-    `connections` at once.
-    """
-
-    keepalive: float = 30.0
-    body: int = 1 << 20
-    streams: int = 500
-    active: int = 16
-    message: int = 200_000
-    grace: float = 5.0
-    head: float = 15.0
-    connections: int = 600
 
 
 class NewRun(msgspec.Struct, forbid_unknown_fields=False):
@@ -93,7 +71,7 @@ class Endpoints:
         self.start = start
         self.access = access
         self.settings = settings
-        self.streams = 0
+        self.streams = Streams(hub, settings)
 
     async def health(self, _request: Request) -> Response:
         """Say that the server is there; no token needed, nothing told."""
@@ -137,7 +115,7 @@ class Endpoints:
             body.message, redact_text((body.conversation or body.contextId)[:200], secrets())
         )
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
-            return self._stream(request, channel, "")
+            return self.streams.respond(request, channel, "")
         at = f"/runs/{channel.run}"
         told = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
         return JSONResponse(told, 201, headers={"Location": at})
@@ -150,7 +128,7 @@ class Endpoints:
         )
         if channel.ended and after == str(channel.seq):
             return Response(status_code=204)
-        return self._stream(request, channel, after)
+        return self.streams.respond(request, channel, after)
 
     async def cancel(self, request: Request) -> Response:
         """Stop a run."""
@@ -217,84 +195,6 @@ class Endpoints:
         except (msgspec.DecodeError, RecursionError) as fault:
             raise HTTPException(422, f"The body is not what this needs: {fault}") from fault
 
-    def _stream(self, request: Request, channel: Channel, after: str) -> Response:
-        if self.streams >= self.settings.streams or self.hub.closed:
-            raise HTTPException(
-                503, "Too many streams are open. Try again later.", headers={"Retry-After": "5"}
-            )
-        codec, form, framing = _format(request)
-        wanted = _filter(request.query_params)
-        overflow: Any = (
-            "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
-        )
-        place, gap = channel.locate(after)
-        stateful = codec.name != CANONICAL
-        subscription = self.hub.subscribe(
-            channel.run, wanted, after="" if stateful else after, overflow=overflow
-        )
-        skip = place if stateful and gap is None else START
-        where: Any = {
-            "conversation": channel.conversation or channel.run,
-            "earlier": channel.earlier,
-        }
-        frames = Frames(codec, form, framing, **where, skip=skip, internal=wanted.internal)
-        body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
-        if framing == "ndjson":
-            return StreamingResponse(body, media_type=MEDIA[framing], headers=headers)
-        return EventSourceResponse(
-            body,
-            headers=headers,
-            sep="\n",
-            ping=self.settings.keepalive,
-            ping_message_factory=_ping,
-            shutdown_event=anyio.Event(),
-            shutdown_grace_period=self.settings.grace,
-        )
-
-    async def _pull(
-        self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing
-    ) -> AsyncIterator[bytes]:
-        """Yield the bytes of a stream as fast as the client takes them."""
-        self.streams += 1
-        loop, awake = asyncio.get_running_loop(), asyncio.Event()
-        subscription.waker = lambda: loop.call_soon_threadsafe(awake.set)
-        try:
-            if first:
-                yield frames.encode(first)
-            while True:
-                awake.clear()
-                taken = subscription.take()
-                if taken and (data := frames.encode(taken)):
-                    yield data
-                if taken:
-                    continue
-                if subscription.closed:
-                    break
-                if not await self._wait(awake, framing):
-                    yield b"\n"
-            if data := frames.close():
-                yield data
-        finally:
-            subscription.close()
-            self.streams -= 1
-
-    async def _wait(self, awake: asyncio.Event, framing: Framing) -> bool:
-        """Wait for news; False when a blank line is due to keep a stream of lines alive (SSE sees
-        to its own comments).
-        """
-        if framing == "sse" or not self.settings.keepalive:
-            await awake.wait()
-            return True
-        with anyio.move_on_after(self.settings.keepalive):
-            await awake.wait()
-            return True
-        return False
-
-
-def _ping() -> ServerSentEvent:
-    return ServerSentEvent(comment="keep-alive", sep="\n")
-
 
 async def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call what a run was published with; a failure of it is the server's, not the client's."""
@@ -303,30 +203,3 @@ async def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any
         return await result if inspect.isawaitable(result) else result
     except AgentError as fault:
         raise HTTPException(409, str(fault)) from fault
-
-
-def _format(request: Request) -> tuple[Any, str, Framing]:
-    """Return codec, form and framing of a request."""
-    try:
-        codec, form = named(request.query_params.get("format") or CANONICAL)
-    except UsageError as fault:
-        raise HTTPException(422, str(fault)) from fault
-    accept = request.headers.get("accept", "")
-    lines = "text/event-stream" not in accept and any(
-        kind in accept for kind in ("ndjson", "jsonl", "application/json")
-    )
-    return codec, form, "ndjson" if lines else "sse"
-
-
-def _filter(query: Mapping[str, str]) -> Filter:
-    def names(key: str) -> frozenset[str]:
-        return frozenset(n for n in query.get(key, "").split(",") if n)
-
-    yes = ("1", "true", "yes")
-    return Filter(
-        kinds=names("kinds"),
-        exclude=names("exclude"),
-        path=query.get("path", "")[:1000],
-        internal=query.get("internal", "") in yes,
-        deltas=query.get("deltas", "1") in yes,
-    )

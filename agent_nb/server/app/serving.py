@@ -25,7 +25,8 @@ from ..access import Access
 from ..hub import Hub
 from .build import create_app
 from .connections import protocol
-from .endpoints import Settings, Start
+from .endpoints import Start
+from .settings import Settings
 
 SHORTEST = 8  # characters of a token
 Closing = Callable[[], Awaitable[Any]]

@@ -31,6 +31,7 @@ import msgspec
 
 from ...errors import AgentError
 from ...host import plugins
+from ..format import plural
 from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card
 from ..state.text import Text
@@ -77,7 +78,10 @@ def prose(
         whole[:half].rpartition("\n\n")[0] or whole[:half],
         whole[-half:].partition("\n\n")[2] or whole[-half:],
     )
-    left_out = f"… {len(whole) - len(head) - len(tail):,} characters are left out here; the run and its record have them."
+    size = len(whole) - len(head) - len(tail)
+    left_out = (
+        f"… {plural(size, 'character')} left out here; the run and its record have the whole text."
+    )
     return (
         Prose(Text(head), dim=dim, key=key),
         Row((T(left_out, tone="wait"),)),

@@ -15,16 +15,16 @@ def card(state: NodeCard, context: Context) -> Node | None:
     is no news.
     """
     status = "running" if not state.done else "ok" if state.result in {"", "ok"} else "error"
-    if status == "ok" and not state.view.cards:
+    if status == "ok" and not state.inside.cards:
         return None
     took = duration(state.seconds) if state.done and state.seconds else ""
     left = (
         T("◇ ", tone="muted", mono=True, label="Node"),
         T(state.name or "node", bold=True, mono=True),
     )
-    said = state.result if status == "error" else plural(state.view.events, "event")
+    said = state.result if status == "error" else plural(state.inside.events, "event")
     row = Row((*left, T(f"  {said}", tone="muted")), chip(status, took))
-    inside = steps(state.view, context)
+    inside = steps(state.inside, context)
     if not state.done and context.live:
         return Stack((row, *inside))
     return Fold((row,), inside, open=status == "error", title=f"{state.name}: {status}")

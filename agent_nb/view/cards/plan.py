@@ -130,7 +130,7 @@ class _Drawing:
         )
 
     def _right(self, thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
-        tries = f"{thought.tries} tries" if thought.tries > 1 else ""
+        tries = plural(thought.tries, "try") if thought.tries > 1 else ""
         words = join(word, tries, duration(thought.seconds) if thought.seconds else "")
         return (T(words, tone=tone),) if words else ()
 

@@ -5,18 +5,21 @@ Rule: long data is bounded (`ENTRIES`, `DEPTH`) or scrolls in a box that the key
 
 from __future__ import annotations
 
+import json
 from html import escape
 from typing import Any
 
 from ...record.sides import CHANGED
+from ...wire.text_limits import cut_end
 from .. import nodes, theme
+from ..format import plural
 from . import visible
 from .markup import LETTERS, LINES, stop, style, text
 
 DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, members of each
 
 
-def json(node: nodes.Json) -> str:
+def json_tree(node: nodes.Json) -> str:
     """Return a JSON value as a tree of folds."""
     tree = _tree(node.value, DEPTH)
     return f"<div{style('margin:4px 0', theme.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
@@ -42,7 +45,7 @@ def _entry(key: Any, item: Any, depth: int) -> str:
     name = f"<code{style(theme.MONO, theme.syntax('name'))}>{text(str(key))}</code>"
     if not isinstance(item, dict | list) or not item:
         return f"<div>{name} {_leaf(item)}</div>"
-    size = f"{len(item)} {'fields' if isinstance(item, dict) else 'items'}"
+    size = plural(len(item), "field" if isinstance(item, dict) else "item")
     about = f"<span{style(theme.ink('muted'))}>{size}</span>"
     if depth <= 0:
         return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
@@ -52,8 +55,6 @@ def _entry(key: Any, item: Any, depth: int) -> str:
 
 
 def _leaf(value: Any) -> str:
-    import json as codec
-
     family = (
         "string"
         if isinstance(value, str)
@@ -61,8 +62,7 @@ def _leaf(value: Any) -> str:
         if isinstance(value, int | float)
         else "keyword"
     )
-    said = codec.dumps(value, ensure_ascii=False, default=str)
-    said = said if len(said) <= 2000 else said[:2000] + "…"
+    said = cut_end(json.dumps(value, ensure_ascii=False, default=str), 2000)
     return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(said)}</code>"
 
 

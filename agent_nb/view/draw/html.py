@@ -25,7 +25,7 @@ from .. import nodes, theme
 from ..nodes import Node
 from ..state.text import Text
 from . import visible
-from .data import diff, json, table
+from .data import diff, json_tree, table
 from .markup import run, stop, style, text
 
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
@@ -251,7 +251,7 @@ DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.Code: code,
     nodes.Bar: bar,
     nodes.Prose: prose,
-    nodes.Json: json,
+    nodes.Json: json_tree,
     nodes.Tree: tree,
     nodes.Branch: branch,
     nodes.Table: table,

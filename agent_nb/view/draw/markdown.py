@@ -19,8 +19,7 @@ from typing import Any
 from .. import nodes
 from ..markdown import tex
 from ..nodes import Node
-from . import text as plain
-from . import visible
+from . import text, visible
 
 ZERO = "\u200b"
 # within a word an underscore means nothing
@@ -71,15 +70,16 @@ def escaped(text: str) -> str:
 
 def span(text: str) -> str:
     """Return a code span."""
-    said = (
-        _TAG.sub(f"<{ZERO}", visible.visible(text).replace("\n", " "))
-        .replace("](", f"]{ZERO}(")
-        .replace("]:", f"]{ZERO}:")
-    )
+    said = _inert(visible.visible(text).replace("\n", " "))
     runs = [len(run) for run in re.findall(r"`+", said)]
     ticks = "`" * (max(runs, default=0) + 1)
     pad = " " if said.startswith("`") or said.endswith("`") else ""
     return f"{ticks}{pad}{said}{pad}{ticks}" if said.strip() else said
+
+
+def _inert(code: str) -> str:
+    """Return code in which a parser that ignores its backticks finds no tag and no link."""
+    return _TAG.sub(f"<{ZERO}", code).replace("](", f"]{ZERO}(").replace("]:", f"]{ZERO}:")
 
 
 def fence(text: str, language: str = "") -> str:
@@ -147,10 +147,9 @@ def page(node: nodes.Page) -> list[str]:
     return [block for section in node.sections for block in blocks(section.child)]
 
 
-def _code(text: str, language: str = "") -> list[str]:
-    kept = plain.lines(nodes.Pre(text))
-    more = [f"… {len(kept) - plain.OPENED:,} more lines"] if len(kept) > plain.OPENED else []
-    return [fence("\n".join([*kept[: plain.OPENED], *more]), language)]
+def _code(source: str, language: str = "") -> list[str]:
+    kept = text.capped(text.lines(nodes.Pre(source)), text.OPENED)
+    return [fence("\n".join(kept), language)]
 
 
 def _cell(text: str) -> str:
@@ -212,11 +211,7 @@ def disarmed(text: str) -> str:
     )
     for match in _SPAN.finditer(text):
         out.append(_outside(text[at : match.start()], maths=maths))
-        out.append(
-            _TAG.sub(f"<{ZERO}", match.group())
-            .replace("](", f"]{ZERO}(")
-            .replace("]:", f"]{ZERO}:")
-        )
+        out.append(_inert(match.group()))
         at = match.end()
     return "".join([*out, _outside(text[at:], maths=maths)])
 
@@ -253,11 +248,11 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Code: lambda node: _code(node.text, node.language),
     nodes.Bar: lambda node: [literal(node.label)],
     nodes.Prose: prose,
-    nodes.Json: lambda node: [fence("\n".join(plain.json(node)[: plain.OPENED]), "json")],
-    nodes.Tree: lambda node: [fence("\n".join(plain.tree(node)))] if node.branches else [],
-    nodes.Branch: lambda node: [fence("\n".join(plain.branch(node)))],
+    nodes.Json: lambda node: [fence("\n".join(text.json_lines(node)[: text.OPENED]), "json")],
+    nodes.Tree: lambda node: [fence("\n".join(text.tree(node)))] if node.branches else [],
+    nodes.Branch: lambda node: [fence("\n".join(text.branch(node)))],
     nodes.Table: table,
-    nodes.Image: lambda node: [literal(plain.draw(node))],
+    nodes.Image: lambda node: [literal(text.draw(node))],
     nodes.Diff: lambda node: _code(node.text, "diff"),
     nodes.Html: lambda node: _code(node.text) if node.text else ["(HTML)"],
     nodes.Button: lambda node: [],

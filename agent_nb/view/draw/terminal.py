@@ -24,11 +24,10 @@ from ..state.cards import CallCard, Card, NoteCard, RespondCard, RetryCard, Thin
 from ..state.fold import RunView
 from ..state.plans import PlanCard
 from ..state.text import Text
-from . import text as plain
-from . import visible
+from . import text, visible
+from .text import INDENT
 
 Write = Callable[[str], None]
-INDENT = "    "
 
 
 class TextPainter:
@@ -96,12 +95,12 @@ class TextPainter:
     def _node(self, card: Card) -> None:
         node = draw(card, self._context)
         if node is not None:
-            self._once("node", plain.draw(node))
+            self._once("node", text.draw(node))
 
     def _retry(self, card: RetryCard) -> None:
         """Print one line for each wait, and one for all of them."""
         for number, (why, pause) in enumerate(card.failures, 2):
-            self._once(f"try {number}", plain.draw(retry.row(why, number, pause)))
+            self._once(f"try {number}", text.draw(retry.row(why, number, pause)))
         if card.done:
             self._node(card)
 
@@ -117,7 +116,7 @@ class TextPainter:
         if card.status not in {"queued", "waiting"} and not (
             _answered(card) == "stdin" and not replayed
         ):
-            lines = plain.lines(Fold((), called_with(card), open=True))
+            lines = text.lines(Fold((), called_with(card), open=True))
             self._once(
                 "code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
             )
@@ -132,7 +131,7 @@ class TextPainter:
             chipped = "".join(
                 t.text for t in chip(card.status, duration(card.duration) if card.duration else "")
             )
-            body = plain.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
+            body = text.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
             self._once("result", "\n".join([*body, INDENT + chipped]))
 
     def _output(self, card: CallCard, end: int) -> None:
@@ -167,16 +166,16 @@ class TextPainter:
         for line in new.splitlines(keepends=True):
             self._out(line if self._midline else indent + line)
 
-    def _once(self, what: str, text: str) -> None:
+    def _once(self, what: str, said: str) -> None:
         if what not in self._said:
             self._said.add(what)
-            self._line(text)
+            self._line(said)
 
-    def _line(self, text: str, kind: str = "step") -> None:
-        if text:
+    def _line(self, said: str, kind: str = "step") -> None:
+        if said:
             self._turn(kind)
             self._fresh()
-            self._out(text + "\n")
+            self._out(said + "\n")
 
     def _turn(self, kind: str) -> None:
         """Leave an empty line between the steps, the answers and the end."""
@@ -189,18 +188,18 @@ class TextPainter:
         if self._midline:
             self._out("\n")
 
-    def _out(self, text: str) -> None:
-        self._write(text)
-        self._midline = not text.endswith("\n")
+    def _out(self, said: str) -> None:
+        self._write(said)
+        self._midline = not said.endswith("\n")
 
     def _end(self, view: RunView) -> None:
         self._ended = True
         for card in view.cards:
             if isinstance(card, PlanCard) and (node := draw(card, self._context)) is not None:
-                self._line(plain.draw(node), "end")
+                self._line(text.draw(node), "end")
         whole: Page = page(view, self._context)
         for section in (s for s in whole.sections if s.key in {"header", "footer"}):
-            self._line(plain.draw(section), "end")
+            self._line(text.draw(section), "end")
 
 
 def _answered(card: CallCard) -> str:

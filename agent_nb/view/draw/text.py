@@ -6,11 +6,12 @@ and bounded; thoughts are one line; hostile characters are made visible (`safe`)
 
 from __future__ import annotations
 
-import json as codec
+import json
 from collections.abc import Callable
 from typing import Any
 
 from .. import nodes
+from ..format import plural
 from ..nodes import Node
 from . import visible
 
@@ -59,8 +60,13 @@ def fold(node: nodes.Fold) -> list[str]:
             _all(part.summary) if isinstance(part, nodes.Fold) and not part.open else lines(part)
         )
     ]
-    more = [f"… {len(body) - most:,} more lines"] if len(body) > most else []
-    return [*head, *(INDENT + line for line in (*body[:most], *more))]
+    return [*head, *(INDENT + line for line in capped(body, most))]
+
+
+def capped(found: list[str], most: int) -> list[str]:
+    """Return the first `most` lines, and one that counts the rest."""
+    more = [f"… {plural(len(found) - most, 'more line')}"] if len(found) > most else []
+    return [*found[:most], *more]
 
 
 def box(node: nodes.Box) -> list[str]:
@@ -87,11 +93,8 @@ def _text(text: str) -> list[str]:
 
 
 def _short(line: str) -> str:
-    return (
-        line
-        if len(line) <= LONGEST
-        else f"{line[:LONGEST]} … {len(line) - LONGEST:,} more characters"
-    )
+    more = len(line) - LONGEST
+    return line if more <= 0 else f"{line[:LONGEST]} … {plural(more, 'more character')}"
 
 
 def bar(node: nodes.Bar) -> list[str]:
@@ -100,13 +103,13 @@ def bar(node: nodes.Bar) -> list[str]:
     return [f"[{'█' * full}{'·' * (20 - full)}] {visible.visible(node.label)}"]
 
 
-def json(node: nodes.Json) -> list[str]:
+def json_lines(node: nodes.Json) -> list[str]:
     """Return a JSON value indented; a small one on one line."""
-    flat = codec.dumps(node.value, ensure_ascii=False, default=str)
+    flat = json.dumps(node.value, ensure_ascii=False, default=str)
     return _text(
         flat
         if len(flat) <= 100
-        else codec.dumps(node.value, ensure_ascii=False, indent=2, default=str)
+        else json.dumps(node.value, ensure_ascii=False, indent=2, default=str)
     )
 
 
@@ -167,7 +170,7 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Code: lambda node: _text(node.text),
     nodes.Bar: bar,
     nodes.Prose: prose,
-    nodes.Json: json,
+    nodes.Json: json_lines,
     nodes.Tree: tree,
     nodes.Branch: branch,
     nodes.Table: table,

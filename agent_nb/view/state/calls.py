@@ -7,65 +7,78 @@ from typing import Any
 
 import msgspec
 
-from ...events import Approval, Call, Delta, Execute, Progress, Result, Started
+from ...events import Approval, Call, Delta, Error, Execute, Progress, Result, Started
 from ...events.event_json import decode_event
 from ...events.tool_events import Meaning, meaning
-from .cards import Batch, CallCard, Mark
+from ..format import plural
+from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
-from .text_cards import TextCards
 
 LINE = 400  # characters of a line of JSON
 PARTS = 4  # of the way of a bar that are marked
 
 
-class Calls(TextCards):
+class Calls:
     """The life of each call: letters of its arguments, approval, start, progress, result."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cards: CardList) -> None:
+        self._cards = cards
         self._calls: dict[str, CallCard] = {}
 
-    def call(self, call_id: str) -> CallCard | None:
-        """Return the card of a call of this view, or None."""
+    def get(self, call_id: str) -> CallCard | None:
+        """Return the card of a call, or None."""
         return self._calls.get(call_id)
 
-    def open_calls(self) -> list[CallCard]:
-        """Return the cards of calls that have no result yet."""
+    def open(self) -> list[CallCard]:
+        """Return the cards of calls without a result."""
         return [c for c in self._calls.values() if c.open]
 
-    def _call_delta(self, event: Delta) -> None:
-        card = self._by_key.get(f"call:{event.block}")
+    def error(self, event: Error) -> bool:
+        """Take an error of a call; return False if it belongs to no call of this view."""
+        card = self._calls.get(event.call_id) if event.call_id else None
+        if card is not None:
+            card.error = event.message
+            self._cards.touch(card)
+        return card is not None
+
+    def end(self) -> None:
+        """Close the cards of calls without a result: the run has ended."""
+        for card in self.open():
+            card.status, card.done = "unfinished", True
+            self._cards.touch(card)
+
+    def delta(self, event: Delta) -> None:
+        """Append letters of the arguments."""
+        card = self._cards.find(f"call:{event.block}")
         if not isinstance(card, CallCard):
-            card = CallCard(self._new_key("call"))
-            self._add(card, f"call:{event.block}")
+            card = CallCard(self._cards.new_key("call"))
+            self._cards.add(card, f"call:{event.block}")
         card.name = event.name or card.name
         card.raw.append(event.text)
-        self._touch(card)
+        self._cards.touch(card)
 
-    def _early(self, event: Delta) -> None:
-        """A call has ended; its result comes in call order."""
+    def early(self, event: Delta) -> None:
+        """Take the status of a call that ended; its result comes in call order."""
         card = self._calls.get(event.block)
         if card is not None and card.open:
             card.status, card.early = "finished", event.text
             card.ended = event.ts
-            self._touch(card)
+            self._cards.touch(card)
 
-    def _call(self, event: Call) -> None:
-        found = self._by_key.get(f"call:{event.block}") if event.block else None
+    def call(self, event: Call) -> None:
+        """Take the whole call."""
+        found = self._cards.find(f"call:{event.block}") if event.block else None
         if isinstance(found, CallCard) and not found.call_id:
             card = found
         else:
-            card = CallCard(self._new_key("call"))
-            self._add(card)
-        card.call_id, card.name, card.args = (
-            event.call_id or event.block or card.key,
-            event.name,
-            event.args,
-        )
+            card = CallCard(self._cards.new_key("call"))
+            self._cards.add(card)
+        card.call_id = event.call_id or event.block or card.key
+        card.name, card.args = event.name, event.args
         card.raw = Text(event.raw_args)
         card.incomplete, card.status = event.incomplete, "queued"
         self._calls[card.call_id] = card
-        self._touch(card)
+        self._cards.touch(card)
 
     def _known_call(self, call_id: str, name: str = "") -> CallCard:
         """Return the card of a call; one that nobody announced (an imported log) gets a
@@ -73,13 +86,14 @@ class Calls(TextCards):
         """
         card = self._calls.get(call_id)
         if card is None:
-            card = CallCard(self._new_key("call"))
+            card = CallCard(self._cards.new_key("call"))
             card.call_id, card.name, card.status = call_id, name or "tool", "queued"
             self._calls[call_id] = card
-            self._add(card)
+            self._cards.add(card)
         return card
 
-    def _approval(self, event: Approval) -> None:
+    def approval(self, event: Approval) -> None:
+        """Take a question about a call, or its answer."""
         card = self._known_call(event.call_id)
         if event.stage == "requested":
             card.asked, card.status = event, "waiting"
@@ -88,32 +102,35 @@ class Calls(TextCards):
             card.status = "queued" if card.status == "waiting" else card.status
             if event.args is not None:
                 card.args = event.args
-        self._touch(card)
+        self._cards.touch(card)
 
-    def _asked(self, event: Delta) -> None:
-        """A replay asks about a call, or was answered."""
+    def asked(self, event: Delta) -> None:
+        """Take a question that a replay asks live, or its answer."""
         try:
             found = decode_event(event.text)
         except msgspec.DecodeError:
             return
         if isinstance(found, Approval):
-            self._approval(msgspec.structs.replace(found, call_id=event.block))
+            self.approval(msgspec.structs.replace(found, call_id=event.block))
 
-    def _execute(self, event: Execute) -> None:
+    def execute(self, event: Execute) -> None:
+        """Take the start of a batch."""
         batch = Batch(event.calls)
         batch.started = event.ts
         for call_id in event.calls:
             card = self._calls.get(call_id)
             if card is not None:
                 card.batch = batch
-                self._touch(card)
+                self._cards.touch(card)
 
-    def _started(self, event: Started) -> None:
+    def started(self, event: Started) -> None:
+        """Take the start of a call."""
         card = self._known_call(event.call_id, event.name)
         card.status, card.started = "running", event.ts
-        self._touch(card)
+        self._cards.touch(card)
 
-    def _progress(self, event: Progress) -> None:
+    def progress(self, event: Progress) -> None:
+        """Take output and progress of a running call."""
         card = self._known_call(event.call_id)
         if card.status in {"queued", "waiting"}:  # not every format says that a call starts
             card.status, card.started = "running", event.ts
@@ -133,9 +150,10 @@ class Calls(TextCards):
         card.message = event.message or found.message or card.message
         if fraction is not None:
             _moved(card, fraction, found, event.ts)
-        self._touch(card)
+        self._cards.touch(card)
 
-    def _result(self, event: Result) -> None:
+    def result(self, event: Result) -> None:
+        """Take the result of a call."""
         card = self._known_call(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
         card.duration, card.early = event.duration, ""
@@ -144,7 +162,7 @@ class Calls(TextCards):
         if card.batch is not None:
             card.batch.ended = max(card.batch.ended, card.ended)
             self._touch_batch(card.batch)
-        self._touch(card)
+        self._cards.touch(card)
 
     def _touch_batch(self, batch: Batch) -> None:
         """The lanes of a batch are shares of its time: they move together."""
@@ -167,5 +185,6 @@ def line_of(data: Any, *, fresh: bool) -> str:
     ended.
     """
     text = json.dumps(data, ensure_ascii=False, default=str)
-    said = text if len(text) <= LINE else f"{text[:LINE]}… {len(text) - LINE:,} more characters"
+    more = len(text) - LINE
+    said = text if more <= 0 else f"{text[:LINE]}… {plural(more, 'more character')}"
     return f"{'' if fresh else chr(10)}{said}\n"

@@ -36,10 +36,11 @@ class UserCard(Card):
 
     kind = "user"
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, text: str, attachments: tuple[dict[str, Any], ...]) -> None:
         super().__init__(key)
-        self.text = ""
-        self.attachments: tuple[dict[str, Any], ...] = ()
+        self.text = text
+        self.attachments = attachments
+        self.done = True
 
 
 class ThinkCard(Card):
@@ -55,10 +56,15 @@ class ThinkCard(Card):
         self.seconds = 0.0
         self.incomplete = False
 
+    def cut_off(self) -> None:
+        """Close a thought that the end of the run cut off."""
+        self.incomplete = self.done = True
+
 
 class RespondCard(Card):
-    """A text, of one block or several (see `agent_nb.events.text`). `at`: where the newest block
-    begins; `writing`: it is still being written.
+    """A text of one block or several (see `agent_nb.events.text`).
+
+    `at`: where the newest block begins; `writing`: whether it is still being written.
     """
 
     kind = "respond"
@@ -69,6 +75,10 @@ class RespondCard(Card):
         self.at = 0
         self.writing = False
         self.incomplete = False
+
+    def cut_off(self) -> None:
+        """Close a text at the end of the run."""
+        self.incomplete, self.done = self.incomplete or self.writing, True
 
 
 READABLE = 4000
@@ -191,17 +201,16 @@ class InterruptCard(Card):
 
 
 class NodeCard(Card):
-    """A span: a sub-agent's run or a foreign graph's node, with a view of its own."""
+    """A span: a sub-agent's run or a foreign graph's node, with its cards `inside`."""
 
     kind = "node"
 
-    def __init__(self, key: str, name: str, view: CardList) -> None:
+    def __init__(self, key: str, name: str, inside: CardList, started: float) -> None:
         super().__init__(key)
         self.name = name
         self.result = ""
-        self.data: dict[str, Any] = {}
-        self.view = view
-        self.started = 0.0
+        self.inside = inside
+        self.started = started
         self.seconds = 0.0
 
 
@@ -233,31 +242,42 @@ class Batch:
 
 
 class CardList:
-    """Cards in order, with their versions. `_parent` is told of every change."""
+    """Cards in order, found again by a key or an alias. `on_change` is called on every change."""
 
-    def __init__(self) -> None:
-        self.version = 0
+    def __init__(self, on_change: Callable[[], None] | None = None) -> None:
         self.cards: list[Card] = []
-        self.events = 0  # stored ones that were folded in
-        self._parent: Callable[[], None] | None = None
-        self._by_key: dict[str, Card] = {}
+        self.events = 0  # stored events folded in
+        self._on_change = on_change
+        self._by_alias: dict[str, Card] = {}
         self._number = 0
 
-    def _changed(self) -> None:
-        self.version += 1
-        if self._parent is not None:
-            self._parent()
+    def changed(self) -> None:
+        """Report a change to the card around this list, if there is one."""
+        if self._on_change is not None:
+            self._on_change()
 
-    def _touch(self, card: Card) -> None:
+    def touch(self, card: Card) -> None:
+        """Note that `card` changed."""
         card.version += 1
-        self._changed()
+        if self._on_change is not None:
+            self._on_change()
 
-    def _new_key(self, kind: str) -> str:
+    def new_key(self, kind: str) -> str:
+        """Return a key that no card of this list has."""
         self._number += 1
         return f"{kind}{self._number}"
 
-    def _add(self, card: Card, alias: str = "") -> None:
+    def add(self, card: Card, alias: str = "") -> None:
+        """Append `card`; `find(alias)` returns it from now on."""
         self.cards.append(card)
         if alias:
-            self._by_key[alias] = card
-        self._touch(card)
+            self._by_alias[alias] = card
+        self.touch(card)
+
+    def name(self, card: Card, alias: str) -> None:
+        """Let `find(alias)` return `card` from now on."""
+        self._by_alias[alias] = card
+
+    def find(self, alias: str) -> Card | None:
+        """Return the card of an alias, or None."""
+        return self._by_alias.get(alias)

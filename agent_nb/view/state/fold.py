@@ -1,22 +1,24 @@
 """The one fold: events in, card states out.
 
-The live view, the static page, a reload, a rerun and the view of someone else's run are this fold
-over the same events, so they cannot drift apart. It knows no node, no HTML and no widget.
+Why: the live view, the static page, a reload, a rerun and the view of a foreign run are this fold
+over the same events, so they cannot drift apart.
 
 Rules
-- `apply` is O(1) amortised and never raises on a strange log: what it cannot place it keeps as a
-  note.
-- Deltas only bring forward what the stored events say later: folding a log with its deltas or
+- `apply` is O(1) amortised and never raises on a strange log: events it cannot place become notes.
+- Deltas only bring forward what the stored events say later: a log folded with its deltas or
   without them ends in equal states.
 - Times come from the events, never from a clock.
 - Every change of a card raises its `version` and that of the cards around it, so that a redraw
   touches only what changed.
+- A part of the fold (calls, texts, …) owns its cards and gets the list they stand in; this file
+  places events in the tree of spans and holds the facts of the header and the footer.
+- No node, no HTML, no widget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from ...events import (
     Approval,
@@ -41,77 +43,99 @@ from ...events import (
     Unknown,
     User,
 )
-from ...events.chunks import decode_chunks
 from ...events.interruption import limit_in
+from .calls import Calls
 from .cards import (
+    CallCard,
     Card,
+    CardList,
     ErrorCard,
     InterruptCard,
     NodeCard,
-    NoteCard,
     RespondCard,
+    RetryCard,
     ThinkCard,
     UserCard,
 )
-from .json_diff import MISSING
+from .notes import Notes
 from .plans import Plans
-from .text import Text
+from .retries import Retries
+from .text_cards import TextCards
+from .think_cards import ThinkCards
 
 INTERNAL_NODES = ("llm",)
-INTERNAL_EXTENSIONS = ("resend",)  # a provider's own blocks, kept only to be sent back
 TEXTS = frozenset({"think", "respond", "call"})  # deltas that carry pieces of a text
-OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # those of ours that have a card of their own
 
 
-class RunView(Plans):
-    """The state of one run's view: `cards` in order and what the header and the footer say.
+class Span(NamedTuple):
+    """The place of a nested view: the view around it, and the card that holds its list."""
 
-    `badge` is a remark on the whole run that is no event of it, such as "replayed from 21 Nov";
-    `recorded`: its times are past.
+    outer: RunView
+    card: NodeCard
+
+
+class RunView:
+    """The state of one run's view: `cards` in order, and what the header and the footer show.
+
+    `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov";
+    `recorded`: its times are past; `span`: its place, if it shows a span of another run.
     """
 
-    def __init__(self, *, badge: str = "", recorded: bool = False) -> None:
-        super().__init__()
+    def __init__(
+        self, *, badge: str = "", recorded: bool = False, span: Span | None = None
+    ) -> None:
         self.badge, self.recorded = badge, recorded
         self.run = ""
-        self.agent = ""
         self.model = ""
-        self.dialect = ""
         self.settings: dict[str, Any] = {}
-        self.status = ""  # "" not begun, "running", or the status of `end`
-        self.finish_reason = ""
-        self.reason = ""  # of an interrupt
+        self.status = "" if span is None else "running"  # "": not begun; later that of `end`
         self.turn = 0
         self.started = 0.0
         self.ended = 0.0
         self.last = 0.0
         self.total = Counts()
-        self.step = Counts()
         self.estimated = False
-        self.limit = ""  # that ended the run, in words
-        self.left_out = ""  # of the conversation, in words
-        self.foreign = ""  # turns of the conversation that come from records of others, in words
-        # what is going on before anything can stream, such as the loading of a model: live only
-        self.doing = ""
-        self.streamed = 0  # characters from the model since the last metric: only while it streams
+        self.limit = ""  # the limit that ended the run, in words
+        self.left_out = ""  # the part of the conversation that was left out, in words
+        self.foreign = ""  # turns of the conversation that come from foreign records, in words
+        self.doing = ""  # live only: work before anything streams, such as loading a model
+        self.streamed = 0  # characters from the model since the last metric, while it streams
         self._previous = 0.0  # time of the event before the latest
         self._first: float | None = None
-        self._outer: RunView | None = None
-        self._spans: dict[str, RunView] = {}
-        self._span_card: NodeCard | None = None
-        self._states: dict[str, Any] = {}  # the latest state of each kind, and under "" of any
+        self._span = span
+        self._views: dict[str, RunView] = {}  # by span
+        cards = self._list = CardList() if span is None else span.card.inside
+        self._thoughts = ThinkCards(cards)
+        self._texts = TextCards(cards)
+        self._calls = Calls(cards)
+        self._retries = Retries(cards)
+        self._plans = Plans(cards)
+        self._notes = Notes(cards)
+        # events and deltas that one part handles alone
+        self._taken: dict[type[Event], Callable[[Any], None]] = {
+            Call: self._calls.call,
+            Approval: self._calls.approval,
+            Execute: self._calls.execute,
+            Started: self._calls.started,
+            Progress: self._calls.progress,
+            Result: self._calls.result,
+            Respond: self._texts.respond,
+            Unknown: self._notes.unknown,
+        }
+        self._deltas: dict[str, Callable[[Delta], None]] = {
+            "think": self._thoughts.delta,
+            "respond": self._texts.delta,
+            "call": self._calls.delta,
+            "result": self._calls.early,
+            "approval": self._calls.asked,
+        }
 
     def apply(self, event: Event) -> None:
         """Fold one event in (stored or delta)."""
-        view = self._place(event)
+        view = self._place(event) if event.span else self
         if view is not self:
-            self._seen(event)
-        view._seen(event)
-        view.turn = max(view.turn, event.turn)
-        view._sort(event)
-        handler = HANDLERS.get(type(event))
-        if handler is not None:
-            handler(view, event)
+            self.seen(event)
+        view.take(event)
 
     def extend(self, events: Iterable[Event]) -> RunView:
         """Fold many events in and return the view."""
@@ -120,138 +144,130 @@ class RunView(Plans):
         return self
 
     @property
+    def cards(self) -> list[Card]:
+        """The cards in order."""
+        return self._list.cards
+
+    @property
+    def events(self) -> int:
+        """The number of stored events folded in."""
+        return self._list.events
+
+    @property
+    def answer(self) -> RespondCard | None:
+        """The newest text of the model."""
+        return self._texts.answer
+
+    @property
+    def retrying(self) -> RetryCard | None:
+        """The card of a request that waits to be made again."""
+        return self._retries.waiting
+
+    def call(self, call_id: str) -> CallCard | None:
+        """Return the card of a call of this view, or None."""
+        return self._calls.get(call_id)
+
+    def open_calls(self) -> list[CallCard]:
+        """Return the cards of calls without a result."""
+        return self._calls.open()
+
+    @property
     def ended_at(self) -> float:
         """Epoch seconds at which the run ended, or of the latest event."""
         return self.ended or self.last
+
+    @property
+    def began(self) -> float:
+        """Epoch seconds from which recorded pieces count: the first event of the whole log."""
+        return self._first or 0.0 if self._span is None else self._span.outer.began
 
     # --- the tree of spans
 
     def _place(self, event: Event) -> RunView:
         """Return the view that an event belongs to, opening one for a new span."""
-        if not event.span:
-            return self
-        found = self._spans.get(event.span)
+        found = self._views.get(event.span)
         if found is not None:
             return found
-        outer = self._spans.get(event.parent, self)
-        if not isinstance(event, Node) or event.phase != "enter" or event.name in INTERNAL_NODES:
-            self._spans[event.span] = outer
-            return outer
-        inner = outer._open_node(event)
-        self._spans[event.span] = inner
-        return inner
+        view = self._views.get(event.parent, self)
+        if isinstance(event, Node) and event.phase == "enter" and event.name not in INTERNAL_NODES:
+            view = view.open_node(event)
+        self._views[event.span] = view
+        return view
 
-    def _open_node(self, event: Node) -> RunView:
-        self._sort(event)
+    def open_node(self, event: Node) -> RunView:
+        """Return a view for the span that `event` opens, inside a call or a card of this view."""
+        self._texts.sort(event)
         data = event.data or {}
         call = self._calls.get(str(data.get("call_id", "")))
-        key = self._new_key("node")
-        inner = RunView()
-        card = NodeCard(key, event.name, inner)
-        inner._parent = lambda: self._touch(call or card)
-        inner._outer, inner._span_card = self, card
-        card.data, card.started, inner.status = data, event.ts, "running"
+        inside = CardList(lambda: self._list.touch(call or card))
+        card = NodeCard(self._list.new_key("node"), event.name, inside, event.ts)
         if call is not None:
-            call.children.append(inner)
-            inner.agent = event.name
+            call.children.append(inside)
         else:
-            self._add(card)
-        return inner
+            self._list.add(card)
+        return RunView(span=Span(self, card))
 
     # --- one event of this view
 
-    def _seen(self, event: Event) -> None:
-        self._settle_retry(event)
+    def seen(self, event: Event) -> None:
+        """Count an event of this view or of a span inside it."""
+        self._retries.settle(event)
         if type(event) is not Delta:
-            self.events += 1
+            self._list.events += 1
             self.doing = ""
             self._first = event.ts if self._first is None else self._first
             self._previous, self.last = self.last or event.ts, max(self.last, event.ts)
             self.started = self.started or event.ts
             self.run = self.run or event.run
             self.status = self.status or "running"
-        self._changed()
+        self._list.changed()
 
-    def _run_start(self, event: RunStart) -> None:
-        self.agent = event.agent or self.agent
-        self.model, self.dialect, self.settings = event.model, event.dialect, dict(event.settings)
-        self.started = event.ts
-
-    def _user(self, event: User) -> None:
-        card = UserCard(self._new_key("user"))
-        card.text, card.attachments, card.done = event.content, event.attachments, True
-        self._add(card)
-
-    def _thought(self, event: Delta | Think) -> ThinkCard:
-        """Return the open card of a thought, or a new one."""
-        alias = f"think:{event.block}"
-        card = self._by_key.get(alias) if event.block else None
-        if isinstance(card, ThinkCard) and not card.done:
-            return card
-        new = ThinkCard(self._new_key("think"))
-        self._add(new, alias)
-        return new
+    def take(self, event: Event) -> None:
+        """Fold in an event of this view itself."""
+        self.seen(event)
+        self.turn = max(self.turn, event.turn)
+        self._texts.sort(event)
+        kind = type(event)
+        if (own := self._OWN.get(kind)) is not None:
+            own(self, event)
+        elif (taken := self._taken.get(kind)) is not None:
+            taken(event)
 
     def _delta(self, event: Delta) -> None:
         self.doing = event.text if event.of == "status" else ""
-        if event.of == "status":
-            return
-        self.streamed += len(event.text) if event.of in TEXTS else 0
-        handler = {
-            "think": self._think_delta,
-            "respond": self._text_delta,
-            "call": self._call_delta,
-            "result": self._early,
-            "approval": self._asked,
-        }
-        handler.get(event.of, lambda _: None)(event)
+        if event.of in TEXTS:
+            self.streamed += len(event.text)
+        if (piece := self._deltas.get(event.of)) is not None:
+            piece(event)
 
-    def _think_delta(self, event: Delta) -> None:
-        card = self._thought(event)
-        card.started = card.started or event.ts
-        card.text.append(event.text)
-        self._touch(card)
+    def _run_start(self, event: RunStart) -> None:
+        self.model, self.settings = event.model, dict(event.settings)
+        self.started = event.ts
+
+    def _user(self, event: User) -> None:
+        key = self._list.new_key("user")
+        self._list.add(UserCard(key, event.content, event.attachments))
 
     def _think(self, event: Think) -> None:
-        card = self._thought(event)
-        if str(card.text) != event.content:
-            card.text = Text(event.content)
-        card.attributes = dict(event.attributes or {})
-        card.started = first_piece(event.chunks, self._run_began()) or self._previous
-        card.seconds = max(0.0, round(event.ts - card.started, 3))
-        card.incomplete, card.done = event.incomplete, True
-        self._touch(card)
-
-    def _run_began(self) -> float:
-        """The time that recorded pieces count from: the first event of the whole log."""
-        return self._outer._run_began() if self._outer is not None else self._first or 0.0
+        self._thoughts.think(event, self.began, self._previous)
 
     def _metric(self, event: Metric) -> None:
-        self.step, self.total, self.estimated = event.step, event.total, event.estimated
+        self.total, self.estimated = event.total, event.estimated
         self.streamed = 0
 
     def _node(self, event: Node) -> None:
-        card = self._span_card
         if event.name in INTERNAL_NODES:
-            self._request(event)
+            self._retries.request(event)
             return
-        if card is None or event.phase != "exit":
+        if self._span is None or event.phase != "exit":
             return
+        card = self._span.card
         card.result, card.done = event.result, True
         card.seconds = max(0.0, round(event.ts - card.started, 3))
         self.ended, self.streamed = self.ended or event.ts, 0
         if self.status in {"", "running"}:
             self.status = "ok" if event.result in {"", "ok"} else "error"
-        self._touch(card)
-
-    def _note(self, kind: str, title: str, payload: Any, before: Any = MISSING) -> None:
-        last = self.cards[-1] if self.cards else None
-        if not isinstance(last, NoteCard) or last.kind != kind:
-            last = NoteCard(self._new_key(kind), kind)
-            self._add(last)
-        last.items.append((title, payload))
-        last.before.append(before)
-        self._touch(last)
+        self._list.touch(card)
 
     def _state(self, event: State) -> None:
         said = event.payload if isinstance(event.payload, dict) else {}
@@ -262,88 +278,46 @@ class RunView(Plans):
             self.left_out = str(said.get("note") or "")
             if not said.get("text"):
                 return
-        before = self._states.get(event.kind, self._states.get("", MISSING))
-        self._note("state", event.kind or "state", event.payload, before)
-        self._states[event.kind] = self._states[""] = event.payload
+        self._notes.state(event)
 
     def _extension(self, event: Extension) -> None:
-        if event.name not in INTERNAL_EXTENSIONS and not self._plan(event):
-            kind = OWN_EXTENSIONS.get((event.namespace, event.name), "extension")
-            self._note(
-                kind,
-                ".".join(p for p in (event.namespace, event.name) if p) or "extension",
-                event.payload,
-            )
-
-    def _unknown(self, event: Unknown) -> None:
-        self._note("extension", event.kind or "unknown", event.payload)
+        if not self._plans.extension(event):
+            self._notes.extension(event)
 
     def _error(self, event: Error) -> None:
-        card = self._calls.get(event.call_id) if event.call_id else None
-        if card is not None:
-            card.error = event.message
-            self._touch(card)
-        elif event.code == "retry":
-            self._failed(event)
+        if self._calls.error(event):
+            return
+        if event.code == "retry":
+            self._retries.failed(event)
         else:
-            self._add(ErrorCard(self._new_key("error"), event))
+            self._list.add(ErrorCard(self._list.new_key("error"), event))
 
     def _interrupt(self, event: Interrupt) -> None:
-        self.reason, self.limit = (
-            event.reason,
-            limit_in(event.detail) if event.reason != "user" else "",
-        )
-        self._add(InterruptCard(self._new_key("interrupt"), event))
+        self.limit = limit_in(event.detail) if event.reason != "user" else ""
+        self._list.add(InterruptCard(self._list.new_key("interrupt"), event))
 
     def _end(self, event: End) -> None:
-        self.status, self.finish_reason, self.ended = event.status, event.finish_reason, event.ts
+        self.status, self.ended = event.status, event.ts
         self.streamed = 0
-        for call in self.open_calls():
-            call.status, call.done = "unfinished", True
-            self._touch(call)
-        self._end_plans()
-        self._reply(event)
+        self._calls.end()
+        self._plans.end()
+        self._texts.reply(event)
         for card in self.cards:
-            self._cut_off(card)
+            if isinstance(card, ThinkCard | RespondCard) and not card.done:
+                card.cut_off()
+                self._list.touch(card)
 
-    def _cut_off(self, card: Card) -> None:
-        if isinstance(card, ThinkCard | RespondCard) and not card.done:
-            card.incomplete = card.incomplete or isinstance(card, ThinkCard) or card.writing
-            card.done = True
-            self._touch(card)
-
-
-# The fold as a table; the methods are private to this file.
-# ruff: noqa: SLF001
-HANDLERS: dict[type[Event], Callable[[RunView, Any], None]] = {
-    RunStart: RunView._run_start,
-    User: RunView._user,
-    Think: RunView._think,
-    Call: RunView._call,
-    Approval: RunView._approval,
-    Execute: RunView._execute,
-    Started: RunView._started,
-    Progress: RunView._progress,
-    Result: RunView._result,
-    Respond: RunView._respond,
-    Metric: RunView._metric,
-    Node: RunView._node,
-    State: RunView._state,
-    Extension: RunView._extension,
-    Unknown: RunView._unknown,
-    Error: RunView._error,
-    Interrupt: RunView._interrupt,
-    End: RunView._end,
-    Delta: RunView._delta,
-}
-
-
-def first_piece(chunks: str, start: float) -> float:
-    """Return the epoch seconds of the first delta of a stored block, or 0 when its pieces were not
-    recorded.
-    """
-    try:
-        pair = next(decode_chunks(chunks), None)
-    except ValueError:
-        return 0.0
-    return 0.0 if pair is None else round(start + pair[1] / 1000, 3)
+    # events that concern the whole view
+    _OWN: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
+        Delta: _delta,
+        RunStart: _run_start,
+        User: _user,
+        Think: _think,
+        Metric: _metric,
+        Node: _node,
+        State: _state,
+        Extension: _extension,
+        Error: _error,
+        Interrupt: _interrupt,
+        End: _end,
+    }

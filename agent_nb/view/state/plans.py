@@ -22,8 +22,7 @@ from typing import Any, Literal
 
 from ...events import Extension
 from ..format import short
-from .cards import Card
-from .retries import Retries
+from .cards import Card, CardList
 
 NAMESPACE = "loom"
 LARGEST = 1e15
@@ -76,35 +75,36 @@ class PlanCard(Card):
         return self.path[1:]
 
 
-class Plans(Retries):
-    """The part of the fold that is about plans (see `state`)."""
+class Plans:
+    """The plans of one view: at most one tree and one graph at a time."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cards: CardList) -> None:
+        self._cards = cards
         self._plans: dict[str, PlanCard] = {}
 
-    def _plan(self, event: Extension) -> bool:
-        """Fold an extension event into its plan; False if it is about none."""
+    def extension(self, event: Extension) -> bool:
+        """Fold an extension event into its plan; return False if it belongs to none."""
         handler = HANDLERS.get(event.name) if event.namespace == NAMESPACE else None
         if handler is None or not isinstance(event.payload, dict):
             return False
         shape: Literal["tree", "graph"] = "tree" if event.name.startswith("tot_") else "graph"
         card = self._plans.get(shape)
         if card is None or (event.name == "got_plan" and card.nodes):
-            card = PlanCard(self._new_key("plan"), shape)
+            card = PlanCard(self._cards.new_key("plan"), shape)
             if not handler(card, event.payload, event.ts):
                 return False
             self._plans[shape] = card
-            self._add(card)
+            self._cards.add(card)
             return True
         placed = handler(card, event.payload, event.ts)
-        self._touch(card)
+        self._cards.touch(card)
         return placed
 
-    def _end_plans(self) -> None:
+    def end(self) -> None:
+        """Note that the run has ended."""
         for card in self._plans.values():
             card.over = True
-            self._touch(card)
+            self._cards.touch(card)
 
 
 # Trees.

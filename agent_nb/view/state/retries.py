@@ -13,47 +13,46 @@ from __future__ import annotations
 from typing import Any
 
 from ...events import Delta, End, Error, Event, Interrupt, Node
-from .calls import Calls
-from .cards import RetryCard
+from .cards import CardList, RetryCard
 
 # our own words in the message of a retry: what stands before them is the reason
 AGAIN = " Trying again in "
 LONGEST = 86_400.0  # seconds of a wait that is believed
 
 
-class Retries(Calls):
-    """Requests of this view's model that are made again."""
+class Retries:
+    """Failed requests of one view's model, one card at a time."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cards: CardList) -> None:
+        self._cards = cards
         self._retry: RetryCard | None = None
         self._pause = 0.0
 
     @property
-    def retrying(self) -> RetryCard | None:
+    def waiting(self) -> RetryCard | None:
         """The card of a request that waits to be made again, or None."""
         return self._retry if self._retry is not None and self._retry.since else None
 
-    def _request(self, event: Node) -> None:
+    def request(self, event: Node) -> None:
         """A request to the model began, or ended."""
         if event.phase == "exit":
             self._pause = _seconds((event.data or {}).get("retry_in"))
         elif self._retry is not None:
             self._retry.end_wait(event.ts)
-            self._touch(self._retry)
+            self._cards.touch(self._retry)
 
-    def _failed(self, event: Error) -> None:
+    def failed(self, event: Error) -> None:
         """A request failed and will be made again."""
         card = self._retry
         if card is None:
-            card = self._retry = RetryCard(self._new_key("retry"))
-            self._add(card)
+            card = self._retry = RetryCard(self._cards.new_key("retry"))
+            self._cards.add(card)
         card.end_wait(event.ts)
         card.failures.append((event.message.partition(AGAIN)[0].rstrip("."), self._pause))
         card.raw, card.since = event.raw, event.ts
-        self._touch(card)
+        self._cards.touch(card)
 
-    def _settle_retry(self, event: Event) -> None:
+    def settle(self, event: Event) -> None:
         """Anything but a request or its failure ends the card: the model answers, or the run goes
         another way.
         """
@@ -71,7 +70,7 @@ class Retries(Calls):
         )
         card.end_wait(event.ts)
         card.done, self._retry = True, None
-        self._touch(card)
+        self._cards.touch(card)
 
 
 def _seconds(value: Any) -> float:

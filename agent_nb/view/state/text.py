@@ -5,7 +5,7 @@ Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that print
 fill the memory of the view (the whole output is in the log).
 
 Rules: appending is O(1) amortised; reading joins once and remembers the result; equality is
-equality of what was written. This file imports nothing of ours.
+equality of what was written.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from typing import Any
+
+from ..format import plural
 
 # pieces that become one: an object for each token would take many times the memory of its letters
 MERGE = 256
@@ -132,12 +134,10 @@ class Output:
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __str__(self) -> str:
-        gap = (
-            f"\n… {self.omitted:,} characters left out here; the log has them …\n"
-            if self.omitted
-            else ""
-        )
-        return self.head + gap + self.tail
+        if not self.omitted:
+            return self.head + self.tail
+        left_out = plural(self.omitted, "character")
+        return f"{self.head}\n… {left_out} left out here; the log has them …\n{self.tail}"
 
     def last(self, limit: int) -> str:
         """Return the last `limit` characters that are kept."""

@@ -18,37 +18,37 @@ from .cards import CardList, RespondCard, ThinkCard
 from .text import Text, between_paragraphs
 
 
-class TextCards(CardList):
+class TextCards:
     """Texts as they are written. `answer` is the newest one."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cards: CardList) -> None:
+        self._cards = cards
         self.answer: RespondCard | None = None
         self._pieces: list[RespondCard] = []  # its cards
-        self._texts = Texts()
+        self._blocks = Texts()
         self._step: Step = ""  # how the newest block stands to the texts before it
 
-    def _sort(self, event: Event) -> None:
+    def sort(self, event: Event) -> None:
         """See how an event stands to the texts so far; a text that is parted from what comes is
         done.
         """
-        self._step = self._texts.add(event)
-        if self.answer is not None and self._texts.over:
+        self._step = self._blocks.add(event)
+        if self.answer is not None and self._blocks.over:
             self._finish(self.answer)
 
     def _finish(self, card: RespondCard) -> None:
         if not card.done and not card.writing:
             card.done = True
-            self._touch(card)
+            self._cards.touch(card)
 
     def _text(self, event: Delta | Respond) -> RespondCard:
         """Return the card of the text that a block belongs to, ready for the block."""
         alias, last = f"respond:{event.block}", self.answer
-        if self._step == "same" and isinstance(card := self._by_key.get(alias), RespondCard):
+        if self._step == "same" and isinstance(card := self._cards.find(alias), RespondCard):
             return card
         aside = (
             last is not None
-            and isinstance(self.cards[-1], ThinkCard)
+            and isinstance(self._cards.cards[-1], ThinkCard)
             and between_paragraphs(last.text)
         )
         if last is None or self._step == "begin" or (self._step == "go_on" and aside):
@@ -58,44 +58,46 @@ class TextCards(CardList):
         elif last.done:
             last.text = Text(str(last.text))  # whoever draws it has closed the one before
         last.at, last.writing, last.done = len(last.text), True, False
-        self._by_key[alias] = last
+        self._cards.name(last, alias)
         return last
 
     def _new_text(self, *, begins: bool) -> RespondCard:
         if self.answer is not None:
             self._finish(self.answer)
-        self.answer = RespondCard(self._new_key("respond"))
+        self.answer = RespondCard(self._cards.new_key("respond"))
         self._pieces = [self.answer] if begins else [*self._pieces, self.answer]
-        self._add(self.answer)
+        self._cards.add(self.answer)
         return self.answer
 
     def _blank(self) -> None:
         """The newest text is told anew: take it out of its cards."""
         for card in self._pieces:
             card.text = Text()
-            self._touch(card)
+            self._cards.touch(card)
 
-    def _text_delta(self, event: Delta) -> None:
+    def delta(self, event: Delta) -> None:
+        """Append a piece of a text."""
         card = self._text(event)
         card.text.append(event.text)
-        self._touch(card)
+        self._cards.touch(card)
 
-    def _respond(self, event: Respond) -> None:
+    def respond(self, event: Respond) -> None:
+        """Take a whole text block."""
         card, text = self._text(event), event.content
         if len(card.text) == card.at:
             card.text.append(text)
         elif len(card.text) != card.at + len(text) or card.text.tail(len(text)) != text:
             card.text = Text(str(card.text)[: card.at] + text)
         card.incomplete, card.writing = event.incomplete, False
-        card.done = self._texts.over or card is not self.answer
-        self._touch(card)
+        card.done = self._blocks.over or card is not self.answer
+        self._cards.touch(card)
 
-    def _reply(self, event: End) -> None:
+    def reply(self, event: End) -> None:
         """Show the reply that the end of an imported run gives, unless it has been shown."""
         reply = reply_of(event)
         if not reply or "".join(reply.split()) in "".join(
-            "".join(str(c.text).split()) for c in self.cards if isinstance(c, RespondCard)
+            "".join(str(c.text).split()) for c in self._cards.cards if isinstance(c, RespondCard)
         ):
             return
-        self._step = "instead" if self.answer is not None and not self._texts.over else "begin"
-        self._respond(Respond(content=reply))
+        self._step = "instead" if self.answer is not None and not self._blocks.over else "begin"
+        self.respond(Respond(content=reply))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from .. import nodes, theme
@@ -28,6 +31,15 @@ SLOTS: dict[type[Node], type[Slot]] = {
     nodes.Row: Head,
 }
 
+SHEET = Path(__file__).parent.parent / "live.css"
+
+
+@cache
+def style_sheet() -> str:
+    """Return the style sheet of the live view: that of the file, and that of markdown."""
+    live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return live + css()
+
 
 class Board(Several):
     """A whole page as widgets. `root` is what is displayed. What `gone` shows is seen when the
@@ -38,7 +50,7 @@ class Board(Several):
 
     def __init__(self, press: Press) -> None:
         super().__init__(Kit(press, SLOTS))
-        self._style = self.kit.html(f"<style>{theme.LIVE_CSS}\n{theme.GONE_CSS}\n{css()}</style>")
+        self._style = self.kit.html(f"<style>{style_sheet()}</style>")
         self._gone = self.kit.html("", "agent-nb-gone")
         self._second, self._beats = -1, 0
         self.widgets = [self.kit.box([self._style, self._gone], *self.classes)]

@@ -1,0 +1,183 @@
+"""Assemble what one run of an agent needs: its plan, its tool runner, its player.
+
+Why separate from `agent`: an agent is what the user configured; this builds the parts of one run.
+
+Rules
+- No state: each call builds new parts, so that runs of one agent may interleave.
+- Dialects are found by name; nothing here imports a concrete one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from anyio import CancelScope
+
+from ..events import State
+from ..events.log import EventLog
+from ..host import plugins
+from ..record.fingerprint import inputs_hash
+from ..record.given import Given
+from ..wire.redact import Redaction
+from . import outgoing
+from .dependencies import behind, place
+from .limits import Limits
+from .model_choice import ModelChoice
+from .replay import Player
+from .run_spec import Plan
+from .strict import Strict, Wish
+from .tape import Tape, TapeApprover
+
+if TYPE_CHECKING:
+    from ..dialects.base import Dialect
+    from ..models.base import Model
+    from ..tools.approval import Approver
+    from ..tools.base import Asker, Host
+    from ..tools.policy import Policy
+    from ..tools.runner import ToolRunner
+    from ..tools.toolset import Toolset
+
+FALLBACK = "xml"
+THOUGHT_TAGS = ("think", "thinking")
+
+
+class Configured(Protocol):
+    """What an agent has to say for one of its runs to be assembled."""
+
+    name: str
+    choice: ModelChoice
+    tools: Toolset
+    system: str
+    approve: str
+    limits: Limits
+    settings: dict[str, Any]
+    memory: str
+    thought_tags: tuple[str, ...]
+    folder: str
+    host: Host | None
+    ask: Asker | None
+    trace_id: str
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect."""
+
+    def policy(self) -> Policy:
+        """Return the policy of its calls."""
+
+
+def plan(
+    agent: Configured,
+    log: EventLog,
+    redaction: Redaction,
+    given: Given,
+    notes: Sequence[str | State],
+    *,
+    ask: Asker,
+) -> Plan:
+    """Return the plan of a live run.
+
+    Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect or a
+    faulty policy.
+    """
+    from ..models.http.retry import delays
+    from ..tools.approval import Approver
+    from ..tools.standing import STANDING
+
+    outgoing.check(agent.model.name, agent.tools.specs, agent.settings, redaction)
+    if (check := getattr(agent.model, "check_dialect", None)) is not None:
+        check(native=agent.dialect.native)
+    start, policy = getattr(agent.model, "start", None), agent.policy()
+    foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
+    approver = Approver(policy, ask, None if foreign else STANDING)
+    return Plan(
+        model=start() if start else agent.model,
+        dialect=_thinking(agent, agent.dialect),
+        fallback=_thinking(agent, plugins.load("dialects", FALLBACK)),
+        tools=agent.tools.specs,
+        runner=_runner(agent, approver, log, redaction),
+        limits=agent.limits,
+        redaction=redaction,
+        retry_delay=delays,
+        system=agent.system,
+        memory=agent.memory,
+        settings=agent.settings,
+        start=_run_start(agent, redaction, given),
+        notes=tuple(notes),
+        warnings=redaction.value(policy.remarks),
+    )
+
+
+def player(
+    agent: Configured, tape: Tape, wish: Wish | None, *, log: EventLog, redaction: Redaction
+) -> Callable[[CancelScope], Player]:
+    """Return what makes the player of a tape; `wish`: how strictly a test compares."""
+    policy = agent.policy()
+    runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
+
+    def below(child: Configured) -> ToolRunner:
+        approver = TapeApprover(tape, child.policy(), agent.ask)
+        return _runner(child, approver, log, redaction, host=child.host or agent.host)
+
+    def make(scope: CancelScope) -> Player:
+        strict = Strict(tape, wish, agent.tools, policy, agent.folder) if wish is not None else None
+        return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
+
+    return make
+
+
+def _thinking(agent: Configured, dialect: Dialect) -> Dialect:
+    """Return `dialect` wrapped so that it reads the thought tags, the user's included."""
+    wrapped: Dialect = plugins.load("dialects", "thinking").over(
+        dialect, (*THOUGHT_TAGS, *agent.thought_tags)
+    )
+    return wrapped
+
+
+def _runner(
+    agent: Configured,
+    approver: Approver,
+    log: EventLog,
+    redaction: Redaction,
+    host: Host | None = None,
+) -> ToolRunner:
+    from ..tools.runner import ToolRunner
+
+    return ToolRunner(
+        agent.tools,
+        approver=approver,
+        host=host or agent.host,
+        folder=agent.folder,
+        trace_id=agent.trace_id or log.run,
+        redaction=redaction,
+    )
+
+
+def _run_start(agent: Configured, redaction: Redaction, given: Given) -> Mapping[str, Any]:
+    """Return the fields of `run_start`: the values that decide the outcome, and their hash."""
+    value = redaction.value
+    settings: dict[str, Any] = value(
+        {
+            "system": agent.system,
+            "sampling": agent.settings,
+            "approve": agent.approve,
+            "limits": msgspec.to_builtins(agent.limits),
+        }
+    )
+    settings |= {
+        "inputs": given.inputs,
+        "hash": inputs_hash(given.inputs),
+        "source": value(agent.choice.source),
+        "asked": value(given.model),
+    }
+    settings |= {"turns": given.turns} if given.turns else {}
+    seen = behind(agent.tools, agent.folder)
+    settings |= {"place": value(place(agent.folder)), **({"behind": seen} if seen else {})}
+    said = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
+    return {**said, "tools": agent.tools.names, "settings": settings}

@@ -1,0 +1,21 @@
+"""Call ids that are unique within one run."""
+
+from __future__ import annotations
+
+
+class CallIds:
+    """Assigns call ids; one that is missing or already used is replaced by a synthetic id."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def take(self, wanted: str, turn: int) -> tuple[str, bool]:
+        """Return the id for a call of `turn` and whether it is synthetic."""
+        synthetic = not wanted or wanted in self._used
+        number = len(self._used) + 1
+        call_id = f"call_{turn}_{number}" if synthetic else wanted
+        while call_id in self._used:
+            number += 1
+            call_id = f"call_{turn}_{number}"
+        self._used.add(call_id)
+        return call_id, synthetic

@@ -1,0 +1,29 @@
+"""JSON values without lone surrogates, which can be neither saved nor sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..wire.surrogates import encodable
+
+_DEEPEST = 200  # levels of nesting
+
+
+def clean_value(value: Any) -> Any:
+    """Return a JSON value with lone surrogates in its texts replaced by U+FFFD.
+
+    Lists and objects nested deeper than 200 levels are replaced by a text.
+    """
+    return _cleaned(value, _DEEPEST)
+
+
+def _cleaned(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict | list | tuple) and not depth:
+        return "(nested too deeply to keep)"
+    if isinstance(value, dict):
+        return {encodable(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(v, depth - 1) for v in value]
+    return value

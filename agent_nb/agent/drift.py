@@ -1,0 +1,67 @@
+"""What a replay yields: its log, the first difference, and how to continue live from there.
+
+Rules: frozen values; `replay` makes them, the loop and the notebook read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ..events import Call, Event
+from ..events.log import EventLog
+from ..record import sides
+from ..tools.base import Outcome, Update
+from .strict import Checked
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """The first difference of a replay: the recorded event `seq` and the fresh result of its call.
+
+    `reads`: the notebook variables that made an undeclared function run again. `how`: the
+    difference in words, where it is not in the text.
+    """
+
+    seq: int
+    call_id: str
+    name: str
+    recorded: str
+    fresh: str
+    reads: list[str] = []
+    how: str = ""
+
+    def __str__(self) -> str:
+        """Return the difference as lines, recorded and fresh side by side."""
+        head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
+        if self.how:
+            return f"{head}: {self.how}"
+        return f"{head}\n{sides.text(self.recorded, self.fresh)}"
+
+
+class Resume(msgspec.Struct, frozen=True, kw_only=True):
+    """What the loop needs to continue live: the events so far, the open batch, and the drift."""
+
+    events: Sequence[Event]
+    calls: Sequence[Call]
+    outcomes: Mapping[str, Outcome]
+    updates: Mapping[str, Sequence[Update]]
+    drift: Drift
+
+    def restamped(self, run: str, now: float) -> list[Event]:
+        """Return the events as the start of run `run`, with the last at `now` (epoch s)."""
+        shift = round((now - self.events[-1].ts) * 1000) if self.events else 0
+        moved = [round(e.ts * 1000) + shift for e in self.events]
+        return [
+            msgspec.structs.replace(e, run=run, ts=ms / 1000)
+            for e, ms in zip(self.events, moved, strict=True)
+        ]
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a replay: its log, the first difference, and how to continue live."""
+
+    log: EventLog
+    drift: Drift | None = None
+    resume: Resume | None = None
+    checked: Checked | None = None

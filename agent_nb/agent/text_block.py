@@ -1,0 +1,62 @@
+"""The open block of text or reasoning of a turn.
+
+Rules: leading white space is held back until something follows; a block of white space stays empty.
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any, Literal
+
+from ..models import parts
+from .clean_json import clean_value
+
+Kind = Literal["respond", "think"]
+
+
+class TextBlock:
+    """One block: its id, the provider's `key` for it, its text and, for a thought, its attributes.
+
+    `held`: white space that precedes it.
+    """
+
+    __slots__ = ("_text", "attributes", "held", "id", "key", "kind", "opaque")
+
+    def __init__(self, kind: Kind, block_id: str, key: str, held: str = "") -> None:
+        self.kind: Kind = kind
+        self.id = block_id
+        self.key = key
+        self.held = held
+        self.attributes: dict[str, Any] | None = None
+        self.opaque: Any = None
+        # not a list: an object for each token would take many times the memory of its letters
+        self._text = StringIO()
+
+    @property
+    def text(self) -> str:
+        """The text so far, without what is held back."""
+        return self._text.getvalue()
+
+    @property
+    def empty(self) -> bool:
+        """True if the block yields no event: no text and, in a thought, no other values."""
+        said = self.kind == "think" and (self.opaque is not None or self.attributes)
+        return not (self._text.tell() or said)
+
+    def add(self, text: str) -> str:
+        """Add text and return what may be shown now."""
+        if not self._text.tell():
+            text = self.held + text
+            if not text or text.isspace():
+                self.held = text
+                return ""
+            self.held = ""
+        self._text.write(text)
+        return text
+
+    def complete(self, part: parts.Thought) -> None:
+        """Take over the attributes and the opaque value of a thought."""
+        if part.attributes:
+            self.attributes = {**(self.attributes or {}), **clean_value(part.attributes)}
+        if part.opaque is not None:
+            self.opaque = part.opaque

@@ -1,0 +1,99 @@
+"""The calls of a model turn: run, refused or abandoned; each gets exactly one result.
+
+Rules
+- Whatever happens, every call of a turn has one result afterwards.
+- What sub-agents use counts toward the limits of the whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import msgspec
+
+from .. import events
+from ..errors import Cancelled
+from ..events.interruption import AT
+from ..events.log import EventLog
+from ..tools.base import Outcome
+from ..tools.running_call import Job
+from .batch import RATE, Batch
+from .drift import Resume
+from .limits import Meter
+from .run_spec import Plan
+from .turn import Turn
+
+FAILED = ("error", "timeout")
+
+
+class TurnCalls:
+    """Runs or ends the calls of each turn of one run; `stop` stops the run."""
+
+    def __init__(
+        self, plan: Plan, log: EventLog, meter: Meter, stop: Callable[[Cancelled], None]
+    ) -> None:
+        self._plan = plan
+        self._log = log
+        self._meter = meter
+        self._stop = stop
+
+    async def execute(self, turn: Turn) -> None:
+        """Run the batch of a turn. Raises Cancelled if it exceeds the limit of tool calls."""
+        batch = Batch(self._log, turn.calls, self._plan.redaction, self._spent)
+        left = self._meter.calls_left()
+        if left is not None and len(turn.calls) > left:
+            batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
+            most = self._plan.limits.tool_calls
+            raise Cancelled("limit", f"{AT}{most} tool call{'' if most == 1 else 's'}")
+        self._meter.called(len(turn.calls))
+        faults = {call.call_id: why for call, why in turn.rejected}
+        jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]
+        before = self._meter.total
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_tick, batch)
+                await self._plan.runner.run(jobs, batch, remaining=self._meter.left)
+                group.cancel_scope.cancel()
+        finally:
+            batch.end_all(Outcome("cancelled", "Stopped before it was done."))
+        if self._meter.total != before:
+            self._log.append(events.Metric(total=self._meter.total, turn=turn.number))
+        for call in turn.calls:
+            self._meter.outcome(batch.ended[call.call_id].status not in FAILED)
+
+    def refuse(self, turn: Turn) -> None:
+        """End the calls of a turn without a batch with errors."""
+        faults = {call.call_id: why for call, why in turn.rejected}
+        refused = turn.all_calls
+        batch = Batch(self._log, refused, self._plan.redaction)
+        for call in refused:
+            why = faults.get(call.call_id) or "Not run: the batch was never executed."
+            batch.end(call.call_id, Outcome("error", why))
+
+    def abandon(self, turn: Turn) -> None:
+        """Cancel the calls of a turn whose response broke off."""
+        batch = Batch(self._log, turn.all_calls, self._plan.redaction)
+        batch.end_all(Outcome("cancelled", "Not run: the response broke off."))
+
+    def restore(self, resume: Resume) -> None:
+        """End the batch that was open when a replay drifted, with its updates and outcomes."""
+        batch = Batch(self._log, resume.calls, self._plan.redaction)
+        for call_id, outcome in resume.outcomes.items():
+            batch.started(call_id)
+            for news in resume.updates.get(call_id, ()):
+                batch.update(call_id, news)
+            batch.end(call_id, outcome)
+            self._meter.outcome(outcome.status not in FAILED)
+
+    def _spent(self, step: events.Counts) -> None:
+        """Count what a sub-agent used."""
+        self._meter.add(msgspec.structs.replace(step, ttft=None))
+        if words := self._meter.hit():
+            self._stop(Cancelled("limit", words))
+
+
+async def _tick(batch: Batch) -> None:
+    while True:
+        await anyio.sleep(1 / RATE)
+        batch.flush()

@@ -1,0 +1,149 @@
+"""The cards of `await agent(…)` in the cell that awaits it.
+
+Why: a run begun by Python code should be as easy to read, stop and answer as a `%%agent` cell.
+
+Rules
+- Only what a cell itself awaits is shown: no run inside a tool or on another thread or event loop,
+  and no code whose output is captured for a model.
+- Stopping such a cell stops the run, shown or not; a second stop abandons it.
+- When the awaited run ends, its cards become the static page with the record, once. In that cell
+  the run then displays itself as one line, in later cells as cards again.
+- Questions for which the agent has no asker are put by buttons where clicks arrive, else on the
+  keyboard.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...agent.display import VIEWS
+from ...agent.run import Run
+from ...errors import Cancelled, UsageError
+from ...events.completion import ABANDONED, closed
+from ...events.log import EventLog
+from ...tools.base import Asker
+from ..execute.event_relay import send
+from ..notices import warn
+from ..options import Options
+from . import executions
+from .approvals import Clicks, either_asker, run_actions, stdin_asker
+from .capture import active, bars
+from .display import Display
+from .frontend import can_click, may_click
+from .interrupts import Interrupts
+from .kernel_interrupts import Waiting, waiting
+from .publish import guard
+from .recording import Recorder
+from .summary import summary
+
+if TYPE_CHECKING:
+    from ...agent.stream import Stream
+
+
+def screen(stream: Stream, view: str | None) -> Waiting | None:
+    """Return what the running cell does for a run that it awaits, None where no cell runs.
+
+    It has no cards where nobody would see them. Raises UsageError on an unknown view.
+    """
+    from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()
+    if shell is None or active() or threading.current_thread() is not threading.main_thread():
+        return None
+    if view is None or (getattr(shell, "kernel", None) is None and view == "auto"):
+        return waiting(shell)
+    guard(shell)
+    return AwaitedRun(stream, shell, looks(view))
+
+
+def looks(view: str) -> Options:
+    """Return the options of a run that is shown as `view`. Raises UsageError on an unknown view."""
+    if view not in VIEWS:
+        raise UsageError(
+            f"There is no view {view!r}. Known: {', '.join(VIEWS)}, and None for no view."
+        )
+    return Options(view=view)
+
+
+class AwaitedRun(Waiting):
+    """The cards of one awaited run."""
+
+    shown = True
+
+    def __init__(self, stream: Stream, shell: Any, options: Options) -> None:
+        super().__init__(shell)
+        self._stream, self._shell = stream, shell
+        ours = shell.magics_manager.registry.get("AgentMagics")
+        self._session = ours.session if ours is not None else None
+        self._cell = executions.of(shell).current().cell
+        self._can_click = partial(can_click, shell, self._cell)
+        self._display = Display(
+            self._cell,
+            options,
+            actions=run_actions(stream.questions, self.stop),
+            can_click=self._can_click,
+        )
+        stream.questions.fall_back_to(self._asker())
+        send(self._cell, stream.log)
+        self._display.open(stream.log)
+        self._held = ExitStack()
+        self._held.enter_context(bars(shell))
+
+    def _asker(self) -> Asker:
+        host: Any = _CellThread(self.interrupts)  # only its `call` is needed
+        typed = stdin_asker(host, self._cell.stdin, lambda: self._display.caught_up)
+        if self._display.kind != "widgets" or not may_click(self._cell):
+            return typed
+        return either_asker(Clicks(), typed, self._can_click)
+
+    def close(self) -> None:
+        """Leave the static page and the record, and the run in the namespace."""
+        try:
+            self._held.close()
+            self._leave()
+        finally:
+            super().close()
+
+    def _leave(self) -> None:
+        log = self._stream.log
+        run = self._stream.run
+        if not log.ended:  # abandoned
+            log = EventLog.of_events(closed(list(log), ABANDONED))
+            run = Run(log)
+        kept = self._stream.kept
+        record, numbers = (
+            kept.leave(log) if isinstance(kept, Recorder) else ({}, summary(run, recorded=False))
+        )
+        self._display.close(log, record, numbers)
+        self._keep(run)
+        for _, fault in log.faults:
+            warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
+
+    def _keep(self, run: Run) -> None:
+        shell, count = self._shell, self._shell.execution_count
+        run.cell = self._cell.id
+        run.seen = lambda: bool(shell.execution_count == count)
+        if self._session is None:
+            shell.user_ns["_agent"] = run
+            return
+        self._session.keep(self._cell, run, "_agent")
+
+
+class _CellThread:
+    """Stands in for the host of tools where the run is on the cell's thread already."""
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self._interrupts = interrupts
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """Call a function that the user may interrupt. Raises Cancelled if they do."""
+        value, fault = self._interrupts.guard(self, function)
+        if isinstance(fault, KeyboardInterrupt):
+            raise Cancelled("user", "kernel interrupt")
+        if fault is not None:
+            raise fault
+        return value

@@ -1,0 +1,56 @@
+"""What the buttons of a cell's cards reach: the run that goes on, and its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...tools.base import Asker
+from .approvals import Clicks, either_asker, stdin_asker
+from .driver import Driver
+from .frontend import can_click, may_click
+from .identity import Cell
+
+
+class Controls:
+    """The Stop button and the answers of one cell, for the views of kind `widgets`.
+
+    `alone`: a button started the run and no cell runs, so that clicks always arrive.
+    """
+
+    def __init__(self, shell: Any, cell: Cell, *, alone: bool = False) -> None:
+        self._shell, self._cell, self._alone = shell, cell, alone
+        self._clicks = Clicks()
+        self._clickable = False
+        self._driver: Driver | None = None
+
+    @property
+    def actions(self) -> dict[str, Callable[..., None]]:
+        """What the buttons call."""
+        return {"stop": self._stop, **self._clicks.actions}
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the user can be asked, by buttons or on the keyboard."""
+        return self._clickable or self._cell.stdin
+
+    def shown_as(self, kind: str) -> None:
+        """Take the kind of view that is used: questions are put by buttons on widgets only."""
+        self._clickable = kind == "widgets" and (may_click(self._cell) or self._alone)
+
+    def steer(self, driver: Driver) -> None:
+        """Let the Stop button stop what `driver` runs."""
+        self._driver = driver
+
+    def can_click(self) -> bool:
+        """Return whether presses arrive now."""
+        return self._clickable and (self._alone or can_click(self._shell, self._cell))
+
+    def asker(self, driver: Driver, caught_up: Callable[[], bool]) -> Asker:
+        """Return an asker for the run of `driver`; `caught_up`: see `stdin_asker`."""
+        typed = stdin_asker(driver.host, self._cell.stdin, caught_up)
+        return either_asker(self._clicks, typed, self.can_click) if self._clickable else typed
+
+    def _stop(self) -> None:
+        if self._driver is not None:
+            self._driver.stop()

@@ -1,0 +1,141 @@
+"""A run in a cell's output: a live view while it goes on, then its static page with the record.
+
+Why one class: `%%agent` cells, awaited runs, runs of other systems and `run.show()` leave the same
+thing behind.
+
+Rules
+- The static page needs no kernel. It takes the place of the live view in the same display.
+- A text view has printed the run already: only a new record is published at its end, and a record
+  alone shows nothing.
+- Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...agent.stream import Replay
+from ...events import Event
+from ...record.record import KEY, MIME
+from ...view.bundle import bundle
+from ...view.live import LiveView, open_view
+from ...view.renderer import Source
+from ..options import Options
+from .frontend import headless, unshown, view_kind
+from .identity import Cell
+from .publish import publish
+
+NOTHING: dict[str, Any] = {"text/plain": ""}  # the content of an output that is dropped
+Actions = Mapping[str, Callable[..., Any]]
+
+
+class Display:
+    """The display of one run of `cell`; `options` choose its view and how thoughts are shown.
+
+    `actions` are what its buttons call, `can_click` says whether presses arrive (see `open_view`).
+    `replaces` is the id of the display whose place it takes ("": a new display).
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        options: Options,
+        *,
+        actions: Actions | None = None,
+        can_click: bool | Callable[[], bool] = False,
+        replaces: str = "",
+    ) -> None:
+        self.cell, self.options = cell, options
+        self.kind = view_kind(options.view, cell)
+        self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
+        self._view: LiveView | None = None
+
+    @property
+    def id(self) -> str:
+        """The display id, "" while there is no display."""
+        return self._view.display_id if self._view is not None else self._replaces
+
+    @property
+    def opened(self) -> bool:
+        """Whether a live view was opened here."""
+        return self._view is not None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the view, if there is one, shows every event so far."""
+        return self._view is None or self._view.caught_up
+
+    def open(
+        self, log: Source, *, badge: str = "", recorded: bool = False, journal: bool = False
+    ) -> None:
+        """Show a run from its first event on; see `open_view`."""
+        if unshown(self.cell):
+            return
+        self._view = open_view(
+            log,
+            kind=self.kind,
+            actions=self._actions,
+            thoughts=self.options.thoughts,
+            can_click=self._can_click,
+            publish=publish,
+            badge=badge,
+            recorded=recorded,
+            journal=journal,
+            display_id=self._replaces,
+            seen=not headless(self.cell),
+        )
+
+    def follow(self, log: Source, *, badge: str, events: int, journal: bool) -> None:
+        """Show another run in the open view from now on; see `LiveView.follow`."""
+        if self._view is not None:
+            self._view.follow(log, badge=badge, events=events, journal=journal)
+
+    def close(
+        self,
+        log: Sequence[Event],
+        record: Mapping[str, Any] | None = None,
+        numbers: Mapping[str, Any] | None = None,
+        *,
+        badge: str = "",
+    ) -> None:
+        """Leave the static page of an ended run, with its `record` and `numbers` (`summary`)."""
+        metadata = {KEY: dict(numbers)} if numbers else {}
+        kept: dict[str, Any] = {MIME: dict(record)} if record else {}
+        if unshown(self.cell):
+            if numbers:
+                publish(NOTHING, metadata, {}, False)
+            return
+        page = self._page(log, badge) | kept
+        if self._view is not None:
+            self._view.close(page, metadata)
+        elif self.kind != "text":
+            place = {"display_id": self._replaces} if self._replaces else {}
+            publish(page, metadata, place, bool(place))
+        if self.kind == "text" and self.cell.kernel and kept and numbers and numbers["recorded"]:
+            publish(kept, metadata, {}, False)
+
+    def _page(self, log: Sequence[Event], badge: str) -> dict[str, Any]:
+        if self.kind == "text":
+            return {}
+        return dict(bundle(log, thoughts=self.options.thoughts, badge=badge))
+
+
+class UntilDrift:
+    """The log of a replay as its view hears it: up to a drift after which the run goes on live.
+
+    The events that close the log of a replay that drifted are not shown.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self.run = replay.log.run
+        self._replay = replay
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `subscriber` with every event up to the drift; see `EventLog.subscribe`."""
+
+        def hear(event: Event) -> None:
+            if self._replay.played.resume is None:
+                subscriber(event)
+
+        return self._replay.log.subscribe(hear)

@@ -1,0 +1,104 @@
+"""What a cell's run begins with: the inputs of the agent, and the agent itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...agent.agent import Agent
+from ...events import Event
+from ...models.offline import barred
+from ...record.given import Given
+from ...record.record import NONE, events_of
+from ...tools.base import Asker, Host
+from ..conversations import Conversation, Turn, remarks
+from ..options import Options
+from ..session import Session
+from .identity import Cell
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """What the agent of one cell is given.
+
+    `history` are the runs of the conversation that it sees, `foreign` of them from records of
+    others; `notes` are remarks on the conversation for the header of a live run.
+    """
+
+    prompt: str
+    attachments: list[Any]
+    history: list[Sequence[Event]]
+    foreign: int
+    notes: list[str]
+
+    def given(self, agent: Agent) -> Given:
+        """Return them with what the agent adds, as records are matched with them."""
+        return agent.given(self.prompt, attachments=self.attachments, history=self.history)
+
+
+def inputs(
+    session: Session, cell: Cell, options: Options, conversation: Conversation, prompt: str
+) -> Inputs:
+    """Return the inputs of a cell; rebuild its conversation from records if this kernel has not
+    seen it.
+    """
+    rebuilt = 0 if options.new else session.rebuild(conversation, cell)
+    names = session.shell.user_ns
+    return Inputs(
+        prompt,
+        [names.get(name, name) for name in options.attach],
+        conversation.before(cell.key, fresh=options.new),
+        conversation.foreign(cell.key, fresh=options.new),
+        remarks(rebuilt, conversation.later(cell.key)),
+    )
+
+
+def make_agent(
+    session: Session,
+    cell: Cell,
+    options: Options,
+    *,
+    host: Host,
+    ask: Asker,
+    secrets: Mapping[str, str],
+) -> Agent:
+    """Return the agent that a cell's options ask for. Raises UsageError."""
+    return Agent(
+        options.model,
+        options.tools,
+        system=options.system,
+        dialect=options.dialect,
+        approve=options.approve,
+        limits=options.limits,
+        settings=options.settings,
+        folder=os.curdir,
+        memory=options.memory,
+        thought_tags=options.thought_tags,
+        secrets=secrets,
+        host=host,
+        ask=ask,
+        namespace=session.shell.user_ns,
+        mentioned=lambda: session.library.file(cell.sent).tools,
+        late=True,
+        model_source=options.model_source,
+    )
+
+
+def stand_in(
+    session: Session,
+    cell: Cell,
+    options: Options,
+    conversation: Conversation,
+    records: Sequence[Mapping[str, Any]],
+) -> None:
+    """Put the newest record in the turn of a cell that cannot be replayed, so that the cells below
+    do not fail with it.
+    """
+    newest = next((r for r in records if r.get("conversation") != NONE), None)
+    if newest is None or not barred():
+        return
+    foreign = not session.library.owns(newest)
+    turn = Turn(cell.key, events_of(newest), options.new, foreign=foreign)
+    conversation.commit(turn, live=False)

@@ -1,0 +1,76 @@
+"""`run.show()`: the cards of a run in the cell that runs now.
+
+Rules
+- It records nothing.
+- A run that goes on is shown live until it ends; then the static page takes the place of its
+  widgets. Only the static forms beside the widgets are saved, so no notebook keeps widgets without
+  a kernel.
+- A run that has ended is shown as a static page.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ...agent import registry
+from ...agent.run import Run
+from ...errors import UsageError
+from ...events import Event
+from ...events.log import EventLog
+from ...view.bundle import bundle
+from .approvals import Clicks, run_actions
+from .awaited_run import looks
+from .display import Actions, Display
+from .frontend import may_click, view_kind
+from .identity import Cells
+
+
+def show(run: Run, view: str = "auto") -> None:
+    """Show a run in the cell that runs now, live while it goes on. Raises UsageError on an unknown
+    view.
+    """
+    from IPython.core.getipython import get_ipython
+
+    cell, options, over = Cells().current(get_ipython(), "", run.id), looks(view), run.log.ended
+    static = over or view_kind(view, cell) == "text"
+    actions = None if static else _actions(run.log)
+    display = Display(
+        cell, options, actions=actions, can_click=actions is not None and may_click(cell)
+    )
+    if not over:
+        display.open(run.log)
+        context = contextvars.copy_context()
+        _at_end(run.log, lambda: context.run(display.close, run.log))
+    elif display.kind == "text":
+        sys.stdout.write(bundle(run.log)["text/plain"] + "\n")
+    else:
+        display.close(run.log)
+
+
+def _actions(log: EventLog) -> Actions | None:
+    """Return what the buttons of a run call, None where the run cannot be reached."""
+    found = registry.reach(log)
+    if found is None:
+        return None
+    found.questions.fall_back_to(Clicks().ask, keep=True)
+
+    def stop() -> None:
+        with suppress(UsageError):  # it is over
+            found.cancel()
+
+    return run_actions(found.questions, stop)
+
+
+def _at_end(log: EventLog, close: Callable[[], Any]) -> None:
+    """Call `close` on its own thread when the run has ended."""
+
+    def hear(event: Event) -> None:
+        if event.type == "end" and not event.span:
+            threading.Thread(target=close, name="agent_nb end of a view", daemon=True).start()
+
+    log.subscribe(hear)

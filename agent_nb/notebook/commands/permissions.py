@@ -1,0 +1,40 @@
+"""The tools allowed until the kernel restarts: `%agent revoke`, and a line of `%agent status`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError, did_you_mean
+from ...tools.standing import STANDING
+from .output import say
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+def allowed() -> str:
+    """Return a line that names the allowed tools, "" if there are none."""
+    names = ", ".join(STANDING.names)
+    return (
+        f"Allowed until the kernel restarts: {names} (%agent revoke TOOL takes it back)"
+        if names
+        else ""
+    )
+
+
+def revoke(session: Session, arguments: list[str]) -> None:
+    """TOOL …: ask again about tools that were allowed until the kernel restarts"""
+    known = STANDING.names
+    wrong = [name for name in arguments if name not in known]
+    if wrong:
+        hint = did_you_mean(wrong[0], known)
+        raise UsageError(
+            f"The tool {wrong[0]!r} is not allowed until the kernel restarts.{hint} Allowed: {', '.join(known) or 'none'}."
+        )
+    for name in arguments:
+        STANDING.revoke(name)
+    say(
+        f"{', '.join(arguments)}: asked about again."
+        if arguments
+        else allowed() or "No tool is allowed until the kernel restarts."
+    )

@@ -1,0 +1,188 @@
+"""An nbclient that announces each cell to its kernel, as JupyterLab does.
+
+Why: plain nbclient sends neither the id of the cell nor the path of the notebook, so that a record
+could not be found again.
+
+Rules
+- Each kernel gets its own secret in its environment, and every request carries it (`launch`): a
+  notebook's metadata cannot imitate the runner.
+- nbclient always keeps the state of `ipywidgets.Output`; here it is dropped with the execution.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.output_widget import OutputWidget
+
+from ...host import launch
+from ...record.notebook_file import records
+from ...record.record import MIME
+from ...record.signers import Signer
+from ..cell.identity import OURS, PROOF
+from ..files.library import SENT, SIGNED
+from .cell_failure import Failure, of_cell
+from .kernels import Started, launched_by_us
+from .review import countersigned
+
+STARTS = 3  # attempts to start a kernel
+OnCell = Callable[[int, int, str], None]  # index, number of cells, source
+
+
+class Captured(OutputWidget):  # type: ignore[misc]  # nbclient publishes no types
+    """An `ipywidgets.Output` that does not report to the kernel.
+
+    While a cell runs, the kernel loses requests that follow such a message.
+    """
+
+    def sync_state(self) -> None:
+        """Send nothing."""
+
+
+class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
+    """An nbclient whose requests carry the cell's id, its records and `sent`.
+
+    environment: added to the kernel's.
+    signers: the kernel learns which of the records they have signed.
+    goes_on: whether the next cell runs after this failed one.
+    """
+
+    def __init__(
+        self,
+        nb: Any,
+        sent: dict[str, Any],
+        on_cell: OnCell,
+        *,
+        environment: Mapping[str, str] = {},
+        goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+        signers: Sequence[Signer] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(nb, **options)
+        self.widget_registry = {"@jupyter-widgets/output": {"OutputModel": Captured}}
+        self._signers = signers
+        self.failures: list[Failure] = []
+        self.reached = 0
+        self._goes_on = goes_on
+        self._sent = sent
+        self._environment = environment
+        self._proof = ""
+        self._starting: dict[str, Any] = {}
+        self._asked: dict[str, Any] = {}  # executed cells by the id of their request
+        self._records = records(nb)
+        self._on_cell = on_cell
+        self._cell: Any = None
+
+    def reset_execution_trackers(self) -> None:
+        """Forget what the last execution left."""
+        super().reset_execution_trackers()
+        self.widget_state: dict[str, Any] = defaultdict(dict)
+
+    def create_kernel_manager(self) -> Any:
+        """Return the kernel manager; kernels of this Python start with `kernels.LAUNCH`."""
+        manager = super().create_kernel_manager()
+        launched_by_us(manager)
+        return manager
+
+    def adopt(self, kernel: Started) -> None:
+        """Run on a kernel that was started ahead."""
+        self.km, self._proof = kernel.manager, kernel.proof
+        self._starting = {"stdout": kernel.said, "stderr": kernel.said}
+
+    async def async_start_new_kernel(self, **options: Any) -> None:
+        """Start a kernel that recognises our requests by their secret."""
+        self._starting = options
+        self._proof = launch.secret()
+        environment = {
+            **(options.get("env") or os.environ),
+            **self._environment,
+            launch.PROOF: self._proof,
+        }
+        await super().async_start_new_kernel(**{**options, "env": environment})
+
+    async def async_start_new_kernel_client(self) -> Any:
+        """Connect to the kernel and extend its execution requests. Raises DeadKernelError."""
+        client = await self._connected()
+        plain = client.session.msg
+
+        def msg(
+            msg_type: str,
+            content: Any = None,
+            parent: Any = None,
+            header: Any = None,
+            metadata: Any = None,
+        ) -> Any:
+            if msg_type == "execute_request" and self._cell is not None:
+                cell_id = self._cell.get("id")
+                listed = self._records.get(cell_id, [])
+                sent = {
+                    **self._sent,
+                    SENT: listed,
+                    SIGNED: countersigned(self.nb, self._cell, listed, self._signers),
+                    PROOF: self._proof,
+                }
+                metadata = {**(metadata or {}), "cellId": cell_id, OURS: sent}
+            made = plain(msg_type, content, parent, header, metadata)
+            if msg_type == "execute_request" and self._cell is not None:
+                self._asked[made["header"]["msg_id"]] = self._cell
+            return made
+
+        client.session.msg = msg
+        heard = client.iopub_channel.get_msg
+
+        async def get_msg(*args: Any, **options: Any) -> Any:
+            found = await heard(*args, **options)
+            self._late(found)
+            return found
+
+        client.iopub_channel.get_msg = get_msg
+        return client
+
+    def _late(self, message: Mapping[str, Any]) -> None:
+        """Add a record that arrives after its cell ended to the outputs, as front ends do.
+
+        nbclient drops such messages.
+        """
+        cell = self._asked.get(message["parent_header"].get("msg_id", ""))
+        if cell is None or cell is self._cell or message["header"]["msg_type"] != "display_data":
+            return
+        if MIME in message["content"].get("data", {}):
+            cell.outputs.append(nbformat.v4.output_from_msg(message))
+
+    def place(self) -> tuple[int, Any]:
+        """Return the number and the JSON of the cell that runs, or ran last."""
+        return self.reached, self.nb.cells[self.reached - 1] if self.reached else None
+
+    async def _connected(self, attempts: int = STARTS) -> Any:
+        """Connect to the kernel; restart it if another process took its ports before it did."""
+        try:
+            return await super().async_start_new_kernel_client()
+        except RuntimeError as fault:
+            if attempts == 1:
+                atexit.unregister(self._cleanup_kernel)  # nbclient's handler fails without a kernel
+                raise DeadKernelError(f"The kernel did not start: {fault}") from None
+        self.km = self.create_kernel_manager()
+        await self.async_start_new_kernel(**self._starting)
+        return await self._connected(attempts - 1)
+
+    async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
+        """Execute one cell. Raises what nbclient raises, unless `goes_on` accepts the failure."""
+        if cell.cell_type == "code":
+            self._on_cell(cell_index, len(self.nb.cells), cell.source)
+        self._cell, self.reached = cell, cell_index + 1
+        try:
+            return await super().async_execute_cell(cell, cell_index, **options)
+        except CellExecutionError as fault:
+            self.failures.append(of_cell(cell_index + 1, cell, fault.ename, fault.evalue))
+            if not self._goes_on(cell):
+                raise
+            return cell
+        finally:
+            self._cell = None

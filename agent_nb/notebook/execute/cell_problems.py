@@ -1,0 +1,256 @@
+"""What is wrong with the cells of a notebook that was replayed as a test.
+
+Rules
+- Every agent cell has a matching record, is replayed without drift, and ended `ok` or at a limit.
+- Every recorded run of a cell's newest execution begins again, and each is replayed.
+- A problem names the cell and the first difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...agent.tape import FOREIGN
+from ...record.agent_cells import agent_cell
+from ...record.given import lines
+from ...record.ipynb import Notebook, source_of
+from ...record.outputs import Numbers
+from ...record.ranking import ranked
+from ...record.record import NONE, Record
+from ...record.signers import Signer
+from ...record.signing import user_key
+from ...record.verify import check
+from ...view.format import plural
+from ..cell.recording import begun_by
+from .cell_failure import Failure, title
+from .report import Problem
+from .review import countersigned, remarks
+from .shown_pictures import differences
+
+if TYPE_CHECKING:
+    from .client import Outcome
+
+PASSING = ("ok", "limit")  # how a recorded run may have ended
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """The ranked records of a cell, and the faults of the one that is played."""
+
+    listed: Sequence[Record]
+    faults: Sequence[str]
+
+
+def problems(
+    nb: Notebook,
+    checked: Sequence[Recorded],
+    shown: Sequence[tuple[int, Numbers]],
+    outcome: Outcome,
+    signers: Sequence[Signer],
+    *,
+    needed: str,
+) -> Iterator[Problem]:
+    """Yield what is wrong with the cells of a notebook.
+
+    If a missing extra is `needed`, the cells after the last one that ran are excused.
+    """
+    excused = outcome.reached if needed else len(nb["cells"])
+    for number, (cell, recorded) in enumerate(zip(nb["cells"], checked, strict=True), 1):
+        runs = [run for n, run in shown if n == number]
+        failed = [f for f in outcome.failures if f.cell == number and not needed]
+        executed = outcome.notebook["cells"][number - 1]
+        found = list(_folded(_cell(number, cell, recorded, runs, failed, must=number <= excused)))
+        found += (
+            []
+            if found
+            else [
+                Problem(text=f"{title(number, cell)}: {words}")
+                for words in _pictures(cell, executed, runs)
+            ]
+        )
+        yield from found
+        if any(FOREIGN in problem.text for problem in found):
+            said = dict.fromkeys(
+                words for r in recorded.listed for words in remarks(nb, cell, r, signers)
+            )
+            yield from (
+                Problem(text=f"{title(number, cell)}: {words}", stale=False) for words in said
+            )
+
+
+def checked_records(
+    nb: Notebook, cell: Mapping[str, Any], found: Sequence[Record], signers: Sequence[Signer]
+) -> Recorded:
+    """Return the ranked records of a cell, and check the one that an agent cell plays."""
+    listed = ranked(found, user_key(), countersigned(nb, cell, found, signers))
+    asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
+    return Recorded(listed, check(asked[0]) if asked else [])
+
+
+def _asked(listed: Sequence[Record]) -> Sequence[Record]:
+    """Return the records of the agent cell itself, else those that its code began."""
+    return [r for r in listed if r.get("conversation") != NONE] or listed
+
+
+def _pictures(
+    cell: Mapping[str, Any], executed: Mapping[str, Any], runs: Sequence[Numbers]
+) -> Iterator[str]:
+    """Describe the pictures of an agent cell that differ."""
+    run = next((r for r in runs if r.get("replayed") and "ordinal" not in r), None)
+    if (
+        run is not None
+        and run.get("compare", "full") == "full"
+        and agent_cell(source_of(cell)) is not None
+    ):
+        yield from differences(cell, executed, run)
+
+
+def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Merge problems with the same first line: runs in a loop tend to fail alike."""
+    alike: dict[tuple[str, bool], list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault((problem.text.partition("\n")[0], problem.warning), []).append(problem)
+    for first, *others in alike.values():
+        head, line_end, rest = first.text.partition("\n")
+        more = f" (and {len(others)} more like it)" if others else ""
+        yield msgspec.structs.replace(first, text=f"{head}{more}{line_end}{rest}")
+
+
+def _cell(
+    number: int,
+    cell: Mapping[str, Any],
+    recorded: Recorded,
+    runs: Sequence[Numbers],
+    failed: Sequence[Failure],
+    *,
+    must: bool,
+) -> Iterator[Problem]:
+    """Yield what is wrong with one cell; `runs` are the runs in its outputs."""
+    if cell.get("cell_type") != "code":
+        return
+    agents = agent_cell(source_of(cell)) is not None
+    errors = [
+        str(run["error"]) for run in runs if run.get("error") and (agents or "ordinal" in run)
+    ]
+    # the other failures are errors of a run
+    own = [f for f in failed if not any(error in f.message for error in errors)]
+    if agents:
+        run = next((r for r in runs if "ordinal" not in r), None)
+        yield from _agent_cell(
+            number, cell, _asked(recorded.listed), recorded.faults, run, must=must
+        )
+    begun = begun_by(recorded.listed)
+    # these may include runs that the cell only followed, as with `attach`
+    if not any(r.get("execution") for r in begun):
+        begun = begun[sum("ordinal" not in run for run in runs) :]
+    yield from _code(
+        number, cell, begun, [r for r in runs if "ordinal" in r], must=must and not own
+    )
+    yield from (Problem(text=str(f), stale=False) for f in own)
+
+
+def _agent_cell(
+    number: int,
+    cell: Mapping[str, Any],
+    listed: Sequence[Record],
+    faults: Sequence[str],
+    run: Numbers | None,
+    *,
+    must: bool,
+) -> Iterator[Problem]:
+    """Yield what is wrong with the run of an agent cell (None: it did not run)."""
+    name = title(number, cell)
+    if not listed:
+        yield Problem(text=f"{name}: there is no record")
+        return
+    yield from (Problem(text=f"{name}: {problem}") for problem in faults)
+    if run is None:
+        yield from [Problem(text=f"{name}: it did not run", stale=False)] if must else []
+    elif not run.get("replayed"):
+        yield _not_replayed(name, run)
+    elif drift := run.get("drift"):
+        yield _drifted(name, drift)
+    elif run.get("status") not in _expected(run) and not run.get("imported"):
+        # an imported run may end with any status
+        yield Problem(text=f"{name}: the recorded run ended with status {run.get('status')}")
+    yield from _changed(name, run or {})
+
+
+def _expected(run: Numbers) -> Sequence[Any]:
+    return (run["expect"],) if run.get("expect") else PASSING
+
+
+def _not_replayed(name: str, run: Numbers) -> Problem:
+    differences = run.get("differences")
+    return Problem(
+        text="\n".join(
+            [f"{name}: {run.get('error') or 'it was not replayed'}", *(map(str, differences or ()))]
+        )
+    )
+
+
+def _changed(name: str, run: Numbers) -> Iterator[Problem]:
+    """Yield what changed since the recording, apart from the results of calls."""
+    for change in run.get("changes") or ():
+        yield Problem(text=f"{name}: {change['text']}", warning=bool(change.get("warning")))
+
+
+def _code(
+    number: int,
+    cell: Mapping[str, Any],
+    listed: Sequence[Record],
+    runs: Sequence[Numbers],
+    *,
+    must: bool,
+) -> Iterator[Problem]:
+    """Yield what is wrong with the runs that Python code of a cell began.
+
+    `listed` are the records of the cell's newest execution.
+    """
+    name = title(number, cell)
+    for run in runs:
+        if drift := run.get("drift"):
+            yield _drifted(name, drift)
+        elif not (run.get("replayed") or run.get("scripted")):
+            yield _not_replayed(name, run)
+        elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
+            yield Problem(
+                text=f"{name}: every call of a run was denied: {plural(run['calls'], 'call')} ({run['denied']} denied)",
+                stale=False,
+            )
+        yield from _changed(name, run)
+    begun = sum(bool(r.get("replayed")) for r in runs)
+    if must and begun < len(listed):
+        yield Problem(
+            text=f"{name}: {len(listed) - begun} of {len(listed)} recorded runs did not begin"
+        )
+
+
+def _drifted(name: str, drift: Mapping[str, Any]) -> Problem:
+    how = drift.get("how")
+    sides = (
+        [f"{how}"] if how else lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
+    )
+    return Problem(text="\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)]))
+
+
+def _head(drift: Mapping[str, Any]) -> str:
+    """Describe the first event that differs."""
+    name, seq = drift.get("name"), drift.get("seq")
+    call = f" (call {drift['call_id']})" if drift.get("call_id") else ""
+    return f"{name} gave another result when it ran again: event {seq}, the result of {name}{call}"
+
+
+def _why(drift: Mapping[str, Any]) -> list[str]:
+    """Explain why a function ran again that does not declare its effect."""
+    used = ", ".join(map(str, drift.get("reads") or ()))
+    name = drift.get("name")
+    return (
+        [
+            f'{name} runs again because it uses {used} of the notebook; @tool(effect="none") plays it from the record'
+        ]
+        if used
+        else []
+    )

@@ -1,0 +1,43 @@
+"""Runs as documents (markdown, HTML, text) or in a codec's format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...agent.run import Run
+from ...codecs.base import Losses
+from ...codecs.convert import encode
+from ...errors import UsageError
+from ...host import plugins
+from ...view.bundle import bundle
+from .html_page import page
+
+PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
+SHORT = {
+    "md": "markdown",
+    "htm": "html",
+    "txt": "text",
+    "jsonl": "canonical",
+    "ndjson": "canonical",
+}
+
+
+def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
+    """Return runs as markdown, html (a whole page), text or in a codec's format.
+
+    `losses` collects what a codec cannot carry. Raises UsageError for an unknown form.
+    """
+    name = SHORT.get(form, form)
+    if name == "html":
+        return page(runs)
+    if name in PAGES:
+        return "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
+    if name.partition(":")[0] not in plugins.names("codecs"):
+        raise UsageError(
+            f"There is no form {form!r}. Known: {', '.join([*PAGES, *plugins.names('codecs')])}."
+        )
+    return "".join(
+        text if text.endswith("\n") else f"{text}\n"
+        for run in runs
+        for text in encode(run.log, name, losses=losses)
+    )

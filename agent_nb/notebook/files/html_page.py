@@ -1,0 +1,125 @@
+"""Recorded runs as one self-contained HTML page: no kernel, no front end, no network.
+
+Why: runs are mailed, printed, put on a server. The page includes what a notebook shows beside the
+cards (plots that the code displayed) and what its front end does (typeset formulas).
+
+Rules
+- Nothing on the page is fetched or runs; its content security policy enforces that.
+- What a cell displays belongs to the run whose card stands above it; it is bounded and sanitised as
+  in a card.
+- A notebook that cannot be read counts as one without plots.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ...agent.run import Run
+from ...errors import UsageError
+from ...record.ipynb import ENDING, Output, cells, load, metadata_of, outputs
+from ...record.outputs import numbers_of
+from ...record.record import KEY, MIME
+from ...view import values
+from ...view.bundle import bundle
+from ...view.draw import html
+from ...view.format import plural
+from ...view.nodes import Image, Node, Page, Row, Section, Stack, T
+from ...wire.json_text import as_dict
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title}</title></head>
+<body style="margin:24px auto;max-width:900px;padding:0 16px;font-family:system-ui,sans-serif">
+{body}</body>
+</html>
+"""
+# displayed types that count, beyond plain text
+SHOWN = ("image/svg+xml", *values.IMAGES, "text/html", "text/markdown", "text/latex")
+SVG = "image/svg+xml"
+DISPLAYED = "Displayed in the cell"
+LARGEST = 30_000_000  # characters of everything displayed beside the cards
+
+
+def page(runs: Sequence[Run]) -> str:
+    """Return the page of these runs."""
+    room = LARGEST
+    parts = []
+    with html.typeset():
+        for run in runs:
+            nodes, room = _bounded(displayed(run), room)
+            parts.append(
+                f"{bundle(run.log)['text/html']}\n{html.draw(nodes) if nodes is not None else ''}"
+            )
+    return PAGE.format(title=escape(_title(runs)), body="".join(parts))
+
+
+def _title(runs: Sequence[Run]) -> str:
+    names = dict.fromkeys(os.path.basename(run.notebook) for run in runs if run.notebook)
+    return f"Agent runs: {', '.join(names)}" if names else "Agent runs"
+
+
+def displayed(run: Run) -> list[Mapping[str, Any]]:
+    """Return the mime bundles below a run's card in the notebook: what its code displayed."""
+    return list(_below(run)) if run.cell and run.notebook.endswith(ENDING) else []
+
+
+def _below(run: Run) -> Iterator[Mapping[str, Any]]:
+    card = ""
+    for output in _outputs(run.notebook, run.cell):
+        data = as_dict(output.get("data"))
+        if MIME in data or KEY in metadata_of(output):
+            record = as_dict(data.get(MIME))
+            card = str(numbers_of(output).get("run") or record.get("id") or card)
+        elif card == run.id and any(mime in data for mime in SHOWN):
+            yield {
+                mime: "".join(value) if isinstance(value, list) else value
+                for mime, value in data.items()
+            }
+
+
+def _outputs(path: str, cell: str) -> list[Output]:
+    try:
+        found = cells(load(path))
+    except UsageError:
+        return []
+    return next((outputs(c) for c in found if c.get("id") == cell), [])
+
+
+def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
+    """Return displayed bundles as a node, as far as there is room, and the room that is left."""
+    nodes: list[Node] = []
+    left_out = 0
+    for data in bundles:
+        size = sum(len(str(value)) for value in data.values())
+        made = _nodes(dict(data)) if size <= room else ()
+        room -= size if made else 0
+        left_out += not made
+        nodes += made
+    if left_out:
+        nodes.append(Row((T(f"{plural(left_out, 'more output')} in the notebook", tone="muted"),)))
+    if not nodes:
+        return None, room
+    return Page(
+        DISPLAYED, (Section("displayed", Stack((Row((T(DISPLAYED, tone="muted"),)), *nodes))),)
+    ), room
+
+
+def _nodes(data: dict[str, Any]) -> tuple[Node, ...]:
+    svg = data.get(SVG)
+    if (
+        isinstance(svg, str)
+        and svg.strip()
+        and len(svg) <= values.LARGEST_IMAGE
+        and not any(mime in data for mime in values.IMAGES)
+    ):
+        # scripts do not run in an <img>
+        return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
+    return values.nodes(
+        None, {mime: value for mime, value in data.items() if mime in SHOWN or mime == "text/plain"}
+    )

@@ -1,0 +1,75 @@
+"""Recorded runs of notebooks and event files, and their differences.
+
+Rules
+- Nothing here runs a cell or writes a file.
+- Of each cell the run counts that a replay would try first (`ranking`), unless all are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from ...agent.run import Run
+from ...agent.runs import Runs
+from ...codecs.convert import decode
+from ...errors import UsageError
+from ...events.log import EventLog
+from ...record.diff import Diff, diff
+from ...record.find import records
+from ...record.ipynb import ENDING, load
+from ...record.ranking import ranked
+from ...record.record import log_of
+from ...record.signing import user_key
+
+
+def read_runs(paths: Sequence[Path], *, every: bool = False) -> Runs:
+    """Return runs of notebooks and event files: the one that counts per cell, or `every` one.
+
+    Raises UsageError for a file that is neither.
+    """
+    return Runs([run for path in paths for run in _of(path, every)])
+
+
+def _of(path: Path, every: bool) -> Iterator[Run]:
+    if path.suffix != ENDING:
+        yield Run(EventLog.of_events(decode(path)), notebook=str(path))
+        return
+    for cell, items in groupby(records(load(path)), key=lambda item: item.cell):
+        listed = [item.record for item in items]
+        for record in listed if every else ranked(listed, user_key())[:1]:
+            yield Run(log_of(record), cell=cell, notebook=str(path))
+
+
+def compare(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
+    """Return the differences of runs paired by cell, else in order.
+
+    Raises UsageError if there is nothing to pair.
+    """
+    if not a or not b:
+        raise UsageError("There is no recorded run to compare.")
+    by_cell = {run.cell: run for run in b if run.cell}
+    paired = [(run, by_cell[run.cell]) for run in a if run.cell in by_cell] or list(
+        zip(a, b, strict=False)
+    )
+    return [_diff(one, other) for one, other in paired]
+
+
+def versions(runs: Sequence[Run]) -> list[Diff]:
+    """Return the differences between the two newest runs of each cell; `runs` come oldest first.
+
+    Raises UsageError if no cell has two.
+    """
+    pairs = [
+        (a, b)
+        for n, (a, b) in enumerate(pairwise(runs), 2)
+        if a.cell == b.cell and (n == len(runs) or runs[n].cell != b.cell)
+    ]
+    if not pairs:
+        raise UsageError("No cell has two recorded runs to compare. Name a second notebook.")
+    return [_diff(a, b) for a, b in pairs]
+
+
+def _diff(a: Run, b: Run) -> Diff:
+    return diff(a.log, b.log, cells=(a.cell, b.cell))

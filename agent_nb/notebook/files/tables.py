@@ -1,0 +1,74 @@
+"""Events of runs as a table: for a terminal, CSV, JSON or Parquet."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...agent.runs import Runs
+from ...errors import UsageError
+from ...view.draw.visible import output
+
+if TYPE_CHECKING:
+    from ...events.frame import EventFrame
+
+
+WIDEST = 60  # characters of a column in a text table
+
+
+def frame(runs: Runs, columns: str = "") -> EventFrame:
+    """Return the runs as a frame; `columns` names a preset, or columns with commas.
+
+    Raises UsageError for unknown names.
+    """
+    from ...events.columns import PRESETS
+
+    wanted = [c.strip() for c in columns.split(",") if c.strip()]
+    return runs.to_frame(
+        None if not wanted else wanted[0] if len(wanted) == 1 and wanted[0] in PRESETS else wanted
+    )
+
+
+def text_table(table: EventFrame) -> str:
+    """Return a frame as text, one line per row, without empty columns; durations in seconds."""
+    from ..notices import table as aligned
+
+    filled = table.portable().dropna(axis="columns", how="all").astype(object)
+    rows = filled.where(filled.notna(), None).itertuples(index=False, name=None)
+    return aligned([filled.columns, *([_short(value) for value in row] for row in rows)]) + "\n"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, datetime):
+        return "" if value != value else value.isoformat(" ", "seconds")  # noqa: PLR0124  (NaT)
+    seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
+    if isinstance(seconds, float):
+        return f"{seconds:.3f}"
+    words = "" if value is None else " ".join(output(str(value)).split())
+    return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
+
+
+def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
+    """Return a frame as `csv`, `json` or `table` text, or write it as `parquet`.
+
+    Raises UsageError if Parquet has no file to go into or pyarrow is missing.
+    """
+    if form == "parquet":
+        if path is None:
+            raise UsageError("Parquet goes into a file: -o FILE.parquet")
+        try:
+            table.to_parquet(path)
+        except ImportError:
+            raise UsageError(
+                "Parquet needs pyarrow. Install it with: pip install pyarrow"
+            ) from None
+        return ""
+    if form == "csv":
+        return str(table.to_csv(index=False))
+    if form == "json":
+        return (
+            str(table.portable().to_json(orient="records", date_format="iso", force_ascii=False))
+            + "\n"
+        )
+    return text_table(table)

@@ -1,0 +1,62 @@
+"""The verdict of `verify` on a notebook's records: what is wrong, and who signed them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...models.keys import secrets
+from ...record.find import records
+from ...record.ipynb import load
+from ...record.signers import known
+from ...record.signing import signed_by, user_key
+from ...record.verify import check, secrets_in
+from ...wire.redact import redact_text
+from ..execute import review
+
+
+def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
+    """Return (problems, remarks): shape, hashes, payloads and secrets of the records, and signers.
+
+    With `signed`, a record that this user has not signed is a problem. Raises UsageError if the
+    file is not a notebook.
+    """
+    problems: list[str] = []
+    remarks: list[str] = []
+    key, hidden, signers = user_key(), secrets(), known()
+    nb = load(path)
+    cells = {str(cell.get("id", "")): cell for cell in nb["cells"] if isinstance(cell, dict)}
+    for item in records(nb):
+        where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
+        found = [
+            *check(item.record),
+            *(
+                f"a secret in {s}"
+                for s in secrets_in(item.record, None, lambda text: _secrets(text, hidden))
+            ),
+        ]
+        problems += [f"{where}: {problem}" for problem in found]
+        who = _signer(item.record, key)
+        (problems if signed and who != "signed by you" else remarks).append(f"{where}: {who}")
+        remarks += [
+            f"{where}: {said}"
+            for said in review.remarks(nb, cells.get(item.cell, {}), item.record, signers)
+        ]
+    return problems, remarks
+
+
+def _signer(record: Mapping[str, Any], key: bytes) -> str:
+    if signed_by(record, key):
+        return "signed by you"
+    return "signed by someone else, or changed" if record.get("signature") else "not signed"
+
+
+def _secrets(text: str, hidden: Mapping[str, str]) -> list[str]:
+    """Return the names, never the values, of what the secret filter would redact in a text."""
+    clean = redact_text(text, hidden)
+    if clean == text:
+        return []
+    names = {part.partition("]")[0] for part in clean.split("[redacted ")[1:]}
+    known = {part.partition("]")[0] for part in text.split("[redacted ")[1:]}
+    return sorted(names - known) or ["a key"]

@@ -1,0 +1,67 @@
+"""A cell that follows runs of another system: its records, its cards, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...agent.run import Run
+from ...errors import AgentStopped
+from ...events.log import EventLog
+from ...record.record import NONE, log_of
+from ..cell.frontend import can_click
+from ..cell.identity import Cell
+from ..cell.interrupts import Interrupts
+from ..cell.kernel_interrupts import cell_interrupts
+from ..options import Options
+from ..session import Session
+from .cards import Cards, Record
+
+
+class FollowRun:
+    """One cell that follows runs. Subclasses define `_follow`."""
+
+    def __init__(self, session: Session, cell: Cell) -> None:
+        self.session, self.cell = session, cell
+
+    async def follow(self) -> Run | None:
+        """Follow, show and record the runs; return the last one, None when nothing came.
+
+        Raises AgentStopped when the user stopped it, and what `_follow` raises.
+        """
+        with cell_interrupts(self.session.shell) as interrupts:
+            last = await self._follow(interrupts)
+        if interrupts.stopped:
+            raise AgentStopped(interrupts.by, last)
+        return last
+
+    async def _follow(self, interrupts: Interrupts) -> Run | None:
+        raise NotImplementedError
+
+    def _records(self) -> list[Record]:
+        """Return this cell's records of followed runs, the newest first."""
+        return [r for r in self.session.library.of(self.cell) if r.get("conversation") == NONE]
+
+    def _can_click(self) -> bool:
+        return can_click(self.session.shell, self.cell)
+
+    def _leave(
+        self, cards: Cards, options: Options, *, played: EventLog | None = None, detached: str = ""
+    ) -> list[Run]:
+        """Leave the runs in the output, in the namespace and in the library; return them.
+
+        `played` is the log of a record that stands for the source; `detached`: see `Cards.close`.
+        """
+        if played is not None:
+            cards.opened(played)
+        runs = cards.close(detached)
+        for run in runs:
+            self.session.keep(self.cell, run, options.output)
+        for record in cards.records:
+            self.session.library.keep(self.cell.key, record)
+        return runs
+
+
+def replayable(records: Sequence[Record]) -> EventLog | None:
+    """Return the log of the newest record that was not interrupted, None if there is none."""
+    record = next((r for r in records if r.get("status") != "interrupted"), None)
+    return log_of(record) if record is not None else None

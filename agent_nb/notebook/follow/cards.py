@@ -1,0 +1,140 @@
+"""The cards and records of runs that a cell follows: a display for each run of the source.
+
+Rules
+- A run is shown from its first event on and leaves a static page and a record. Of one source the
+  first `MOST` runs are shown and recorded.
+- The records are not signed and belong to no conversation: a replay never runs their calls again as
+  the user's own.
+- A run that equals a known record keeps that record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+
+from ...agent.run import Run
+from ...events import Event
+from ...events.completion import LOST, closed
+from ...events.event_json import encode_event
+from ...events.log import EventLog
+from ...record.agent_cells import content_hash
+from ...record.record import NONE, events_of, log_of, record_hash, run_record
+from ..cell.display import Actions, Display
+from ..cell.identity import Cell
+from ..cell.summary import LONGEST, summary
+from ..execute.event_relay import send
+from ..notices import warn
+from ..options import Options
+
+MOST = 20  # runs of one source that are shown and recorded
+TIMES = ("ts", "chunks", "duration")  # fields of events that are stamped on arrival
+
+Record = Mapping[str, Any]
+
+
+def same(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
+    """Return whether two runs are equal in every field."""
+    return list(recorded) == list(now)
+
+
+def same_but_for_times(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
+    """Return whether two runs have the same id and events, times aside."""
+    return bool(recorded) and len(recorded) == len(now) and all(map(_timeless, recorded, now))
+
+
+def _timeless(a: Event, b: Event) -> bool:
+    times = {name: getattr(a, name) for name in TIMES if hasattr(a, name)}
+    return type(a) is type(b) and msgspec.structs.replace(b, **times) == a
+
+
+class Cards:
+    """The displays of the runs that `cell` follows. `title` says where they come from.
+
+    `known` are records of the cell, `same` decides whether a run equals one of them. With `strict`
+    a run that differs from the known ones is reported as a drift.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        options: Options,
+        *,
+        actions: Actions,
+        can_click: bool,
+        title: Callable[[], str],
+        known: Sequence[Record] = (),
+        same: Callable[[Sequence[Event], Sequence[Event]], bool] = same,
+        strict: bool = False,
+    ) -> None:
+        self._cell, self._options, self._title = cell, options, title
+        self._actions, self._can_click = actions, can_click
+        self._known, self._same, self._strict = known, same, strict
+        self._displays: list[tuple[EventLog, Display]] = []
+        self._more = 0  # runs that are not shown
+        self.records: list[dict[str, Any]] = []  # those left by `close`
+
+    def opened(self, log: EventLog) -> None:
+        """Show a run that begins."""
+        send(self._cell, log)
+        if len(self._displays) >= MOST:
+            self._more += 1
+            return
+        display = Display(
+            self._cell, self._options, actions=self._actions, can_click=self._can_click
+        )
+        display.open(log, badge=self._title())
+        self._displays.append((log, display))
+
+    def close(self, detached: str = "") -> list[Run]:
+        """Leave static pages and records; return the runs.
+
+        A log that has not ended is closed: its run was abandoned or, as `detached` says, goes on
+        elsewhere.
+        """
+        runs = []
+        for log, display in self._displays:
+            run = Run(log if log.ended else EventLog.of_events(closed(list(log), detached or LOST)))
+            self._leave(run, display)
+            runs.append(run)
+        if self._more:
+            warn(f"{self._more} more runs are not shown; agent_nb.watch(…).runs has them all")
+        return runs
+
+    def _leave(self, run: Run, display: Display) -> None:
+        kept, title = self._options.record, self._title()
+        known = next((r for r in self._known if self._same(events_of(r), run.log)), None)
+        shown = Run(log_of(known)) if known is not None else run
+        record = dict(known or imported_record(shown.log, self._cell)) if kept else {}
+        self.records += [record] if kept else []
+        numbers = {**summary(shown, recorded=kept), "imported": title, "replayed": True}
+        if self._strict and known is None and self._known:
+            numbers["drift"] = drifted(run.log, self._known)
+        display.close(shown.log, record, numbers, badge=title)
+
+
+def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
+    """Return where a run first differs from its newest record."""
+    record = next((r for r in records if r.get("id") == log.run), records[0])
+    pairs = zip_longest(events_of(record), log)
+    seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)
+    said = {
+        name: encode_event(event).decode()[:LONGEST] if event else ""
+        for name, event in (("recorded", before), ("fresh", now))
+    }
+    return {"name": "the source", "seq": seq, **said}
+
+
+def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
+    """Return the unsigned record of an imported run. It starts at its import, whatever its own
+    times.
+    """
+    record = run_record(
+        log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE
+    )
+    record["started"] = round(time.time(), 3)
+    return {**record, "hash": record_hash(record)}

@@ -1,0 +1,182 @@
+"""The table of the options of `%%agent`, for the parser and its help.
+
+Rule: an option is written in full; `%%agent?` shows the help texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from ..agent.limits import Limits
+from ..tools.base import Compare
+
+DEFAULT_CONVERSATION = "main"
+VIEWS = ("auto", "widgets", "html", "text")
+Thoughts = Literal["show", "collapse", "hide"]
+MEMORIES = ("window", "summary")
+COMPARES: tuple[Compare, ...] = ("full", "text", "none")
+Expect = Literal["", "error", "limit"]
+EXPECTS: tuple[Expect, ...] = ("error", "limit")
+RERUNS = ("auto", "live", "replay")
+THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
+EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
+
+
+def _flag(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: A002  (argparse's word)
+    return names, {"action": "store_true", "default": None, "help": help}
+
+
+def _value(*names: str, **keywords: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return names, keywords
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return the JSON object in an option. Raises ValueError or TypeError for argparse."""
+    value = msgspec.json.decode(text)
+    if not isinstance(value, dict):
+        raise TypeError(f"{text} is not a JSON object")
+    return value
+
+
+OPTIONS = (
+    _value(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        help="provider/name, for example openai/gpt-5-mini or local/smollm2",
+    ),
+    _value(
+        "-t",
+        "--tools",
+        metavar="TOOLS",
+        action="append",
+        help="tools by name, separated by commas: "
+        "built-in, installed, or functions of the notebook",
+    ),
+    _value(
+        "-d",
+        "--dialect",
+        metavar="DIALECT",
+        help="how the model writes its turns: native, xml, section",
+    ),
+    _value(
+        "-o", "--output", metavar="VAR", help="the variable that gets the Run (_agent always does)"
+    ),
+    _value(
+        "-c",
+        "--conversation",
+        metavar="NAME",
+        help=f"the conversation to go on with (default: {DEFAULT_CONVERSATION})",
+    ),
+    _flag("--new", help="start the conversation anew with this cell"),
+    _flag("--live", help="call the model, whatever was recorded"),
+    _value(
+        "--rerun",
+        choices=RERUNS,
+        help="live: call the model; replay: play the record or fail; auto (the default): play it if nothing has changed",
+    ),
+    _value(
+        "--compare",
+        choices=COMPARES,
+        help="what of results that run again `test` compares: all of it (full, the default), text, none",
+    ),
+    _value(
+        "--expect",
+        choices=EXPECTS,
+        help="the run is to end so: the cell does not fail then, and fails if it ends otherwise",
+    ),
+    _value(
+        "--approve",
+        metavar="HOW",
+        help="tools with effects: ask (the default), auto, deny, or a policy file",
+    ),
+    _flag("--no-record", help="keep this run out of the notebook file"),
+    _value("--view", choices=VIEWS, help="how the run is shown (default: auto)"),
+    _value("--thoughts", choices=THOUGHTS, help="how thoughts are shown (default: collapse)"),
+    _value("--system", metavar="TEXT", help="instructions for the model"),
+    _value(
+        "--max-turns", type=int, metavar="N", help=f"limit: model turns (default: {Limits().turns})"
+    ),
+    _value(
+        "--max-calls",
+        type=int,
+        metavar="N",
+        help=f"limit: tool calls (default: {Limits().tool_calls})",
+    ),
+    _value(
+        "--max-failures",
+        type=int,
+        metavar="N",
+        help=f"limit: tool failures in a row (default: {Limits().failures})",
+    ),
+    _value(
+        "--max-tokens",
+        type=int,
+        metavar="N",
+        help=f"limit: tokens of the whole run (default: {Limits().tokens:,})",
+    ),
+    _value(
+        "--budget",
+        "--cost",
+        dest="cost",
+        type=float,
+        metavar="USD",
+        help="limit: cost of the whole run (default: none)",
+    ),
+    _value(
+        "--time", type=float, metavar="S", help=f"limit: seconds (default: {Limits().seconds:g})"
+    ),
+    _value("--temperature", type=float, metavar="X", help="sampling temperature"),
+    _value("--seed", type=int, metavar="N", help="sampling seed"),
+    _value("--reasoning", metavar="EFFORT", help=EFFORTS),
+    _value("--max-output", type=int, metavar="N", help="tokens of one answer of the model"),
+    _value("--stop", action="append", metavar="TEXT", help="a text at which the model stops"),
+    _value(
+        "--extra", type=_object, metavar="JSON", help="an object merged into the request as it is"
+    ),
+    _value(
+        "--memory",
+        choices=MEMORIES,
+        help="a conversation too long for the model: leave the oldest turns out (the default), or summarise them",
+    ),
+    _value(
+        "--thought-tags",
+        metavar="NAMES",
+        help="further names of tags that hold thoughts, beside think and thinking",
+    ),
+    _value(
+        "--attach",
+        action="append",
+        metavar="IMAGE",
+        help="an image file, or a variable that holds an image or a figure",
+    ),
+    _value(
+        "--from",
+        dest="source",
+        metavar="FILE|URL",
+        help="show a run of another system instead; the cell's text is its prompt",
+    ),
+    _value(
+        "--codec",
+        metavar="CODEC",
+        help="with --from: the format, if its first lines do not show it",
+    ),
+    _flag(
+        "--follow",
+        help="with --from: read on in a file that is being written, until the run has ended",
+    ),
+)
+
+
+def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a magic function as IPython's `magic_arguments`; `%%agent?` shows them."""
+    from IPython.core.magic_arguments import argument, magic_arguments
+
+    for names, keywords in reversed(OPTIONS):
+        function = argument(*names, **keywords)(function)
+    decorated: Callable[..., Any] = magic_arguments("%agent")(function)
+    decorated.parser.allow_abbrev = False  # type: ignore[attr-defined]
+    return decorated

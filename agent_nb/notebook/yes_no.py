@@ -1,0 +1,21 @@
+"""Questions at the keyboard that take yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+ATTEMPTS = 3
+YES, NO = ("y", "yes"), ("n", "no")
+
+
+def confirmed(text: str, no: Collection[str] = NO) -> bool:
+    """Ask until the answer is clear, three times at most; everything but a clear yes is a no."""
+    for _ in range(ATTEMPTS):
+        try:
+            said = input(text).strip().lower()
+        except (EOFError, NotImplementedError):  # IPython: this front end has no keyboard input
+            return False
+        if said in (*YES, *no):
+            return said in YES
+        text = "Please answer y or n: "
+    return False

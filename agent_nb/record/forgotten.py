@@ -1,0 +1,53 @@
+"""`%agent forget`: runs that are taken out of the notebook and stay out.
+
+The command leaves run ids in its output (`FORGET`). Saving removes those runs wherever they stand,
+and keeps marks of the ids in the metadata (`metadata.FORGOTTEN`), because a front end sends the
+records that it once loaded with every save until the page is loaded again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..wire.json_text import as_dict, as_list
+from .ipynb import Notebook, all_outputs
+from .metadata import FORGOTTEN, Runs
+from .outputs import numbers_of
+from .packing import sha256
+from .record import MIME
+
+FORGET = "forget"
+REMEMBERED = 500  # marks that are kept
+
+
+def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
+    """Return the marks of forgotten runs, those of earlier saves first; clean the outputs of them.
+
+    `saved` are versions of our metadata.
+    """
+    marks = [mark for value in saved for mark in _texts(as_dict(value).get(FORGOTTEN))]
+    for _, output in all_outputs(nb):
+        marks += map(_mark, _texts(numbers_of(output).get(FORGET)))
+    for _, output in all_outputs(nb) if marks else ():
+        value = as_dict(output.get("data")).get(MIME)
+        named = _texts([as_dict(value).get("id"), as_dict(value).get("ref")])
+        if any(_mark(run) in marks for run in named):
+            del output["data"][MIME]
+    return list(dict.fromkeys(marks))[-REMEMBERED:]
+
+
+def without(runs: Runs, marks: list[str]) -> Runs:
+    """Return the runs that have none of these marks."""
+    if not marks:
+        return runs
+    return {
+        cell: [r for r in listed if _mark(r["id"]) not in marks] for cell, listed in runs.items()
+    }
+
+
+def _mark(run: str) -> str:
+    return sha256(run, like="")[:16]
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for text in as_list(value) if isinstance(text, str)]

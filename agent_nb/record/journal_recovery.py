@@ -1,0 +1,168 @@
+"""Runs read back from their journals, after the kernel or the page was lost.
+
+Rule: reading tolerates anything: a torn last line, foreign lines, other versions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .. import events
+from ..events import Call, Delta, Event, Respond, Think
+from ..events.chunks import encode_chunks
+from ..events.completion import closed
+from ..events.event_json import decode_event
+from ..events.log import EventLog
+from .journal import Header, alive, journals
+
+_HEAD = 256 * 1024  # bytes of a file that a listing reads
+_TAIL = 64 * 1024
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A journal on disk; `status` is the run's, `running` while its process lives, or `lost`."""
+
+    path: Path
+    header: Header
+    status: str
+    prompt: str = ""
+    size: int = 0  # bytes
+
+
+def recoverable(known: Iterable[str] = (), *, where: Path | None = None) -> list[Found]:
+    """Return the journals of runs whose ids are not `known`, newest first.
+
+    Unreadable files and runs that never began are left out.
+    """
+    skip = set(known)
+    found = [f for f in map(_look, journals(where)) if f is not None and f.header.run not in skip]
+    return sorted(found, key=lambda f: f.header.started, reverse=True)
+
+
+def recover(path: str | Path) -> EventLog:
+    """Return the log of a journal, closed as interrupted; unfinished blocks become incomplete ones.
+
+    Raises OSError.
+    """
+    _, found = read(Path(path))
+    return EventLog.of_events(closed(fold(found)))
+
+
+def read(path: Path) -> tuple[Header, list[Event]]:
+    """Return the header and all events of a journal, deltas included. Raises OSError."""
+    lines = path.read_bytes().split(b"\n")
+    header = _header(lines[0])
+    found = [e for e in (_event(line) for line in lines[1:]) if e is not None]
+    return header, found
+
+
+def fold(stream: Iterable[Event]) -> list[Event]:
+    """Return the stored events of a stream; deltas of unfinished blocks become blocks."""
+    stored: list[Event] = []
+    open_blocks: dict[str, list[Delta]] = {}
+    for event in stream:
+        if not isinstance(event, Delta):
+            stored.append(event)
+            open_blocks.pop(getattr(event, "block", ""), None)
+        elif event.of in _BLOCKS and event.block:
+            open_blocks.setdefault(event.block, []).append(event)
+    start = stored[0].ts if stored else next((d[0].ts for d in open_blocks.values()), 0.0)
+    for seq, pieces in enumerate(open_blocks.values(), len(stored) + 1):
+        stored.append(_BLOCKS[pieces[0].of](pieces, start, seq))
+    return stored
+
+
+def _incomplete(pieces: list[Delta], start: float, seq: int) -> dict[str, Any]:
+    first, pairs, last = pieces[0], [], round(start * 1000)
+    for piece in pieces:
+        ms = round(piece.ts * 1000)
+        pairs.append((len(piece.text), max(ms - last, 0)))
+        last = max(ms, last)
+    return {
+        "seq": seq,
+        "ts": pieces[-1].ts,
+        "run": first.run,
+        "turn": first.turn,
+        "span": first.span,
+        "parent": first.parent,
+        "origin": first.origin,
+        "block": first.block,
+        "incomplete": True,
+        "chunks": encode_chunks(pairs),
+    }
+
+
+def _think(pieces: list[Delta], start: float, seq: int) -> Event:
+    return Think(content=_text(pieces), **_incomplete(pieces, start, seq))
+
+
+def _respond(pieces: list[Delta], start: float, seq: int) -> Event:
+    return Respond(content=_text(pieces), **_incomplete(pieces, start, seq))
+
+
+def _call(pieces: list[Delta], start: float, seq: int) -> Event:
+    name = next((p.name for p in pieces if p.name), "")
+    block = pieces[0].block
+    return Call(
+        call_id=f"lost_{block}",
+        synthetic=True,
+        name=name,
+        raw_args=_text(pieces),
+        **_incomplete(pieces, start, seq),
+    )
+
+
+def _text(pieces: list[Delta]) -> str:
+    return "".join(p.text for p in pieces)
+
+
+_BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {
+    "think": _think,
+    "respond": _respond,
+    "call": _call,
+}
+
+
+def _look(path: Path) -> Found | None:
+    """Return what a listing shows of a journal, from its beginning and end; None if it is empty."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            head = file.read(_HEAD).split(b"\n")
+            file.seek(max(0, size - _TAIL))
+            tail = file.read(_TAIL).split(b"\n")
+    except OSError:
+        return None
+    begun = [e for e in map(_event, head[1:]) if e is not None]
+    if not begun and size <= _HEAD:
+        return None
+    prompt = next((e.content for e in begun if isinstance(e, events.User)), "")
+    last = _event(tail[-2]) if len(tail) > 1 else None
+    ended = last.status if isinstance(last, events.End) and not last.span else ""
+    return Found(
+        path=path,
+        header=_header(head[0]),
+        status=ended or ("running" if alive(path) else "lost"),
+        prompt=prompt,
+        size=size,
+    )
+
+
+def _header(line: bytes) -> Header:
+    try:
+        return msgspec.json.decode(line, type=Header)
+    except msgspec.DecodeError:
+        return Header()
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        return decode_event(line) if line.strip() else None
+    except (msgspec.DecodeError, RecursionError):
+        return None

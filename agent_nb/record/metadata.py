@@ -1,0 +1,89 @@
+"""`nb.metadata["agent_nb"]`: how runs, payloads and signatures are stored, read and written.
+
+    {"version": 1, "runs": {cell id: [record, …]}, "payloads": {key: value}, "signatures": {…},
+     "gone": {cell id: saves}, "forgotten": [mark, …]}
+
+Rules
+- Reading tolerates anything; records come out whole (`payloads.attach`).
+- Fields that this version does not know are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from ..wire.json_text import as_dict, as_list
+from . import countersign
+from .packing import Payloads
+from .payloads import attach, detach
+from .record import VERSION, Record
+
+FORGOTTEN = "forgotten"
+Runs = dict[str, list[Record]]  # whole records by cell id
+
+
+def stored(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (cell id, whole record) of everything stored in our metadata."""
+    payloads = Payloads.of(as_dict(ours).get("payloads"))
+    for cell, record in _bare(ours):
+        yield cell, attach(record, payloads)
+
+
+def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
+    """Return the readable records of our metadata by cell id, with their payloads if `whole`."""
+    found: Runs = {}
+    for cell, record in stored(ours) if whole else _bare(ours):
+        if readable(record):
+            found.setdefault(cell, []).append(record)
+    return found
+
+
+def _bare(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for cell, listed in as_dict(as_dict(ours).get("runs")).items():
+        for record in as_list(listed):
+            if isinstance(record, dict):
+                yield str(cell), record
+
+
+def readable(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Return whether a value has what every reader of records needs: an id and a list of events."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("id"), str)
+        and bool(value["id"])
+        and isinstance(value.get("events"), list)
+    )
+
+
+def newer(ours: Any) -> bool:
+    """Return whether our metadata was written by a newer version of the format."""
+    version = as_dict(ours).get("version")
+    return isinstance(version, int) and version > VERSION
+
+
+def written(
+    runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any, previous: Any
+) -> dict[str, Any]:
+    """Return our metadata with these runs, each payload once.
+
+    `mine` is our metadata as the notebook had it and `previous` as the file on disk has it; both
+    lend their signatures, `mine` its unknown fields.
+    """
+    payloads: dict[str, Any] = {}
+    bare: Runs = {}
+    for cell, listed in sorted(runs.items()):
+        bare[cell] = []
+        for record in listed:
+            part, own = detach(record)
+            bare[cell].append(part)
+            payloads |= {k: v for k, v in own.items() if k not in payloads or own.sound(k)}
+    hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
+    optional = {
+        "payloads": dict(sorted(payloads.items())),
+        countersign.SIGNATURES: countersign.merged(previous, mine, hashes=hashes),
+        "gone": gone,
+        FORGOTTEN: forgotten,
+    }
+    rest = {k: v for k, v in as_dict(mine).items() if k not in optional}
+    return {**rest, "version": VERSION, "runs": bare, **{k: v for k, v in optional.items() if v}}

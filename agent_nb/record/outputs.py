@@ -1,0 +1,128 @@
+"""Records and numbers of runs in the outputs of cells.
+
+Rules
+- A record in an output counts only where our publisher put it (`published`).
+- An output whose record has moved into the metadata keeps a reference to it (`refer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..wire.json_text import as_dict
+from .agent_cells import source_hash
+from .ipynb import Cell, Notebook, all_outputs, cells, metadata_of, source_of
+from .metadata import Runs, readable
+from .payloads import attach
+from .record import BUTTON, KEY, LIVE, MIME, VERSION, Record
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+Numbers = dict[str, Any]  # of a run, in the metadata of its output
+
+
+def published(output: Any) -> dict[str, Any] | None:
+    """Return the record that an output carries, None if our publisher did not put one there.
+
+    Our outputs are displays whose metadata name the run (or the `record` of another), too. Nothing
+    that a cell or a tool displays does so by chance. Forging such an output gains nothing, because
+    its record is not signed.
+    """
+    output = as_dict(output)
+    record = as_dict(output.get("data")).get(MIME)
+    numbers = numbers_of(output)
+    if not isinstance(record, dict) or output.get("output_type") != "display_data":
+        return None
+    named = numbers.get("record", numbers.get("run"))
+    return record if readable(record) and named == record["id"] else None
+
+
+def numbers_of(output: Mapping[str, Any]) -> Numbers:
+    """Return what an output's metadata say of its run, {} if nothing."""
+    return as_dict(metadata_of(output).get(KEY))
+
+
+def in_outputs(nb: Notebook, *, index: bool = False) -> Runs:
+    """Return the whole records that are still in outputs, by the cell that made them.
+
+    With `index`, cells without an id count as `#index`; otherwise they are skipped.
+    """
+    found: Runs = {}
+    places = {str(c.get("id") or f"#{i}"): c for i, c in enumerate(cells(nb))}
+    names = {id(c): name for name, c in places.items()}
+    for cell, output in all_outputs(nb):
+        name = cell.get("id") or (names.get(id(cell), "") if index else "")
+        record = published(output)
+        if name and record is not None:
+            maker = _maker(cell, record, places) or name
+            found.setdefault(maker, []).append(attach(record))
+    return found
+
+
+def copies(nb: Notebook, runs: Runs) -> Runs:
+    """Return the runs that cells refer to and do not have: the cells were pasted."""
+    known = {r["id"]: r for listed in runs.values() for r in listed}
+    found: Runs = {}
+    present = {str(c.get("id")): c for c in cells(nb)}
+    for cell, output in all_outputs(nb):
+        own, ref = cell.get("id"), as_dict(as_dict(output.get("data")).get(MIME)).get("ref")
+        run = known.get(ref) if isinstance(ref, str) else None
+        if (
+            own
+            and run is not None
+            and not _maker(cell, run, present)
+            and all(r["id"] != run["id"] for r in runs.get(own, ()))
+        ):
+            found.setdefault(own, []).append(run)
+    return found
+
+
+def _maker(cell: Cell, record: Record, present: Mapping[str, Any]) -> str:
+    """Return the id of another cell whose code began a run that ended while `cell` ran, else ""."""
+    made = record.get("cell")
+    if not record.get("execution") or made == cell.get("id") or made not in present:
+        return ""
+    return "" if record.get("source") == source_hash(source_of(cell)) else str(made)
+
+
+def refer(nb: Notebook, runs: Runs) -> None:
+    """Replace the records in outputs that `runs` hold by references."""
+    known = {r["id"] for listed in runs.values() for r in listed}
+    for cell, output in all_outputs(nb):
+        record = published(output)
+        if record is not None and cell.get("id") and record["id"] in known:
+            output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
+
+
+def settle(nb: Notebook) -> int:
+    """Remove our widgets, which a fresh kernel does not know; return how many.
+
+    They are buttons, and the live views of runs that go on, whose static form stays.
+    """
+    count = 0
+    for cell, output in list(all_outputs(nb)):
+        data, numbers = output.get("data"), numbers_of(output)
+        if not isinstance(data, dict):
+            continue
+        if BUTTON in numbers and data.keys() <= {WIDGET}:
+            cell["outputs"] = [o for o in cell["outputs"] if o is not output]
+            count += 1
+        elif LIVE in numbers and "text/html" in data:
+            count += int(data.pop(WIDGET, None) is not None)
+    return count
+
+
+def summaries(nb: Notebook) -> list[tuple[str, Numbers]]:
+    """Return (cell id, numbers) of every run shown in the outputs, in the order of the notebook.
+
+    A run that ended after its cell names that cell.
+    """
+    present = {str(c.get("id")) for c in cells(nb)}
+    found = []
+    for cell, output in all_outputs(nb):
+        numbers = numbers_of(output)
+        if "run" in numbers:
+            made = numbers.get("cell_id")
+            named = isinstance(made, str) and made in present
+            found.append((str(made) if named else str(cell.get("id", "")), numbers))
+    return found

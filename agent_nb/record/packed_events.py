@@ -1,0 +1,125 @@
+"""One event as it stands in a record, and back.
+
+Rules
+- The position of an event is not stored: `seq` is its place in the record, `run` the record's id.
+- Arguments that `raw_args` spells out exactly are `{"$raw": true}`; long `chunks` are packed; all
+  other values are packed as `packing` says.
+- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ..events import Approval, Call, Event, Respond, Think
+from ..events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
+from ..events.event_json import event_from, to_builtins
+from ..events.log import block_text
+from .packing import Packer, Unpacker
+
+WORTH = 64  # shorter arguments and chunks are not packed (characters)
+_RAW = {"$raw": True}
+
+
+def pack_event(event: Event, place: int, run: str, packer: Packer) -> dict[str, Any]:
+    """Return the JSON object of the event at `place` (from 1) of the run `run`."""
+    obj = to_builtins(event)
+    if obj.get("run") == run:
+        del obj["run"]
+    if obj.get("seq") == place:
+        del obj["seq"]
+    same = (
+        isinstance(event, Call)
+        and len(event.raw_args) >= WORTH
+        and _says(event.raw_args, event.args)
+    )
+    packed = {k: packer.pack(v) for k, v in obj.items() if not (same and k == "args")}
+    if same:
+        packed["args"] = dict(_RAW)
+    if isinstance(event, Think | Respond | Call) and len(event.chunks) >= WORTH:
+        packed["chunks"] = _quiet(pack_chunks, event.chunks)
+    return packed
+
+
+def _says(raw: str, args: dict[str, Any]) -> bool:
+    """Return whether `raw` is the JSON text of exactly `args`, order and number types included."""
+    found = _json(raw)
+    return isinstance(found, dict) and found == args and repr(found) == repr(args)
+
+
+def _json(raw: Any) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, TypeError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def _quiet(convert: Callable[[str], str], text: str) -> str:
+    """Return the converted `text`, or `text` itself if it is not a valid chunk string."""
+    try:
+        return convert(text)
+    except ValueError:
+        return text
+
+
+def unpack_event(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) -> Event:
+    """Return the event that `pack_event` was given; an unknown one where it cannot be read."""
+    raw = obj.get("args") == _RAW
+    fields = {k: unpacker.unpack(v) for k, v in obj.items() if not (raw and k == "args")}
+    if raw:
+        found = _json(fields.get("raw_args"))
+        fields["args"] = found if isinstance(found, dict) else {}
+    chunks = fields.get("chunks")
+    if isinstance(chunks, str) and chunks:
+        fields["chunks"] = _quiet(unpack_chunks, chunks)
+    event = event_from({**({"run": run} if run else {}), **fields, "seq": place})
+    return _fitted(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
+
+
+def in_written_order(found: list[Event]) -> list[Event]:
+    """Order the keys of arguments as the model wrote them; notebook files sort them."""
+    written: dict[str, dict[str, Any]] = {}
+    for place, event in enumerate(found):
+        if (
+            isinstance(event, Call)
+            and isinstance(args := _json(event.raw_args), dict)
+            and args == event.args
+        ):
+            written[event.call_id] = args
+        elif not (isinstance(event, Approval) and event.args):
+            continue
+        if event.call_id in written:
+            found[place] = msgspec.structs.replace(
+                event, args=_in_order_of(event.args, written[event.call_id])
+            )
+    return found
+
+
+def _in_order_of(value: Any, like: Any) -> Any:
+    """Return a JSON value with its keys in the order of `like`; keys that it lacks come last."""
+    if isinstance(value, dict) and isinstance(like, dict):
+        keys = [*(k for k in like if k in value), *(k for k in value if k not in like)]
+        return {k: _in_order_of(value[k], like.get(k)) for k in keys}
+    if isinstance(value, list) and isinstance(like, list):
+        return [_in_order_of(v, w) for v, w in zip(value, like, strict=False)] + value[len(like) :]
+    return value
+
+
+def _fitted(event: Think | Respond | Call) -> Event:
+    """Make `chunks` add up to the text, whose length depends on the reader's home folder."""
+    text = block_text(event)
+    try:
+        pairs = list(decode_chunks(event.chunks))
+    except ValueError:
+        return msgspec.structs.replace(event, chunks="")
+    if sum(n for n, _ in pairs) == len(text):
+        return event
+    fitted, left = [], len(text)
+    for n, gap in pairs:
+        fitted.append((min(n, left), gap))
+        left -= fitted[-1][0]
+    fitted[-1] = (fitted[-1][0] + left, fitted[-1][1])
+    return msgspec.structs.replace(event, chunks=encode_chunks(fitted))

@@ -1,0 +1,145 @@
+"""The stream of a run as an HTTP response: server-sent events or JSON lines.
+
+Rules
+- A stream is pulled at the client's speed. It holds one subscription and returns it when the client
+  goes, whatever happens.
+- A codec with state starts at the run's beginning; what the client has already is not sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import anyio
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from ...codecs.detect import named
+from ...codecs.framing import MEDIA, Framing
+from ...errors import UsageError
+from ...events.position import START
+from ..channel import Channel, Gap
+from ..filters import Filter
+from ..frames import CANONICAL, Frames
+from ..hub import Hub
+from ..subscription import Subscription
+from .settings import Settings
+
+
+class Streams:
+    """The open streams of a server."""
+
+    def __init__(self, hub: Hub, settings: Settings) -> None:
+        self._hub = hub
+        self._settings = settings
+        self._open = 0
+
+    def respond(self, request: Request, channel: Channel, after: str) -> Response:
+        """Return the stream of a run after the event id `after`. Raises HTTPException."""
+        if self._open >= self._settings.streams or self._hub.closed:
+            raise HTTPException(
+                503, "Too many streams are open. Try again later.", headers={"Retry-After": "5"}
+            )
+        codec, form, framing = _format(request)
+        wanted = _filter(request.query_params)
+        overflow: Any = (
+            "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
+        )
+        place, gap = channel.locate(after)
+        stateful = codec.name != CANONICAL
+        subscription = self._hub.subscribe(
+            channel.run, wanted, after="" if stateful else after, overflow=overflow
+        )
+        skip = place if stateful and gap is None else START
+        where: Any = {
+            "conversation": channel.conversation or channel.run,
+            "earlier": channel.earlier,
+        }
+        frames = Frames(codec, form, framing, **where, skip=skip, internal=wanted.internal)
+        body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
+        if framing == "ndjson":
+            return StreamingResponse(body, media_type=MEDIA[framing], headers=headers)
+        return EventSourceResponse(
+            body,
+            headers=headers,
+            sep="\n",
+            ping=self._settings.keepalive,
+            ping_message_factory=_ping,
+            shutdown_event=anyio.Event(),
+            shutdown_grace_period=self._settings.grace,
+        )
+
+    async def _pull(
+        self, subscription: Subscription, frames: Frames, first: list[Gap], framing: Framing
+    ) -> AsyncIterator[bytes]:
+        """Yield the bytes of a stream as fast as the client takes them."""
+        self._open += 1
+        loop, awake = asyncio.get_running_loop(), asyncio.Event()
+        subscription.wake_with(lambda: loop.call_soon_threadsafe(awake.set))
+        try:
+            if first:
+                yield frames.encode(first)
+            while True:
+                awake.clear()
+                taken = subscription.take()
+                if taken and (data := frames.encode(taken)):
+                    yield data
+                if taken:
+                    continue
+                if subscription.closed:
+                    break
+                if not await self._wait(awake, framing):
+                    yield b"\n"
+            if data := frames.close():
+                yield data
+        finally:
+            subscription.close()
+            self._open -= 1
+
+    async def _wait(self, awake: asyncio.Event, framing: Framing) -> bool:
+        """Wait for news; False when a blank line is due to keep a stream of lines alive (SSE sees
+        to its own comments).
+        """
+        if framing == "sse" or not self._settings.keepalive:
+            await awake.wait()
+            return True
+        with anyio.move_on_after(self._settings.keepalive):
+            await awake.wait()
+            return True
+        return False
+
+
+def _ping() -> ServerSentEvent:
+    return ServerSentEvent(comment="keep-alive", sep="\n")
+
+
+def _format(request: Request) -> tuple[Any, str, Framing]:
+    """Return codec, form and framing of a request."""
+    try:
+        codec, form = named(request.query_params.get("format") or CANONICAL)
+    except UsageError as fault:
+        raise HTTPException(422, str(fault)) from fault
+    accept = request.headers.get("accept", "")
+    lines = "text/event-stream" not in accept and any(
+        kind in accept for kind in ("ndjson", "jsonl", "application/json")
+    )
+    return codec, form, "ndjson" if lines else "sse"
+
+
+def _filter(query: Mapping[str, str]) -> Filter:
+    def names(key: str) -> frozenset[str]:
+        return frozenset(n for n in query.get(key, "").split(",") if n)
+
+    yes = ("1", "true", "yes")
+    return Filter(
+        kinds=names("kinds"),
+        exclude=names("exclude"),
+        path=query.get("path", "")[:1000],
+        internal=query.get("internal", "") in yes,
+        deltas=query.get("deltas", "1") in yes,
+    )

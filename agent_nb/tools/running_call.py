@@ -1,0 +1,121 @@
+"""One tool call in progress: its job, its context and what it reports.
+
+Rules
+- Reports arrive in order, on the event loop's thread, and never after the call has ended.
+- Reports run in the context of the batch, not in that of the tool, whose prints may be captured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ..errors import Cancelled
+from . import results
+from .base import Outcome, Report, Tool, ToolContext, Update
+
+_BACKLOG = 10_000  # updates that a thread may be ahead of the event loop
+
+
+class Job(NamedTuple):
+    """A call to run; one with a `fault` does not run, and the fault is its result."""
+
+    call_id: str
+    name: str
+    args: dict[str, Any]
+    fault: str = ""
+
+
+class MakeContext(Protocol):
+    """Makes the context of a call, given where it reports to."""
+
+    def __call__(
+        self, *, emit: Callable[[Update], None], relay: Callable[[Any], None]
+    ) -> ToolContext:
+        """Return the context."""
+
+
+class RunningCall:
+    """One call of a batch. `before`: the end of the call it must wait for (None: it need not)."""
+
+    def __init__(
+        self,
+        job: Job,
+        tool: Tool | None,
+        report: Report,
+        context: MakeContext,
+        before: asyncio.Event | None,
+    ) -> None:
+        self.job = job
+        self.tool = tool
+        self.report = report
+        self.context = context(emit=self.emit, relay=self.relay)
+        self.before = before
+        self.over = asyncio.Event()
+        self.outcome: Outcome | None = None
+        self.last_words: Outcome | None = None  # what the tool still returned after a stop
+        self._start = 0.0
+        self._home = contextvars.copy_context()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._pending: list[Update] = []
+
+    def begin(self) -> None:
+        """Report that the tool starts now."""
+        self.report.started(self.job.call_id)
+        self._start = time.monotonic()
+
+    def emit(self, update: Update) -> None:
+        """Report progress, from any thread. Raises Cancelled once the call must stop."""
+        if self.context.cancelled or self.outcome is not None:
+            raise Cancelled
+        news = results.news(update)
+        if news == Update():
+            return
+        with self._lock:
+            self._pending.append(news)
+            backlog = len(self._pending)
+        if threading.get_ident() == self._thread:
+            self._home.copy().run(self._drain)
+        elif backlog == 1:
+            with suppress(RuntimeError):  # the loop is closed and nothing listens any more
+                self._loop.call_soon_threadsafe(self._drain, context=self._home.copy())
+        elif backlog > _BACKLOG:
+            time.sleep(0.001)
+
+    def relay(self, event: Any) -> None:
+        """Relay an event of the sub-agent that this tool is, until the call has ended.
+
+        Called on the loop's thread.
+        """
+        if self.outcome is None:
+            self._home.copy().run(self.report.relay, self.job.call_id, event)
+
+    def stopped(self, returned: Outcome | None) -> None:
+        """Keep what the tool still returned after it was stopped."""
+        self.last_words = returned
+
+    def finish(self, outcome: Outcome) -> None:
+        """End the call with `outcome`, unless it has ended."""
+        if self.outcome is not None:
+            return
+        self._drain()
+        took = time.monotonic() - self._start if self._start else 0.0
+        self.outcome = msgspec.structs.replace(outcome, duration=took)
+        self.over.set()
+        self.report.end(self.job.call_id, self.outcome)
+
+    def _drain(self) -> None:
+        with self._lock:
+            pending, self._pending = self._pending, []
+        if self.outcome is None:
+            for update in pending:
+                self.report.update(self.job.call_id, update)

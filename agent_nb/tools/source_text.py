@@ -1,0 +1,116 @@
+"""The source text of a function in the form that counts for its digest.
+
+Rules
+- Text is dedented and loses comments, blank lines and the option `compare` of `@tool`; docstrings
+  pass through `cleandoc`.
+- Nothing is run or imported. A text that cannot be parsed is an empty module.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import io
+import linecache
+import textwrap
+import tokenize
+import types
+from collections.abc import Iterator
+
+_LEFT_OUT = "compare"  # the option of `@tool` that does not count
+
+
+def source(function: types.FunctionType) -> str:
+    """Return the plain text of a function, "" if it has no source."""
+    try:
+        return plain(_text(function))
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
+        return ""
+
+
+def _text(function: types.FunctionType) -> str:
+    """Return the source of a function's own code.
+
+    `inspect.getsource` would search all loaded modules for the file's.
+    """
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
+
+
+@functools.lru_cache(maxsize=256)
+def plain(text: str) -> str:
+    """Return a source text in the form that counts."""
+    text = textwrap.dedent(text)
+    tree = parsed(text)
+    lines = _without_comments(text)
+    for node in sorted(_replaced(tree), key=lambda pair: pair[0].lineno, reverse=True):
+        where, instead = node
+        first, last = where.lineno - 1, (where.end_lineno or where.lineno) - 1
+        head = lines[first].encode()[: where.col_offset].decode(errors="replace")
+        tail = lines[last].encode()[where.end_col_offset or 0 :].decode(errors="replace")
+        lines[first : last + 1] = [head + instead + tail]
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a text, an empty module if it cannot be parsed."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _without_comments(text: str) -> list[str]:
+    lines = text.splitlines()
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start
+                lines[row - 1] = lines[row - 1][:column]
+    except (tokenize.TokenError, SyntaxError):  # a lambda in the middle of a statement
+        pass
+    return lines
+
+
+def _replaced(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
+    """Yield expressions and the text that replaces them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            first = node.body[0]
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                yield first.value, repr(inspect.cleandoc(first.value.value))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from (
+                (d, _decorator(d))
+                for d in node.decorator_list
+                if isinstance(d, ast.Call) and _options(d) != d.keywords
+            )
+
+
+def _options(call: ast.Call) -> list[ast.keyword]:
+    return [k for k in call.keywords if k.arg != _LEFT_OUT]
+
+
+def _decorator(call: ast.Call) -> str:
+    """Return the text of a decorator without the options that do not count."""
+    options = _options(call)
+    bare = ast.Call(func=call.func, args=call.args, keywords=options)
+    return ast.unparse(bare if options or call.args else call.func)
+
+
+def attributes(text: str, name: str) -> set[str]:
+    """Return the attributes of `name` that a text uses."""
+    return {
+        node.attr
+        for node in ast.walk(parsed(text))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+    }

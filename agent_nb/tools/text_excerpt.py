@@ -1,0 +1,113 @@
+"""Some lines of a text file, in bounded memory and time.
+
+Rules
+- The result is at most about `_CHARACTERS` long and says how to read on.
+- Only the first `_SCANNED` characters of a file are read, however long its lines are; reading stops
+  when the call is cancelled.
+- A binary file is refused with a message that names its type.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import mimetypes
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import Cancelled, ToolError
+from .base import ToolContext
+from .paths import Place
+from .values import byte_size
+
+_CHARACTERS = 16_000  # of an excerpt, about
+_LINE = 2_000  # characters
+_SCANNED = 64_000_000  # characters of a file
+_SNIFF = 8_192  # bytes
+_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+def _encoding(raw: Any, place: Place) -> str:
+    """Return the encoding of an open file, by its first bytes. Raises ToolError if it is binary."""
+    head = raw.peek(_SNIFF)[:_SNIFF]
+    bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
+    if not bom and (
+        b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > len(head) // 10 + 1
+    ):
+        kind = mimetypes.guess_type(place.parts[-1])[0] or "binary"
+        size = byte_size(os.fstat(raw.fileno()).st_size)
+        raise ToolError(f"{place.name!r} is not text ({kind}, {size}) and cannot be read.")
+    return bom or "utf-8"
+
+
+class _Lines:
+    """The lines of a file; long ones are cut and marked. `over`: the file has more than is read."""
+
+    def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
+        self.over = False
+        self._text = text
+        self._context = context
+        self._left = _SCANNED
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._piece():
+            dropped = 0
+            while not line.endswith("\n") and len(line) == _LINE and (more := self._piece()):
+                dropped += len(more)
+                if more.endswith("\n"):
+                    break
+            least = "at least " if self.over else ""
+            yield (
+                f"{line} [… {least}{dropped:,} more characters in this line]\n"
+                if dropped > 1
+                else line
+            )
+
+    def _piece(self) -> str:
+        """Return a line, or a piece of a long one; "" at the end.
+
+        Raises Cancelled once the call must stop.
+        """
+        if self._context.cancelled:
+            raise Cancelled
+        self.over = self._left <= 0
+        piece = "" if self.over else self._text.readline(_LINE)
+        self._left -= len(piece)
+        return piece
+
+
+def excerpt(raw: Any, place: Place, context: ToolContext, offset: int, limit: int) -> str:
+    """Return up to `limit` lines of the open file `raw`, after the first `offset`; close it.
+
+    Raises ToolError for a binary file or a line too far into the file.
+    """
+    with io.TextIOWrapper(raw, encoding=_encoding(raw, place), errors="replace") as text:
+        return _excerpt(_Lines(text, context), offset, limit)
+
+
+def _excerpt(lines: _Lines, offset: int, limit: int) -> str:
+    shown: list[str] = []
+    room = _CHARACTERS
+    more = False
+    for number, line in enumerate(lines):
+        if number < offset:
+            continue
+        room -= len(line)
+        more = len(shown) == limit or room < 0
+        if more:
+            break
+        shown.append(line)
+    if not shown and lines.over:
+        raise ToolError(
+            f"Line {offset + 1} is behind the first {_SCANNED:,} characters of the file; no more of it is read."
+        )
+    if not shown:
+        return f"(the file has no line {offset + 1})" if offset else "(the file is empty)"
+    end = offset + len(shown)
+    mark = f"[lines {offset + 1}-{end} of a longer file; read on with offset={end}]" if more else ""
+    mark = mark or (
+        f"[only the first {_SCANNED:,} characters of the file are read]" if lines.over else ""
+    )
+    body = "".join(shown)
+    return f"{body}{'' if body.endswith(chr(10)) or not mark else chr(10)}{mark}"

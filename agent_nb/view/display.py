@@ -1,0 +1,35 @@
+"""Displays of the front end: the protocol that sends mime bundles to them, and their ids."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Protocol
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Publish(Protocol):
+    """Sends a mime bundle to the front end.
+
+    It opens a new display, or with `update` replaces the content of the display
+    `transient["display_id"]`.
+    """
+
+    def __call__(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any],
+        transient: dict[str, Any],
+        update: bool,
+    ) -> None:
+        """Publish."""
+
+
+def new_display() -> str:
+    """Return the id of a new display."""
+    return f"agent-nb-{uuid.uuid4().hex[:16]}"
+
+
+def widget(root: Any) -> dict[str, Any]:
+    """Return the mime bundle that shows a widget."""
+    return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": root.model_id}}

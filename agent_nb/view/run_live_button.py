@@ -1,0 +1,65 @@
+"""The button "Run live" below a replayed page, in a display that holds nothing else.
+
+Why: the page of a finished run needs no kernel to be read, the button does; so only the button is a
+widget, and when the kernel is gone, only the button is lost.
+
+Rules
+- It is pressed once; `unpress` lets it be pressed again. A press only calls `press`, which must
+  return at once.
+- Its output is marked (`BUTTON`), so that a Jupyter server never saves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ..record.record import BUTTON, KEY
+from .display import Publish, new_display, widget
+from .nodes import Button, Buttons, Page, Section
+
+if TYPE_CHECKING:
+    from .widgets import Board
+
+
+class RunLiveButton:
+    """The button of one replay. Raises ImportError if ipywidgets is missing."""
+
+    def __init__(self, publish: Publish, press: Callable[[], None], run: str) -> None:
+        from .widgets import Board
+
+        self._publish, self._press = publish, press
+        self._metadata = {KEY: {BUTTON: run}}
+        self._display = {"display_id": new_display()}
+        self._pressed = self._closed = False
+        self._board: Board = Board(self._take)
+        self._draw()
+        publish(widget(self._board.root), self._metadata, self._display, False)
+
+    def _take(self, _: Button) -> None:
+        if not self._pressed:
+            self._pressed = True
+            self._draw()
+            self._press()
+
+    def _draw(self) -> None:
+        label = "starting…" if self._pressed else "↻ Run live"
+        hint = "Ask the model again; the new run takes the place of this one."
+        button = Button("run_live", label, enabled=not self._pressed, hint=hint)
+        self._board.draw(Page(hint, (Section("again", Buttons((button,))),)))
+
+    def unpress(self) -> None:
+        """Enable the button again: the press started no run."""
+        self._pressed = False
+        self._draw()
+
+    def close(self, *, gone: bool = False) -> None:
+        """Remove the button; `gone`: its output no longer exists. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(Exception):
+            if not gone:
+                self._publish({}, self._metadata, self._display, True)
+            self._board.close()

@@ -1,0 +1,49 @@
+"""The part of the fold that handles states, extensions and unknown events (see `fold`).
+
+Rules: consecutive events of one kind are one card; a provider's own blocks are not shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...events import Extension, State, Unknown
+from ...events.types import RESEND
+from .cards import CardList, NoteCard
+from .json_diff import MISSING
+
+OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # our extensions with a card of their own
+
+
+class Notes:
+    """Events that only take note of something."""
+
+    def __init__(self, cards: CardList) -> None:
+        self._cards = cards
+        self._states: dict[str, Any] = {}  # the latest state of each kind; under "" of any kind
+
+    def state(self, event: State) -> None:
+        """Add a state, with the one it replaces."""
+        before = self._states.get(event.kind, self._states.get("", MISSING))
+        self._add("state", event.kind or "state", event.payload, before)
+        self._states[event.kind] = self._states[""] = event.payload
+
+    def extension(self, event: Extension) -> None:
+        """Add an extension, except a block that only goes back to its provider."""
+        if event.name != RESEND:
+            kind = OWN_EXTENSIONS.get((event.namespace, event.name), "extension")
+            title = ".".join(p for p in (event.namespace, event.name) if p) or "extension"
+            self._add(kind, title, event.payload)
+
+    def unknown(self, event: Unknown) -> None:
+        """Add an event of a type that a newer version wrote."""
+        self._add("extension", event.kind or "unknown", event.payload)
+
+    def _add(self, kind: str, title: str, payload: Any, before: Any = MISSING) -> None:
+        last = self._cards.cards[-1] if self._cards.cards else None
+        if not isinstance(last, NoteCard) or last.kind != kind:
+            last = NoteCard(self._cards.new_key(kind), kind)
+            self._cards.add(last)
+        last.items.append((title, payload))
+        last.before.append(before)
+        self._cards.touch(last)

@@ -1,0 +1,57 @@
+"""The part of the fold that handles the model's thoughts (see `fold`)."""
+
+from __future__ import annotations
+
+from ...events import Delta, Think
+from ...events.chunks import decode_chunks
+from .cards import CardList, ThinkCard
+from .text import Text
+
+
+class ThinkCards:
+    """Thoughts as they are written, one card for each block."""
+
+    def __init__(self, cards: CardList) -> None:
+        self._cards = cards
+
+    def delta(self, event: Delta) -> None:
+        """Append a piece of a thought."""
+        card = self._card(event)
+        card.started = card.started or event.ts
+        card.text.append(event.text)
+        self._cards.touch(card)
+
+    def think(self, event: Think, began: float, previous: float) -> None:
+        """Take a whole thought.
+
+        `began`: epoch seconds from which recorded pieces count; `previous`: time of the event
+        before, from which a thought without recorded pieces counts.
+        """
+        card = self._card(event)
+        if str(card.text) != event.content:
+            card.text = Text(event.content)
+        card.attributes = dict(event.attributes or {})
+        piece = first_piece(event.chunks)
+        card.started = previous if piece is None else round(began + piece, 3) or previous
+        card.seconds = max(0.0, round(event.ts - card.started, 3))
+        card.incomplete, card.done = event.incomplete, True
+        self._cards.touch(card)
+
+    def _card(self, event: Delta | Think) -> ThinkCard:
+        """Return the open card of a thought, or a new one."""
+        alias = f"think:{event.block}"
+        card = self._cards.find(alias) if event.block else None
+        if isinstance(card, ThinkCard) and not card.done:
+            return card
+        new = ThinkCard(self._cards.new_key("think"))
+        self._cards.add(new, alias)
+        return new
+
+
+def first_piece(chunks: str) -> float | None:
+    """Return the seconds from the start of the log to a block's first delta, None if unrecorded."""
+    try:
+        pair = next(decode_chunks(chunks), None)
+    except ValueError:
+        return None
+    return None if pair is None else pair[1] / 1000

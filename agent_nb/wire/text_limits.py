@@ -1,0 +1,31 @@
+"""Long text cut to a limit, with a mark where something is missing.
+
+Rules: limits count characters. A `mark` is a format string that takes the number of characters left
+out ("… {:,} more characters"). Text within its limit is returned unchanged.
+"""
+
+from __future__ import annotations
+
+LEFT_OUT = "[… {:,} characters left out …]"
+
+
+def cut_end(text: str, limit: int, mark: str = "…") -> str:
+    """Return the first `limit` characters of `text` followed by `mark`."""
+    return text if len(text) <= limit else text[:limit] + mark.format(len(text) - limit)
+
+
+def cut_middle(text: str, limit: int, mark: str = LEFT_OUT, *, tail: int | None = None) -> str:
+    """Return the beginning and the end of `text`, `limit` characters in all, around `mark`.
+
+    `tail` is the length of the end, half of `limit` by default. The mark has a line to itself.
+    """
+    if len(text) <= limit:
+        return text
+    tail = limit // 2 if tail is None else tail
+    missing = mark.format(len(text) - limit)
+    return f"{text[: limit - tail]}\n{missing}\n{text[len(text) - tail :]}"
+
+
+def fit(text: str, width: int) -> str:
+    """Return `text` in at most `width` characters; the last one is `…` if the text is cut."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
