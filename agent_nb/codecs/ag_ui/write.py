@@ -42,7 +42,7 @@ from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import Obj
 from ..writing import Live, imported_line, pieces
-from .lines import _TYPES, DRAW, NAME, OF, OUTCOMES, REASONING, TEXT, TOOL, _node
+from .lines import DRAW, NAME, OF, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
 
@@ -189,7 +189,7 @@ class AgUiWriter:
         if not agent:
             if event.result not in ("", "ok"):
                 self._losses.add("node.result", "a step does not say how it ended")
-            return [_node(event)]
+            return [draw_node(event)]
         self._agents.add(event.span)
         kind = {"subagentRunId": event.span}
         if event.phase == "enter":
@@ -210,7 +210,7 @@ class AgUiWriter:
         ]
 
     def _state(self, event: State) -> list[Obj]:
-        if event.kind not in _TYPES:
+        if event.kind not in STATE_TYPES:
             self._losses.add("state", "only snapshots, patches and messages have events")
             return []
         return [DRAW[State](event)]

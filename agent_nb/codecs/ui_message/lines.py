@@ -55,7 +55,8 @@ FORMS = {
 OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
 
 
-def _result(event: Result) -> Obj:
+def draw_result(event: Result) -> Obj:
+    """Draw an output, an error or a denial."""
     who = {"toolCallId": event.call_id}
     if event.status == "denied":
         return {"type": "tool-output-denied", **who}
@@ -122,7 +123,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
         "output": progress_output(e),
         "preliminary": True,
     },
-    Result: _result,
+    Result: draw_result,
     Node: lambda e: {"type": "start-step" if e.phase == "enter" else "finish-step"},
     State: lambda e: {"type": "message-metadata", "messageMetadata": e.payload},
     Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},

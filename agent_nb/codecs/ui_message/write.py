@@ -38,7 +38,7 @@ from ..passthrough import restore
 from ..provenance import note_of
 from ..run_builder import Obj
 from ..writing import Live, imported_line, pieces
-from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, _result, progress_output, read_output
+from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, draw_result, progress_output, read_output
 
 
 class UiMessageWriter:
@@ -168,7 +168,7 @@ class UiMessageWriter:
         check_result(self._losses, event, statuses=known, why=why, text=text)
         if event.status == "denied" and event.content:
             self._losses.add("result.content", "a denial says nothing")
-        return [_result(event)]
+        return [draw_result(event)]
 
     def _node(self, event: Node) -> list[Obj]:
         return [DRAW[Node](event)] if event.name == "llm" and not event.parent else []
