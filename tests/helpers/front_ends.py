@@ -20,8 +20,9 @@ class Messages:
         self._models: dict[str, dict[str, Any]] = {}
 
     def scene(self, name: str, *steps: tuple[str, Any], line: str = "") -> Seen:
-        """Run a scene; `steps` follow as soon as they can: `press` a button, `fill` the editor,
-        `type`, `interrupt` at a text.
+        """Run a scene with `steps`, each done as soon as possible.
+
+        `press` a button, `fill` the editor, `type`, `interrupt` at a text.
         """
         options = f"{'' if self.widgets else '--view html '}--live {line}"
         seen = self.cell(SCENES[name].replace("%%agent ", f"%%agent {options} "), *steps)
@@ -87,7 +88,7 @@ class Messages:
         assert self.keyboard
 
     def _did(self, seen: Seen, step: str, what: Any) -> bool:
-        """Do a step if its time has come."""
+        """Do a step if it is possible now."""
         ready = {
             "press": lambda: self._placed(
                 self._find("ButtonModel", description=what, disabled=False)
@@ -117,9 +118,7 @@ class Messages:
         return ""
 
     def _placed(self, name: str) -> str:
-        """Return the name of a widget once it stands in the page, "" before: nobody can use it
-        sooner.
-        """
+        """Return the name of a widget that is in the page, else "": it cannot be used before."""
         held = f"IPY_MODEL_{name}"
         return (
             name

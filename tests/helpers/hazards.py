@@ -26,9 +26,7 @@ FORBIDDEN = re.compile(
 
 
 class Hazards(HTMLParser):
-    """Collects what must not be in a page: tags, attributes, addresses and styles beyond the
-    allowed ones.
-    """
+    """Collects forbidden parts of a page: tags, attributes, addresses and styles."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

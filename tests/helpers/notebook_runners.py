@@ -13,14 +13,14 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 
 class Watched(NotebookClient):  # type: ignore[misc]
-    """An nbclient that notes the pages it is sent."""
+    """An nbclient that records the pages it receives."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.pages: dict[int, list[str]] = {}
 
     def process_message(self, message: Any, cell: Any, index: int) -> Any:
-        """Note a page."""
+        """Record a page."""
         content = message["content"]
         if message["msg_type"] in ("display_data", "update_display_data"):
             self.pages.setdefault(index, []).append(content["data"].get("text/html", ""))

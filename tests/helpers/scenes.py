@@ -57,8 +57,9 @@ EVENTS = "print(json.dumps([{'type': e.type, **{f: getattr(e, f) for f in e.__st
 
 @dataclass
 class Seen:
-    """What somebody in front of a cell saw: its display at last, its streams, every page shown,
-    widgets opened (id → model) and closed.
+    """What a reader of a cell saw.
+
+    Its last display, its streams, every page shown, and the widgets opened (id → model) and closed.
     """
 
     shown: dict[str, Any] = field(default_factory=dict)
@@ -73,12 +74,12 @@ class Seen:
 
     @property
     def page(self) -> str:
-        """The static page that is there at last."""
+        """The static page at the end."""
         return str(self.shown.get("text/html", ""))
 
     @property
     def text(self) -> str:
-        """The words to be read, of the page or of the terminal."""
+        """The readable words of the page or of the terminal."""
         return (
             unescape(re.sub("<[^>]*>", "", self.page))
             or str(self.shown.get("text/plain", ""))

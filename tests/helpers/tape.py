@@ -32,9 +32,7 @@ def clean(frame):
 
 
 class Tape:
-    """A log whose time stands still unless told, and that remembers everything appended, deltas
-    included.
-    """
+    """A log with a fixed clock that keeps every appended event, deltas included."""
 
     def __init__(self, run: str = "run000000001") -> None:
         self.now = 1_763_700_000.0
@@ -95,7 +93,7 @@ def start(tape: Tape, **settings: Any) -> None:
 
 
 def rich_run() -> Tape:
-    """Return a run in which every kind of card occurs."""
+    """Return a run with every kind of card."""
     t = Tape()
     start(t)
     t(e.Node(name="llm", phase="enter", span="m1"))

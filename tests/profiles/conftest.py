@@ -82,7 +82,7 @@ def nbconvert(folder: Path) -> Runner:
     """A notebook executed by nbconvert."""
     if importlib.util.find_spec("nbconvert") is None:
         lacking("nbconvert is not installed")
-    # a kernel that nobody tells its notebook would find what nbclient has written
+    # a kernel that does not know its notebook would find what nbclient has written
     alone = folder / "alone"
     shutil.copytree(folder, alone, ignore=shutil.ignore_patterns("*.ipynb", "alone"))
     return Runner(alone, convert=True)
