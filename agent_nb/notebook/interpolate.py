@@ -104,9 +104,7 @@ def describe(value: Any) -> str:
 
 
 def clip(text: str) -> str:
-    """Return `text`, cut in its middle to LIMIT characters, with a mark that says how much is
-    missing.
-    """
+    """Return `text` cut in the middle to LIMIT characters; a mark says how many are left out."""
     return cut_middle(text, LIMIT, "[… {} characters left out …]")
 
 

@@ -133,7 +133,7 @@ def words(line: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError:
-        raise UsageError(f"A quotation does not end in: %%agent {line}") from None
+        raise UsageError(f"Unclosed quotation in: %%agent {line}") from None
 
 
 def names(given: Any) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""A run as JSON in a notebook: written, signed, found, matched, compared, played by others."""
+"""Runs as JSON in notebooks: writing, signing, finding, comparing and journals."""

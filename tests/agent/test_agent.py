@@ -6,6 +6,8 @@ import pickle
 import anyio
 import anyio.lowlevel
 import pytest
+from helpers.scripts import batch, calling
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -16,7 +18,7 @@ from agent_nb.models import parts
 from agent_nb.models.parts import Text
 from agent_nb.tools.standing import Standing
 
-CALL = '<execute>[{"name": "echo", "args": {"x": "1"}}]</execute>'
+CALL = calling("echo", x="1")
 
 
 @tool
@@ -36,11 +38,7 @@ def agent(turns, tools=(echo, boom), **options):
 
 
 def run(turns, prompt="go", history=(), **options):
-    async def main():
-        with anyio.fail_after(20):
-            return await agent(turns, **options)(prompt, history=history, check=False)
-
-    return anyio.run(main)
+    return wait(lambda: agent(turns, **options)(prompt, history=history, check=False))
 
 
 def kinds(done, *hidden):
@@ -84,7 +82,7 @@ def test_results_come_in_call_order_whatever_ends_first():
         return "quick"
 
     done = run(
-        ['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"],
+        [batch(("slow", {}), ("quick", {})), "ok"],
         tools=[slow, quick],
     )
     assert [e.content for e in done.log.of("result")] == ["slow", "quick"]
@@ -107,7 +105,7 @@ def test_an_early_end_is_announced_live():
     async def main():
         seen = []
         stream = agent(
-            ['<execute>[{"name":"slow","args":{}},{"name":"quick","args":{}}]</execute>', "ok"],
+            [batch(("slow", {}), ("quick", {})), "ok"],
             tools=[slow, quick],
         )("go")
         async for event in stream:
@@ -120,9 +118,7 @@ def test_an_early_end_is_announced_live():
 
 
 def test_an_unknown_tool_is_an_error_result_and_the_others_run():
-    done = run(
-        ['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"nope","args":{}}]</execute>', "ok"]
-    )
+    done = run([batch(("echo", {"x": "1"}), ("nope", {})), "ok"])
     assert [(e.name, e.status) for e in done.log.of("result")] == [
         ("echo", "ok"),
         ("nope", "error"),
@@ -131,7 +127,7 @@ def test_an_unknown_tool_is_an_error_result_and_the_others_run():
 
 
 def test_a_raising_tool_is_an_error_result():
-    done = run(['<execute>[{"name":"boom","args":{}}]</execute>', "sorry"])
+    done = run([calling("boom"), "sorry"])
     (result,) = done.log.of("result")
     assert result.status == "error"
     assert "kaput" in result.content
@@ -227,14 +223,14 @@ def test_the_turn_limit_interrupts_and_keeps_the_answer_so_far():
 
 
 def test_three_tool_failures_in_a_row_stop_the_run():
-    done = run(['<execute>[{"name":"boom","args":{}}]</execute>'] * 9)
+    done = run([calling("boom")] * 9)
     assert len(done.log.of("result")) == 3
     assert done.status == "limit"
 
 
 def test_the_limit_of_tool_calls_leaves_every_call_with_a_result():
     done = run(
-        ['<execute>[{"name":"echo","args":{"x":"1"}},{"name":"echo","args":{"x":"2"}}]</execute>'],
+        [batch(("echo", {"x": "1"}), ("echo", {"x": "2"}))],
         limits={"tool_calls": 1},
     )
     assert [e.status for e in done.log.of("result")] == ["cancelled", "cancelled"]
@@ -471,7 +467,7 @@ def test_cancelling_a_tool_gives_its_call_a_cancelled_result():
         await anyio.sleep_forever()
 
     async def main():
-        stream = agent(['<execute>[{"name":"forever","args":{}}]</execute>'], tools=[forever])("go")
+        stream = agent([calling("forever")], tools=[forever])("go")
         async for event in stream:
             if event.type == "started":
                 stream.cancel()
@@ -492,9 +488,7 @@ def test_a_run_executes_once_however_many_iterate():
         return "x"
 
     async def main():
-        stream = agent(['<execute>[{"name":"count","args":{}}]</execute>', "done"], tools=[count])(
-            "go"
-        )
+        stream = agent([calling("count"), "done"], tools=[count])("go")
         seen = [[], []]
 
         async def follow(i):
@@ -566,7 +560,7 @@ def test_a_secret_never_reaches_the_log():
                 "chunks": [
                     "<think>it is sk-very",
                     "secretvalue-1234567890abcdef</think>",
-                    '<execute>[{"name":"leak","args":{}}]</execute>',
+                    calling("leak"),
                 ]
             },
             f"Done {key[:9]}",
@@ -590,7 +584,7 @@ def test_progress_is_logged_before_the_result_and_nothing_is_lost():
         yield 1.0
         return "all"
 
-    done = run(['<execute>[{"name":"work","args":{}}]</execute>', "ok"], tools=[work])
+    done = run([calling("work"), "ok"], tools=[work])
     texts = [e.text for e in done.log.of("progress") if e.text]
     assert "".join(texts) == "".join(f"line {i}\n" for i in range(500))
     assert len(texts) < 100
@@ -689,7 +683,7 @@ def test_a_call_that_needs_approval_is_denied_when_nobody_can_be_asked():
         """Send."""
         return "sent"
 
-    done = run(['<execute>[{"name":"send","args":{}}]</execute>', "ok"], tools=[send])
+    done = run([calling("send"), "ok"], tools=[send])
     assert [e.status for e in done.log.of("result")] == ["denied"]
     assert "--approve" in done.log.of("result")[0].content
     assert [e.stage for e in done.log.of("approval")] == ["requested", "decided"]
@@ -777,7 +771,7 @@ def test_what_is_allowed_until_the_kernel_restarts_is_not_used_after_turns_of_ot
         return "posted"
 
     agent = Agent(
-        Scripted(['<execute>[{"name":"post","args":{"text":"x"}}]</execute>', "done"]),
+        Scripted([calling("post", text="x"), "done"]),
         [post],
         secrets={},
     )

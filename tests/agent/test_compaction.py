@@ -2,6 +2,8 @@
 
 import anyio
 import pytest
+from helpers.scripts import calling
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -39,12 +41,8 @@ def old(n):
 
 
 def run(model, memory="window", tools=()):
-    async def main():
-        return await Agent(model, tools, secrets={}, memory=memory)(
-            "and now?", history=[old(n) for n in range(6)]
-        )
-
-    return anyio.run(main)
+    history = [old(n) for n in range(6)]
+    return wait(lambda: Agent(model, tools, secrets={}, memory=memory)("and now?", history=history))
 
 
 def text_of(request):
@@ -119,7 +117,7 @@ def test_a_refusal_as_too_long_while_tools_run_shortens_their_old_results():
         """Read much."""
         return "x" * 6000
 
-    call = '<execute>[{"name": "read", "args": {}}]</execute>'
+    call = calling("read")
     model = Strict([call, call, "fine"], 2600)
 
     async def main():
@@ -177,7 +175,7 @@ def test_results_too_large_for_the_context_reach_the_model_shortened():
         """Say much."""
         return "y" * 6000
 
-    call = '<execute>[{"name":"big","args":{}}]</execute>'
+    call = calling("big")
     model = Small([call, call, "done"])
     run(model, tools=[big])
     assert "more characters left out" in text_of(model.sent[2])

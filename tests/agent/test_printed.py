@@ -7,6 +7,8 @@ import json
 import anyio
 import pytest
 from helpers.paths import DATA
+from helpers.scripts import batch
+from helpers.waiting import wait
 
 from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as e
@@ -41,22 +43,6 @@ def rows(table: str):
     """Count rows."""
     yield {"type": "progress", "toolName": "rows", "data": {"percent": 50}}
     yield {"type": "result", "toolName": "rows", "output": "3 rows"}
-
-
-def batch(*calls):
-    return (
-        "<execute>"
-        + json.dumps([{"name": name, "args": args} for name, args in calls])
-        + "</execute>"
-    )
-
-
-def wait(stream):
-    async def main():
-        with anyio.fail_after(30):
-            return await stream()
-
-    return anyio.run(main)
 
 
 def run(*tools, name="", args=None, **options):

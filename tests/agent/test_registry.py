@@ -6,6 +6,7 @@ import asyncio
 import gc
 
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.agent.registry import RUNS, Announced, Questions, Runs
@@ -13,7 +14,7 @@ from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
 from agent_nb.tools.base import Decision, Question
 
-CALL = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'
+CALL = calling("touch", name="a")
 
 
 @tool(effect="outside")
@@ -94,7 +95,7 @@ def test_a_follower_that_raises_is_dropped_and_the_run_does_not_notice():
 
 def test_the_run_of_a_sub_agent_is_part_of_its_parents_and_not_announced(seen):
     child = Agent(Scripted(["Done."]), name="helper")
-    call = '<execute>[{"name": "helper", "args": {"prompt": "x"}}]</execute>'
+    call = calling("helper", prompt="x")
     asyncio.run(
         Agent(Scripted([call, "Fine."]), tools=[child.as_tool()], approve="auto")("go")._wait()
     )
@@ -146,7 +147,7 @@ def test_a_question_of_a_sub_agent_is_answered_under_the_id_that_the_parents_log
             pass
 
     child = Agent(Scripted([CALL, "It was not allowed."]), tools=[touch], name="helper")
-    call = '<execute>[{"name": "helper", "args": {"prompt": "x"}}]</execute>'
+    call = calling("helper", prompt="x")
     policy = Agent(Scripted([call, "Fine."]), tools=[child.as_tool()])
     run = asking(policy, act)
     assert [(e.status, bool(e.span)) for e in run.log.of("result")] == [

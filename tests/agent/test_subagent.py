@@ -2,13 +2,15 @@
 
 import anyio
 import pytest
+from helpers.scripts import calling
+from helpers.waiting import wait
 
 from agent_nb import CALLS, TURNS, Agent, Scripted, ToolContext, tool
 from agent_nb.errors import UsageError
 from agent_nb.events.frame import to_frame
 
-ASK = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
-CALL = '<execute>[{"name":"trace","args":{}}]</execute>'
+ASK = calling("helper", prompt="look")
+CALL = calling("trace")
 
 
 def tracing():
@@ -29,11 +31,7 @@ def parent(turns, helper, **options):
 
 
 def run(agent):
-    async def main():
-        with anyio.fail_after(20):
-            return await agent("go")
-
-    return anyio.run(main)
+    return wait(lambda: agent("go"))
 
 
 def test_the_childs_answer_is_the_result():

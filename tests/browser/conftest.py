@@ -23,7 +23,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from helpers.jupyter_server import FLAGS, Server, browser_path, lacking, missing
+from helpers.jupyter_server import FLAGS, Server, browser_path, missing
+from helpers.lacking import lacking
 from helpers.notebook_page import Notebook
 from nbformat.v4 import new_code_cell, new_notebook
 

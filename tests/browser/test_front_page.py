@@ -9,6 +9,7 @@ import json
 
 import nbformat
 import pytest
+from helpers.scripts import batch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -63,12 +64,6 @@ ANSWER = """Sensor **b** drifts since **12 April**, by **0.09 °C a day**: at th
 
 `corrected(readings.b)` in `correction.py` takes the drift out. Have the sensor looked at before May.
 """
-
-
-def batch(*calls):
-    return (
-        f"<execute>{json.dumps([{'name': name, 'args': args} for name, args in calls])}</execute>"
-    )
 
 
 FIRST = "<think>Sensors a and c hang in the same house: I compare b with their mean, day by day.</think>"

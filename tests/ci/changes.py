@@ -1,9 +1,7 @@
-"""Seeded changes of the corpus, each with the start of the first line that `test` must print about
-it.
+"""Seeded changes of the corpus, each with the start of the first line that `test` must print.
 
-`file`: what is changed stands in this file beside the notebook; else in its cells. `old` occurs
-there once; where it is empty, `new` is the whole content. `warned`: `test` passes, and one of its
-lines has that text.
+`file`: the change is in this file beside the notebook, else in its cells. `old` occurs there once;
+if it is empty, `new` is the whole content. `warned`: `test` passes, and a line contains `expected`.
 """
 
 from dataclasses import dataclass

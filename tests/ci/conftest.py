@@ -1,8 +1,8 @@
-"""The corpus, recorded once for all tests and workers, and a provider that counts who asks it.
+"""The corpus, recorded once for all tests and workers, and a provider that counts its requests.
 
-Each notebook is recorded by `jupyter agent-nb run --live` when a test first wants it; the tests
-have the key that signed it. While they run, every provider is a server of this module that would
-answer: a test that quietly went live would pass, so it counts and must count nothing.
+`jupyter agent-nb run --live` records each notebook when a test first needs it; the tests have the
+key that signed it. Meanwhile every provider is a server of this module that would answer: a test
+that went live would pass, so the server counts, and must count nothing.
 """
 
 import os
@@ -39,7 +39,7 @@ def _corpus(tmp_path_factory):
 
 @pytest.fixture
 def provider(_providers, _corpus, monkeypatch):
-    """The route of every provider, which nobody takes."""
+    """Route every provider to the server; assert that nothing asked it."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(_corpus / "jupyter"))
     _providers[1].route(monkeypatch)
     yield _providers[1]
@@ -81,9 +81,7 @@ def copied(recorded, tmp_path):
 
 @pytest.fixture
 def check(capsys):
-    """Run `jupyter agent-nb test` and return its exit code and the lines that it printed, without
-    the notebook's path.
-    """
+    """Run `jupyter agent-nb test`; return its exit code and output lines, without the path."""
 
     def check(path, *options):
         trust = ["--trust-folder"] if RECIPES[path.stem].trusts else []
@@ -107,7 +105,7 @@ def _record(recipe, folder, provider):
 
 
 class _locked:
-    """Hold a file's lock; wait for who has it."""
+    """Hold the lock of a file; wait while another process has it."""
 
     def __init__(self, path):
         self._path = path

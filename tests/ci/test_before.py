@@ -58,6 +58,6 @@ def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
 @pytest.mark.kernel
 @pytest.mark.parametrize("name", TRUSTED)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_its_code_does_not_run_for_those_who_do_not_trust_it(copied, version, name):
+def test_its_code_does_not_run_without_trust(copied, version, name):
     report = check_notebook(copied(version, name), Options(timeout=60))
     assert FOREIGN in report.problems[0]

@@ -1,5 +1,4 @@
-"""What changed is noticed: every change of the table `changes`, with the line that says so, and
-nothing asks a provider.
+"""Every change of the table `changes` is noticed, with the right message, and no provider is asked.
 
 By default one change in four runs, the same ones each time; AGENT_NB_CI=all runs all of them.
 """

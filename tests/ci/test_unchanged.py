@@ -1,9 +1,8 @@
-"""What did not change is not noticed: every notebook of the corpus in every environment, and
-nothing asks a provider.
+"""Unchanged notebooks pass in every environment, and no provider is asked.
 
 By default each notebook runs in one environment, and each environment has some of them;
-AGENT_NB_CI=all runs all in all. One environment is another Python, which AGENT_NB_TEST_KERNELS
-names.
+AGENT_NB_CI=all runs all combinations. One environment is another Python, which
+AGENT_NB_TEST_KERNELS names.
 """
 
 import json
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from ci.recipes import RECIPES
+from helpers.lacking import lacking
 from helpers.paths import python_path
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
@@ -91,9 +91,7 @@ def enter(monkeypatch, tmp_path):
 
 
 def expect(recipe, code, lines):
-    """Say what `test` must have said of an unchanged notebook: that all its runs were replayed; a
-    marked cell may drift.
-    """
+    """Assert that all runs of an unchanged notebook were replayed; a marked cell may drift."""
     drifted = [int(found[1]) for line in lines if (found := re.match(r"cell (\d+) \(", line))]
     if drifted and set(drifted) <= set(recipe.varies):
         return
@@ -127,7 +125,7 @@ def test_a_marked_cell_drifts_and_no_other(copied, check, monkeypatch):
 @pytest.mark.parametrize("name", [n for number, n in enumerate(RECIPES) if ALL or number % 8 == 4])
 def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, kernel, name):
     if kernel == "missing":
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
+        lacking(MISSING)
     for module in RECIPES[name].needs:
         if subprocess.run(
             [kernel, "-c", f"import {module}"], capture_output=True, check=False

@@ -1,6 +1,4 @@
-"""`jupyter agent-nb convert`: files and pipes, detection, the report of what is lost, exit codes,
-constant memory.
-"""
+"""`jupyter agent-nb convert`: files, pipes, detection, the report of losses, exit codes, memory."""
 
 import io
 import json
@@ -10,6 +8,7 @@ import sys
 
 import pytest
 from helpers.paths import CHECKOUT
+from helpers.streams import ndjson
 
 from agent_nb.cli.main import main
 from agent_nb.codecs.convert import decode
@@ -25,21 +24,17 @@ LOOM = [
 ]
 
 
-def lines(objects):
-    return "".join(json.dumps(o) + "\n" for o in objects)
-
-
 @pytest.fixture
 def loom(tmp_path):
-    """A file of Loom frames."""
+    """Return a file of Loom frames."""
     path = tmp_path / "run.ndjson"
-    path.write_text(lines(LOOM))
+    path.write_text(ndjson(*LOOM))
     return path
 
 
 @pytest.fixture
 def canonical(tmp_path):
-    """A file of canonical events with something that no other format carries."""
+    """Return a file of canonical events that no other format can carry completely."""
     log = EventLog("r1")
     events = (
         RunStart(),
@@ -67,7 +62,7 @@ def test_a_file_into_a_file(loom, tmp_path):
     ]
 
 
-def test_without_from_the_format_is_told_by_the_first_lines(loom, capsys):
+def test_without_from_the_first_lines_decide_the_format(loom, capsys):
     assert main(["convert", "--to", "canonical", str(loom)]) == 0
     said = capsys.readouterr()
     assert [json.loads(line)["type"] for line in said.out.splitlines()] == [
@@ -80,13 +75,13 @@ def test_without_from_the_format_is_told_by_the_first_lines(loom, capsys):
 
 
 def test_from_stdin_to_stdout(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(LOOM).encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ndjson(*LOOM).encode())))
     assert main(["convert", "--from", "loom", "--to", "agent-event"]) == 0
     said = capsys.readouterr().out
     assert 'data: {"type":"final"}\n\n' in said
 
 
-def test_what_is_lost_is_counted_on_stderr(canonical, capsys):
+def test_losses_are_counted_on_stderr(canonical, capsys):
     assert main(["convert", "--to", "cogency", str(canonical)]) == 0
     said = capsys.readouterr()
     assert "1  extension: " in said.err
@@ -123,7 +118,7 @@ WRONG = [
 
 @pytest.mark.parametrize("arguments", WRONG)
 def test_a_wrong_command_is_exit_code_2(arguments, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(LOOM).encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ndjson(*LOOM).encode())))
     assert main(["convert", *arguments]) == 2
     assert capsys.readouterr().err.startswith("jupyter agent-nb: ")
 
@@ -159,7 +154,7 @@ def test_a_pipe_is_translated_while_it_is_open():
         stderr=subprocess.DEVNULL,
         env=ENVIRONMENT,
     ) as process:
-        process.stdin.write(lines(LOOM[:1]).encode())
+        process.stdin.write(ndjson(*LOOM[:1]).encode())
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["type"] == "run_start"
         process.stdin.close()
@@ -168,11 +163,11 @@ def test_a_pipe_is_translated_while_it_is_open():
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error(tmp_path):
+def test_a_reader_that_goes_away_is_not_an_error(tmp_path):
     big = tmp_path / "big.ndjson"
     big.write_text(
-        lines(LOOM[:1])
-        + lines({"session_id": "s", "type": "custom", "value": i} for i in range(20_000))
+        ndjson(*LOOM[:1])
+        + ndjson * ({"session_id": "s", "type": "custom", "value": i} for i in range(20_000))
     )
     with subprocess.Popen(
         [*COMMAND, "--from", "loom", "--to", "canonical", str(big)],
@@ -198,8 +193,8 @@ def peak(tmp_path, count):
     """Return the peak memory (KB) of converting a run with `count` answers."""
     path = tmp_path / f"{count}.ndjson"
     path.write_text(
-        lines(LOOM[:1])
-        + lines({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count))
+        ndjson(*LOOM[:1])
+        + ndjson * ({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count))
     )
     arguments = [
         "convert",

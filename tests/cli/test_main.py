@@ -1,4 +1,4 @@
-"""The command line: what it does with files, what it says, and its exit codes."""
+"""The command line: files, output and exit codes."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def record(answer="Hello."):
 
 @pytest.fixture
 def notebook(tmp_path):
-    """A notebook file with one agent cell whose record is still in its output."""
+    """Return a notebook file with one agent cell whose record is still in its output."""
     shown = {
         "data": {"text/plain": "Hello.", MIME: record()},
         "metadata": {"agent_nb": {"run": "run1"}},
@@ -93,7 +93,7 @@ def test_a_missing_file_is_exit_code_2_and_named(command, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["run", "pack", "strip", "events"])
-def test_a_file_that_is_no_notebook_is_exit_code_2(command, tmp_path, capsys):
+def test_a_file_that_is_not_a_notebook_is_exit_code_2(command, tmp_path, capsys):
     path = tmp_path / "x.ipynb"
     path.write_text("{}")
     assert main([command, str(path)]) == 2
@@ -146,7 +146,7 @@ def test_events_as_a_table(notebook, capsys):
     assert main(["events", str(notebook)]) == 0
     out = capsys.readouterr().out
     assert "run run1" in out
-    # what is empty in every row is left out
+    # columns that are empty in every row are left out
     assert out.splitlines()[1].split()[:4] == ["turn", "type", "text", "seconds"]
     assert "respond" in out
 
@@ -170,7 +170,7 @@ def test_a_table_of_runs_has_times_to_the_second_and_whole_counts(tmp_path, caps
     assert re.search(r"2017-07-14 02:40:00\+00:00 +0\.250 .* 10 +5", row)
 
 
-def test_an_event_is_one_line_of_the_table_and_no_code_for_the_terminal(tmp_path, capsys):
+def test_an_event_is_one_table_line_without_terminal_codes(tmp_path, capsys):
     events = [{"type": "user", "content": "a\nb\x1b[31m red\x07"}, {"type": "end", "status": "ok"}]
     path = tmp_path / "run.ndjson"
     path.write_text(

@@ -1,10 +1,10 @@
 """The ag-ui codec against events written by hand from the AG-UI 1.0 event reference."""
 
-import json
 import re
 from enum import Enum
 
 import pytest
+from helpers.streams import sse
 
 from agent_nb import events as ev
 
@@ -126,14 +126,10 @@ BLOCKS = [
 ]
 
 
-def text(objs):
-    return "".join(f"data: {json.dumps(o)}\n\n" for o in objs)
-
-
 @pytest.mark.parametrize(("objs", "kind", "fields"), BLOCKS)
 def test_each_event_is_read_and_written_back(objs, kind, fields, tool):
     codec = tool("ag-ui")
-    events = codec.read(text(objs))
+    events = codec.read(sse(*objs))
     found = next(e for e in events if e.type == kind)
     assert {k: getattr(found, k) for k in fields} == fields
     assert codec.lines(events) == objs
@@ -209,7 +205,7 @@ def test_interleaved_messages_are_kept_apart_and_in_order(tool):
         )
     ]
     codec = tool("ag-ui")
-    events = codec.read(text(objs))
+    events = codec.read(sse(*objs))
     assert [e.content for e in events if e.type == "respond"] == ["2", "13"]
     assert codec.lines(events) == objs
 

@@ -1,8 +1,7 @@
 """The agent-event codec against events written by hand from seed 003."""
 
-import json
-
 import pytest
+from helpers.streams import sse, stored
 
 from agent_nb import events as ev
 
@@ -69,14 +68,6 @@ LINES = [
         {"namespace": "agent-event", "name": "hook", "payload": {"hookId": "h"}},
     ),
 ]
-
-
-def sse(*objs):
-    return "".join(f"data: {json.dumps(o)}\n\n" for o in objs)
-
-
-def stored(events):
-    return [e for e in events if e.type != "delta"]
 
 
 @pytest.mark.parametrize(("obj", "kind", "fields"), LINES)

@@ -7,6 +7,7 @@ import random
 
 import msgspec
 import pytest
+from helpers.streams import stored
 
 from agent_nb import events as ev
 from agent_nb.codecs.base import DETAILS
@@ -16,10 +17,6 @@ from agent_nb.events import TYPES, Event
 from agent_nb.events.event_json import encode_event
 
 READS = {"loom-export": "loom:export"}
-
-
-def stored(events):
-    return [e for e in events if e.type != "delta"]
 
 
 def per_line(text):

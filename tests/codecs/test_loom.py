@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from helpers.streams import ndjson, stored
 
 from agent_nb import events as ev
 
@@ -116,14 +117,6 @@ ROWS = [
 ]
 
 
-def text(*frames):
-    return "".join(json.dumps(f) + "\n" for f in frames)
-
-
-def stored(events):
-    return [e for e in events if e.type != "delta"]
-
-
 @pytest.mark.parametrize(("frame", "kind", "fields"), ROWS)
 @pytest.mark.parametrize(
     "envelope",
@@ -135,7 +128,7 @@ def test_each_row_is_read_and_written_back_with_and_without_envelope(
 ):
     loom = tool("loom")
     frame = {**envelope, **frame}
-    events = loom.read(text(frame))
+    events = loom.read(ndjson(frame))
     found = next(e for e in events if e.type == kind)
     told = {"run": "s", "span": "n-0"} if envelope else {}
     expected = {k: told.get(k, v) for k, v in fields.items()}
@@ -305,14 +298,14 @@ EXPORT = [
 @pytest.mark.parametrize(("frame", "single"), EXPORT)
 def test_the_single_key_form_is_written_and_read(frame, single, tool):
     frames, export = tool("loom"), tool("loom:export")
-    assert export.lines(frames.read(text(frame))) == [single]
-    assert frames.lines(export.read(text(single))) == [frame]
-    assert export.lines(export.read(text(single))) == [single]
+    assert export.lines(frames.read(ndjson(frame))) == [single]
+    assert frames.lines(export.read(ndjson(single))) == [frame]
+    assert export.lines(export.read(ndjson(single))) == [single]
 
 
 def test_a_namespace_is_kept(tool):
     single = {"TaskStart": {"node_id": "think", "namespace": "inner"}}
-    events = tool("loom").read(text(single))
+    events = tool("loom").read(ndjson(single))
     assert events[0].extra["loom"]["fields"]["namespace"] == "inner"
     assert tool("loom:export").lines(events) == [single]
 
@@ -335,12 +328,12 @@ def values(events):
 def test_frames_are_brought_in_the_order_of_their_ids(first, tool):
     frames = numbered(6, first)
     shuffled = [frames[i] for i in (0, 2, 1, 5, 4, 3)]
-    assert values(tool("loom").read(text(*shuffled))) == [0, 1, 2, 3, 4, 5]
+    assert values(tool("loom").read(ndjson(*shuffled))) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_stream_that_is_joined_in_the_middle_comes_in_order_too(tool):
     frames = numbered(4, first=500)
-    assert values(tool("loom").read(text(frames[1], frames[0], frames[3], frames[2]))) == [
+    assert values(tool("loom").read(ndjson(frames[1], frames[0], frames[3], frames[2]))) == [
         0,
         1,
         2,
@@ -352,7 +345,7 @@ def test_a_repeated_frame_is_dropped_and_is_no_loss(tool):
     loom = tool("loom")
     frames = numbered(3)
     assert values(
-        loom.read(text(frames[0], frames[0], frames[1], frames[0], frames[2]), strict=True)
+        loom.read(ndjson(frames[0], frames[0], frames[1], frames[0], frames[2]), strict=True)
     ) == [0, 1, 2]
     assert [(loss.what, loss.count, loss.detail) for loss in loom.decoder.losses] == [
         ("repeated frame", 2, True)
@@ -362,14 +355,14 @@ def test_a_repeated_frame_is_dropped_and_is_no_loss(tool):
 def test_two_frames_that_share_an_id_are_a_counted_fault(tool):
     loom = tool("loom")
     frames = [*numbered(3), {"session_id": "s", "event_id": 3, "type": "custom", "value": "other"}]
-    assert values(loom.read(text(*frames))) == [0, 1, 2]
+    assert values(loom.read(ndjson(*frames))) == [0, 1, 2]
     assert loom.decoder.losses.counts() == {"conflicting frame": 1}
 
 
 def test_ids_that_never_come_do_not_hold_the_rest_for_ever(tool):
     decoder = tool("loom").codec.decoder()
     frames = numbered(100)
-    events = [e for f in frames if f["event_id"] != 3 for e in decoder.feed(text(f))]
+    events = [e for f in frames if f["event_id"] != 3 for e in decoder.feed(ndjson(f))]
     assert values(events) == [v for v in range(100) if v != 2]
     assert [loss.what for loss in decoder.losses] == ["missing event_id"]
 
@@ -382,7 +375,7 @@ class Watched:
 
     def give(self, *frames, after=0.0):
         self.now += after
-        return values([*self.decoder.feed(text(*frames)), *self.decoder.tick(self.now)])
+        return values([*self.decoder.feed(ndjson(*frames)), *self.decoder.tick(self.now)])
 
     def wait(self, seconds):
         return self.give(after=seconds)
@@ -447,7 +440,7 @@ def test_interleaved_sessions_are_runs_of_their_own(tool):
             for s in ("a", "b")
         ]
     frames += [{"session_id": s, "event_id": 4, "reply": f"{s}1 {s}2 {s}3 "} for s in ("a", "b")]
-    events = stored(tool("loom").read(text(*frames)))
+    events = stored(tool("loom").read(ndjson(*frames)))
     assert [(e.run, e.type, getattr(e, "content", "")) for e in events] == [
         ("a", "respond", "a1 a2 a3 "),
         ("a", "end", ""),
@@ -462,7 +455,7 @@ def test_after_the_reply_the_session_begins_another_run(tool):
         {"session_id": "s", "event_id": 1, "type": "node_enter", "id": "think"},
         {"session_id": "s", "event_id": 2, "reply": "x"},
     ]
-    events = loom.read(text(*turn, *turn))
+    events = loom.read(ndjson(*turn, *turn))
     assert [e.run for e in events if e.type == "end"] == ["s", "s#2"]
     assert not list(loom.decoder.losses)
 
@@ -473,7 +466,7 @@ def test_a_reply_may_use_the_id_that_the_next_run_begins_with(tool):
         {"session_id": "s", "event_id": 2, "reply": "x"},
         {"session_id": "s", "event_id": 2, "type": "custom", "value": 2},
     ]
-    assert values(tool("loom").read(text(*frames))) == [1, 2]
+    assert values(tool("loom").read(ndjson(*frames))) == [1, 2]
 
 
 def test_a_node_id_that_repeats_gives_spans_of_their_own(tool):
@@ -492,7 +485,7 @@ def test_a_node_id_that_repeats_gives_spans_of_their_own(tool):
         "id": "think",
         "result": "Ok",
     }
-    events = stored(tool("loom").read(text(enter, say, leave, enter, say, leave)))
+    events = stored(tool("loom").read(ndjson(enter, say, leave, enter, say, leave)))
     assert [e.span for e in events if e.type == "node"] == [
         "run-think-0",
         "run-think-0",
@@ -508,16 +501,16 @@ def test_without_an_envelope_the_open_node_gives_the_path(tool):
         {"type": "custom", "value": 1},
         {"type": "node_exit", "id": "act", "result": "Ok"},
     )
-    events = tool("loom").read(text({"type": "node_enter", "id": "act"}, custom, leave, custom))
+    events = tool("loom").read(ndjson({"type": "node_enter", "id": "act"}, custom, leave, custom))
     assert [e.path for e in events if e.type == "extension"] == ["run-act-0", ""]
 
 
 def test_the_reply_is_the_answer_only_where_none_was_streamed(tool):
     streamed = tool("loom").read(
-        text({"type": "message_chunk", "content": "Hi", "id": "t"}, {"reply": "Hi"})
+        ndjson({"type": "message_chunk", "content": "Hi", "id": "t"}, {"reply": "Hi"})
     )
     assert [e.content for e in streamed if e.type == "respond"] == ["Hi"]
-    alone = tool("loom").read(text({"reply": "Hi"}))
+    alone = tool("loom").read(ndjson({"reply": "Hi"}))
     assert [e.content for e in alone if e.type == "respond"] == ["Hi"]
 
 
@@ -526,7 +519,7 @@ def test_the_reply_is_the_answer_only_where_none_was_streamed(tool):
     [("cancelled", "interrupted", ""), ("end_turn", "ok", "end_turn"), ("error", "error", "")],
 )
 def test_the_stop_reason_tells_how_the_run_ended(stop, status, reason, tool):
-    end = tool("loom").read(text({"reply": "", "stop_reason": stop}))[-1]
+    end = tool("loom").read(ndjson({"reply": "", "stop_reason": stop}))[-1]
     assert (end.type, end.status, end.finish_reason) == ("end", status, reason)
 
 
@@ -538,7 +531,7 @@ def test_argument_chunks_and_the_call_are_one_call(tool):
         {**chunk, "call_id": "c1", "arguments_delta": ":1}"},
         {"type": "tool_call", **CALL, "arguments": {"a": 1}},
     ]
-    events = loom.read(text(*frames))
+    events = loom.read(ndjson(*frames))
     assert [(e.type, getattr(e, "text", "")) for e in events] == [
         ("delta", '{"a"'),
         ("delta", ":1}"),
@@ -551,7 +544,7 @@ def test_argument_chunks_and_the_call_are_one_call(tool):
 def test_unnamed_parallel_calls_to_one_tool_stay_two_calls(tool):
     frames = [{"type": "tool_call", "name": "sh", "arguments": {"c": i}} for i in (1, 2)]
     events = tool("loom").read(
-        text(*frames, {"type": "tool_end", "name": "sh", "result": "x", "is_error": False})
+        ndjson(*frames, {"type": "tool_end", "name": "sh", "result": "x", "is_error": False})
     )
     calls = [e for e in events if e.type == "call"]
     result = events[-1]
@@ -562,7 +555,7 @@ def test_unnamed_parallel_calls_to_one_tool_stay_two_calls(tool):
 
 def test_usage_adds_up(tool):
     usage = {"type": "usage", "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-    events = tool("loom").read(text(usage, usage))
+    events = tool("loom").read(ndjson(usage, usage))
     assert [e.total for e in events] == [
         ev.Counts(input=10, output=2),
         ev.Counts(input=20, output=4),
@@ -579,7 +572,7 @@ def test_frames_wrapped_for_a_socket_are_read_and_written_back(tool):
             "event": {"TaskStart": {"node_id": "think", "namespace": None}},
         },
     ]
-    events = loom.read(text(*frames))
+    events = loom.read(ndjson(*frames))
     assert [e.type for e in events] == ["extension", "node"]
     assert loom.lines(events)[0] == frames[0]
 
@@ -591,7 +584,7 @@ def test_a_run_printed_as_one_object_is_read(tool):
         "stop_reason": "end_turn",
         "session_id": "s",
     }
-    assert [(e.type, e.run) for e in tool("loom").read(text(whole))] == [
+    assert [(e.type, e.run) for e in tool("loom").read(ndjson(whole))] == [
         ("extension", "s"),
         ("respond", "s"),
         ("end", "s"),
@@ -645,7 +638,7 @@ def test_event_ids_are_unique_over_the_runs_of_a_session(tool, our_run):
     second = [msgspec.structs.replace(event, run="run2") for event in our_run]
     lines = tool("loom").lines([*our_run, *second], conversation="c")
     assert [line["event_id"] for line in lines] == list(range(1, len(lines) + 1))
-    again = tool("loom").read(text(*lines))
+    again = tool("loom").read(ndjson(*lines))
     assert [(e.run, e.finish_reason) for e in again if e.type == "end"] == [
         ("c", "stop"),
         ("c#2", "stop"),

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from helpers.streams import stored
 
 from agent_nb import events as ev
 from agent_nb.events.chunks import decode_chunks
@@ -182,10 +183,6 @@ LINES = [
         {"namespace": "looopy", "name": "never-seen", "payload": {"x": 1}},
     ),
 ]
-
-
-def stored(events):
-    return [e for e in events if e.type != "delta"]
 
 
 def document(*objs):

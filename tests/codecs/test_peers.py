@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers.lacking import lacking
 
 pytestmark = [pytest.mark.extra, pytest.mark.timeout(300)]
 
@@ -38,18 +39,12 @@ console.log(JSON.stringify({ message, faults }))
 """
 
 
-def missing(what):
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{what} is needed in CI")
-    pytest.skip(f"{what} is not here")
-
-
 def fetched(command, folder, what):
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=200, check=False
     )
     if done.returncode:
-        missing(f"{what} ({done.stderr.strip()[-300:]})")
+        lacking(f"{what} ({done.stderr.strip()[-300:]}) is not here")
     return folder
 
 
@@ -75,7 +70,7 @@ def ag_ui(tmp_path_factory):
 def ai_sdk(tmp_path_factory):
     """A folder with the npm package `ai` and a script that reads a stream with it."""
     if not (shutil.which("npm") and shutil.which("node")):
-        missing("npm")
+        lacking("npm is not here")
     folder = tmp_path_factory.mktemp("ai")
     (folder / "package.json").write_text('{"type": "module", "private": true}')
     (folder / "read.mjs").write_text(READ)

@@ -2,20 +2,11 @@
 or come twice.
 """
 
-import json
-
 import pytest
+from helpers.streams import sse, stored
 
 from agent_nb import events as ev
 from agent_nb.codecs.convert import logs
-
-
-def frames(*objs):
-    return "".join(f"data: {json.dumps(o)}\n\n" for o in objs)
-
-
-def stored(events):
-    return [e for e in events if e.type != "delta"]
 
 
 @pytest.fixture
@@ -24,7 +15,7 @@ def read(tool):
 
     def run(*objs):
         codec = tool("agent-event")
-        events = codec.read(frames(*objs))
+        events = codec.read(sse(*objs))
         assert codec.lines(events) == list(objs)
         assert not codec.decoder.losses
         return stored(events)
@@ -118,7 +109,7 @@ def test_runs_that_name_themselves_may_interleave(read):
 
 
 def test_each_of_them_is_a_log_with_one_end():
-    assert [[e.type for e in log] for log in logs(frames(*INTERLEAVED), "agent-event")] == [
+    assert [[e.type for e in log] for log in logs(sse(*INTERLEAVED), "agent-event")] == [
         ["respond", "end"]
     ] * 2
 
@@ -130,7 +121,7 @@ def test_a_run_that_names_itself_late_is_one_run(read):
 
 def test_what_comes_late_in_one_run_is_no_news_of_another(tool):
     codec = tool("agent-event")
-    codec.read(frames(said("a", "1"), {**FINAL, "runId": "1"}, said("x", "2"), said("late", "1")))
+    codec.read(sse(said("a", "1"), {**FINAL, "runId": "1"}, said("x", "2"), said("late", "1")))
     assert codec.decoder.losses.counts() == {"event after the end": 1}
 
 

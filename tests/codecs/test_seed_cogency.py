@@ -2,10 +2,9 @@
 are settled.
 """
 
-import json
-
 import msgspec
 import pytest
+from helpers.streams import ndjson
 
 from agent_nb import events as ev
 from agent_nb.codecs.convert import logs
@@ -14,17 +13,13 @@ from agent_nb.codecs.losses import Losses
 from agent_nb.external.importer import Imported
 
 
-def text(*objs):
-    return "".join(json.dumps(o) + "\n" for o in objs)
-
-
 @pytest.fixture
 def read(tool):
     """Read events, and see that they come out again as they came."""
 
     def run(*objs):
         codec = tool("cogency")
-        events = codec.read(text(*objs))
+        events = codec.read(ndjson(*objs))
         assert codec.lines(events) == list(objs)
         assert not codec.decoder.losses
         return events
@@ -96,7 +91,7 @@ ENDS = {
 @pytest.mark.parametrize("case", ENDS)
 def test_a_run_without_an_end_ends_as_its_last_events_say(case):
     status, lines = ENDS[case]
-    (log,) = logs(text(*lines), "cogency")
+    (log,) = logs(ndjson(*lines), "cogency")
     assert [e.status for e in log if e.type == "end"] == [status]
 
 
@@ -128,7 +123,7 @@ def test_a_whole_array_of_objects_is_read(step):
 
 def test_a_run_that_tells_of_its_interrupt_is_not_said_to_be_cut():
     found = Imported("cogency")
-    found.feed(text(USER, {"type": "interrupt"}))
+    found.feed(ndjson(USER, {"type": "interrupt"}))
     found.close()
     (log,) = found.logs
     assert [e.type for e in log] == ["user", "interrupt", "end"]
@@ -157,7 +152,7 @@ def test_a_run_of_ours_that_was_not_done_has_no_end_line_and_still_ends_so(statu
         {"interrupted": "interrupt"}.get(status, status),
     ]
     assert "end.status" not in cogency.encoder.losses.counts()
-    (log,) = logs(text(*lines), "cogency")
+    (log,) = logs(ndjson(*lines), "cogency")
     assert log[-1].status == status
 
 

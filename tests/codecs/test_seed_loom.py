@@ -2,9 +2,8 @@
 come in an odd order.
 """
 
-import json
-
 import pytest
+from helpers.streams import ndjson, stored
 
 from agent_nb import events as ev
 
@@ -12,16 +11,8 @@ S = {"session_id": "s"}
 USAGE = {"type": "usage", "prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-def text(*frames):
-    return "".join(json.dumps(f) + "\n" for f in frames)
-
-
 def say(content, **more):
     return {"type": "message_chunk", "content": content, "id": "think", **more}
-
-
-def stored(events):
-    return [e for e in events if e.type != "delta"]
 
 
 def spoken(events):
@@ -36,7 +27,7 @@ def read(tool):
 
     def run(*frames, form="loom", again="both"):
         codec = tool(form)
-        events = codec.read(text(*frames))
+        events = codec.read(ndjson(*frames))
         if again:
             assert codec.lines(events) == list(frames)
         if again == "both":
@@ -246,7 +237,7 @@ def test_the_single_key_form_may_stand_beside_an_envelope(read, tool):
 
 
 def test_a_run_printed_as_one_object_may_have_its_reply_as_text(tool):
-    found = stored(tool("loom").read(text({"events": [USAGE], "reply": "Hi", "session_id": "s"})))
+    found = stored(tool("loom").read(ndjson({"events": [USAGE], "reply": "Hi", "session_id": "s"})))
     assert [(e.type, e.run) for e in found] == [("metric", "s"), ("respond", "s"), ("end", "s")]
 
 
@@ -264,7 +255,7 @@ def test_memory_does_not_grow_with_the_sessions_that_are_over_and_their_runs_sti
     session = [say("a", session_id="s-{}"), {"session_id": "s-{}", "reply": "a"}]
     found = []
     for number in (*range(600), 0):
-        found += decoder.feed(text(*session).replace("{}", str(number)))
+        found += decoder.feed(ndjson(*session).replace("{}", str(number)))
     assert len(decoder._reader._sessions) <= 256
     assert [e.run for e in found if e.type == "end"][-1] == "s-0#2"
 
@@ -273,4 +264,4 @@ def test_many_open_sessions_are_all_kept(tool):
     frames = [say("a", session_id=f"s-{n}") for n in range(300)] + [
         {"session_id": f"s-{n}", "reply": "a"} for n in range(300)
     ]
-    assert len([e for e in tool("loom").read(text(*frames)) if e.type == "end"]) == 300
+    assert len([e for e in tool("loom").read(ndjson(*frames)) if e.type == "end"]) == 300

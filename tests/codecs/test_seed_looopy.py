@@ -2,9 +2,8 @@
 reads.
 """
 
-import json
-
 import pytest
+from helpers.streams import ndjson, stored
 
 from agent_nb import events as ev
 
@@ -13,16 +12,8 @@ INNER = {**T, "path": ["agent:writer"]}
 SH = {"toolCallId": "x", "toolName": "sh"}
 
 
-def text(*objs):
-    return "".join(json.dumps(o) + "\n" for o in objs)
-
-
 def delta(content, index=0, **where):
     return {"kind": "content-delta", **(where or T), "delta": content, "index": index}
-
-
-def stored(events):
-    return [e for e in events if e.type != "delta"]
 
 
 @pytest.fixture
@@ -31,7 +22,7 @@ def read(tool):
 
     def run(*objs):
         codec = tool("looopy")
-        events = codec.read(text(*objs))
+        events = codec.read(ndjson(*objs))
         assert codec.lines(events) == list(objs)
         assert not codec.decoder.losses
         return events
@@ -172,7 +163,7 @@ def test_the_document_form_names_texts_as_the_client_of_the_document_reads_them(
         "Hi",
     )
     assert not {"delta"} & piece.keys()
-    back = stored(codec.read(text(thought, piece)))
+    back = stored(codec.read(ndjson(thought, piece)))
     assert [(e.type, e.content) for e in back] == [("think", "hm"), ("respond", "Hi")]
 
 

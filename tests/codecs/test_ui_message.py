@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from helpers.streams import sse
 
 from agent_nb import events as ev
 
@@ -111,14 +112,10 @@ CHUNKS = [
 ]
 
 
-def text(objs):
-    return "".join(f"data: {json.dumps(o)}\n\n" for o in objs)
-
-
 @pytest.mark.parametrize(("objs", "kind", "fields"), CHUNKS)
 def test_each_chunk_is_read_and_written_back(objs, kind, fields, tool):
     codec = tool("ui-message")
-    events = codec.read(text(objs) + "data: [DONE]\n\n")
+    events = codec.read(sse(*objs) + "data: [DONE]\n\n")
     found = next(e for e in events if e.type == kind)
     assert {k: getattr(found, k) for k in fields} == fields
     assert codec.lines(events) == objs
@@ -182,6 +179,6 @@ def test_interleaved_blocks_are_kept_apart_and_in_order(tool):
         for what, i, text in steps
     ]
     codec = tool("ui-message")
-    events = codec.read(text(objs))
+    events = codec.read(sse(*objs))
     assert [e.content for e in events if e.type == "respond"] == ["2", "1"]
     assert codec.lines(events) == objs

@@ -13,6 +13,8 @@ from functools import cache
 import anyio
 import msgspec
 import pytest
+from helpers.scripts import calling
+from helpers.streams import ndjson
 
 from agent_nb import Agent, Run, Scripted, decode, encode
 from agent_nb import events as e
@@ -36,10 +38,6 @@ from agent_nb.view.state.fold import RunView
 XML, SECTION, NATIVE = (plugins.load("dialects", name) for name in ("xml", "section", "native"))
 
 
-def lines(*objects: dict) -> str:
-    return "".join(json.dumps(o) + "\n" for o in objects)
-
-
 def frame(number: int, kind: str, **fields: object) -> dict:
     return {
         "session_id": "sess-001",
@@ -50,7 +48,7 @@ def frame(number: int, kind: str, **fields: object) -> dict:
     }
 
 
-LOOM = lines(  # seed 002 § 4.3, then the reply of § 5
+LOOM = ndjson(  # seed 002 § 4.3, then the reply of § 5
     {
         "session_id": "sess-001",
         "event_id": 0,
@@ -71,13 +69,13 @@ LOOM = lines(  # seed 002 § 4.3, then the reply of § 5
         "reply": "I don't have access to your device's clock ...",
     },
 )
-DIFFERS = lines(
+DIFFERS = ndjson(
     {"type": "run_start", "message": "And?"},
     {"type": "message_chunk", "content": "I", "id": "think"},
     {"type": "message_chunk", "content": " know", "id": "think"},
     {"reply": "I don't know"},
 )
-LOOOPY = lines(  # seed 004 § 7
+LOOOPY = ndjson(  # seed 004 § 7
     {"kind": "task-status", "taskId": "t", "contextId": "c", "status": {"state": "submitted"}},
     {"kind": "task-status", "taskId": "t", "contextId": "c", "status": {"state": "working"}},
     *(
@@ -316,7 +314,7 @@ def test_pages_show_the_answer_as_one_piece_of_markdown(name):
 
 def test_a_sub_agent_returns_its_answer():
     helper = Agent(Scripted(["Let me <think>hm</think>see."]), name="helper", secrets={})
-    ask = '<execute>[{"name":"helper","args":{"prompt":"look"}}]</execute>'
+    ask = calling("helper", prompt="look")
     done = anyio.run(lambda: run_of(Agent(Scripted([ask, "ok"]), [helper.as_tool()], secrets={})))
     assert done.log.of("result")[0].content == "Let me see."
 
@@ -383,7 +381,7 @@ def test_a_sub_agents_words_are_not_the_answer():
 
 def test_nodes_and_messages_of_a_foreign_run_part_texts():
     node = {"type": "node_enter", "id": "b"}
-    loom = lines(
+    loom = ndjson(
         {"type": "message_chunk", "content": "plan", "id": "a"},
         node,
         {"type": "message_chunk", "content": "done", "id": "b"},
@@ -398,11 +396,11 @@ def test_nodes_and_messages_of_a_foreign_run_part_texts():
         for number, text in (("m1", "Hello."), ("m2", "How are you?"))
         for what in ("START", "CONTENT", "END")
     ]
-    assert answer_text(decode(lines(*said), "ag-ui")) == "Hello.\n\nHow are you?"
+    assert answer_text(decode(ndjson(*said), "ag-ui")) == "Hello.\n\nHow are you?"
 
 
 def test_a_reply_with_the_words_of_all_turns_is_the_answer():
-    frames = lines(
+    frames = ndjson(
         {"type": "message_chunk", "content": "I look. ", "id": "a"},
         {"type": "tool_call", "call_id": "c", "name": "x", "arguments": {}},
         {"type": "tool_end", "call_id": "c", "name": "x", "result": "1", "is_error": False},
@@ -420,7 +418,7 @@ def test_a_reply_with_the_words_of_all_turns_is_the_answer():
 def test_the_content_of_a_finished_task_is_the_answer():
     delta = {"kind": "content-delta", "taskId": "t", "delta": "I know"}
     events = decode(
-        lines(delta, {"kind": "task-complete", "taskId": "t", "content": "I don't know"}), "looopy"
+        ndjson(delta, {"kind": "task-complete", "taskId": "t", "content": "I don't know"}), "looopy"
     )
     assert answer_text(events) == cards(events) == "I don't know"
 
@@ -431,7 +429,7 @@ def test_content_that_is_complete_with_other_words_takes_the_place_of_what_was_s
         {"kind": "task-complete", "taskId": "t"},
     )
     events = decode(
-        lines(delta, {"kind": "content-complete", "taskId": "t", "content": "I don't know"}, end),
+        ndjson(delta, {"kind": "content-complete", "taskId": "t", "content": "I don't know"}, end),
         "looopy",
     )
     assert answer_text(events) == cards(events) == "I don't know"

@@ -2,8 +2,9 @@
 
 import json
 
-import anyio
 import pytest
+from helpers.scripts import calling
+from helpers.waiting import wait
 
 import agent_nb
 from agent_nb import Agent, Scripted, adapt_tool_event, encode, tool
@@ -18,13 +19,8 @@ RESULT = {"type": "result", "toolName": "sh", "output": "done"}
 
 def run(*tools, name="sh", args=None):
     """Run one call of a tool and return the log."""
-    text = "<execute>" + json.dumps([{"name": name, "args": args or {}}]) + "</execute>"
-
-    async def main():
-        with anyio.fail_after(20):
-            return await Agent(Scripted([text, "ok"]), tools, secrets={}, approve="auto")("go")
-
-    return anyio.run(main).log
+    turns = [calling(name, **(args or {})), "ok"]
+    return wait(lambda: Agent(Scripted(turns), tools, secrets={}, approve="auto")("go")).log
 
 
 def as_agent_events(*events):

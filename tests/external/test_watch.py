@@ -15,6 +15,7 @@ import msgspec
 import pydantic
 import pytest
 from helpers.paths import DATA
+from helpers.streams import ndjson, sse
 from pydantic.alias_generators import to_camel
 
 import agent_nb
@@ -71,14 +72,6 @@ AGENT = [
 TYPES = ["run_start", "user", "node", "respond", "node", "end"]
 
 
-def text(objects):
-    return "".join(json.dumps(o) + "\n" for o in objects)
-
-
-def sse(objects):
-    return "".join(f"data: {json.dumps(o)}\n\n" for o in objects)
-
-
 def follow(source, *arguments, **options):
     """Follow a source to its end and return the Watch."""
 
@@ -106,7 +99,7 @@ def types(watch):
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "run.ndjson"
-    path.write_text(text(LOOM))
+    path.write_text(ndjson(*LOOM))
     return path
 
 
@@ -139,7 +132,7 @@ def test_a_path(file):
 
 
 def test_a_text_and_bytes():
-    assert types(follow(text(LOOM))) == types(follow(text(LOOM).encode())) == TYPES
+    assert types(follow(ndjson(*LOOM))) == types(follow(ndjson(*LOOM).encode())) == TYPES
 
 
 def test_an_open_file(file):
@@ -148,7 +141,7 @@ def test_an_open_file(file):
 
 
 def test_a_buffer_in_memory():
-    assert types(follow(io.BytesIO(text(LOOM).encode()))) == TYPES
+    assert types(follow(io.BytesIO(ndjson(*LOOM).encode()))) == TYPES
 
 
 @pytest.mark.parametrize("make", [list, iter, stream], ids=["list", "generator", "async"])
@@ -157,19 +150,19 @@ def test_iterators_of_dicts(make):
 
 
 def test_an_iterator_of_lines_with_and_without_ends():
-    assert types(follow(stream(text(LOOM).splitlines()))) == TYPES
-    assert types(follow(stream(text(LOOM).splitlines(keepends=True)))) == TYPES
+    assert types(follow(stream(ndjson(*LOOM).splitlines()))) == TYPES
+    assert types(follow(stream(ndjson(*LOOM).splitlines(keepends=True)))) == TYPES
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 50, 10_000])
 def test_an_iterator_of_bytes_in_any_chunking(size):
-    data = text(LOOM).encode()
+    data = ndjson(*LOOM).encode()
     assert types(follow(stream([data[i : i + size] for i in range(0, len(data), size)]))) == TYPES
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 60])
 def test_sse_in_any_chunking(size):
-    data = sse(AGENT)
+    data = sse(*AGENT)
     assert (
         follow(stream([data[i : i + size] for i in range(0, len(data), size)])).run.answer
         == "One file."
@@ -177,7 +170,7 @@ def test_sse_in_any_chunking(size):
 
 
 def test_sse_lines_without_their_ends():
-    assert follow(stream(sse(AGENT).split("\n"))).run.answer == "One file."
+    assert follow(stream(sse(*AGENT).split("\n"))).run.answer == "One file."
 
 
 def test_sse_lines_that_begin_with_an_event_name():
@@ -290,7 +283,7 @@ def test_an_origin_that_somebody_claims_does_not_count():
 
 
 def test_times_of_a_file_that_tells_none_are_unknown():
-    assert {e.ts for e in follow(text(LOOM)).run.log} == {0.0}
+    assert {e.ts for e in follow(ndjson(*LOOM)).run.log} == {0.0}
 
 
 def test_times_of_a_live_stream_that_tells_none_are_those_of_arrival():
@@ -454,7 +447,7 @@ def test_a_source_followed_in_another_event_loop_is_an_error_that_says_what_to_d
 
 
 def test_what_is_no_json_is_counted():
-    assert follow(text(LOOM[:1]) + "{broken\n" + text(LOOM[1:])).lost == {"malformed line": 1}
+    assert follow(ndjson(*LOOM[:1]) + "{broken\n" + ndjson(*LOOM[1:])).lost == {"malformed line": 1}
 
 
 # What cannot be read.
@@ -530,14 +523,14 @@ def test_a_named_codec_is_not_doubted():
 
 def test_a_growing_file_is_followed_until_its_run_has_ended(tmp_path):
     path = tmp_path / "live.ndjson"
-    path.write_text(text(LOOM[:2]))
+    path.write_text(ndjson(*LOOM[:2]))
 
     async def main():
         watch = agent_nb.watch(path, follow=True, secrets={})
         async for event in watch:
             if event.type == "node" and event.phase == "enter":
                 with path.open("a") as file:
-                    file.write(text(LOOM[2:]))
+                    file.write(ndjson(*LOOM[2:]))
         return watch
 
     assert types(asyncio.run(asyncio.wait_for(main(), 20))) == TYPES
@@ -546,7 +539,7 @@ def test_a_growing_file_is_followed_until_its_run_has_ended(tmp_path):
 def test_a_pipe_is_followed(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.write_text(text(LOOM)))
+    writer = threading.Thread(target=lambda: path.write_text(ndjson(*LOOM)))
     writer.start()
     found = follow(path)
     writer.join()
@@ -574,9 +567,9 @@ def test_a_pipe_that_nobody_writes_to_can_be_stopped(tmp_path):
 def server():
     """A server of somebody else on this machine: what it sends by path."""
     pages = {
-        "/agent.sse": ("text/event-stream", sse(AGENT)),
-        "/loom": ("application/x-ndjson", text(LOOM)),
-        "/cut": ("x/y", text(LOOM[:3])),
+        "/agent.sse": ("text/event-stream", sse(*AGENT)),
+        "/loom": ("application/x-ndjson", ndjson(*LOOM)),
+        "/cut": ("x/y", ndjson(*LOOM[:3])),
     }
 
     class Handler(BaseHTTPRequestHandler):

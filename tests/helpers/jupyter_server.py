@@ -17,7 +17,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import pytest
+from helpers.lacking import lacking
 from helpers.paths import python_path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -58,13 +58,6 @@ def missing() -> str:
         if importlib.util.find_spec(name) is None:
             return f"{name} is not installed"
     return "" if browser_path() else f"no browser: none of {', '.join(BROWSERS)} is installed"
-
-
-def lacking(reason: str) -> None:
-    """Skip, or fail where everything must be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def python_with(version: str) -> str:

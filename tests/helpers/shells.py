@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import select
+import signal
 import sys
 import time
 
@@ -161,3 +162,8 @@ def terminal(tmp_path):
     terminal.cell("from agent_nb import Scripted")
     yield terminal
     terminal.close()
+
+
+def press() -> None:
+    """Press Ctrl-C in this process."""
+    signal.raise_signal(signal.SIGINT)

@@ -6,6 +6,7 @@ import sys
 from importlib.machinery import PathFinder
 
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted
 from agent_nb.errors import UsageError
@@ -13,7 +14,7 @@ from agent_nb.host import imports, plugins
 from agent_nb.host.imports import GUARD, Places
 from agent_nb.models import choose, keys
 
-CALL = '<execute>[{"name": "look", "args": {}}]</execute>'
+CALL = calling("look")
 
 
 def test_a_library_that_only_the_folder_has_is_absent_and_not_executed(project):

@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 import httpx
 import nbformat
 import pytest
+from helpers.scripts import calling
 from IPython.core.displaypub import CapturingDisplayPublisher
 from pydantic import Field
 
@@ -347,7 +348,7 @@ def the_default_of_a_parameter_in_a_text_dialect(stage):
     def look(key: str = stage.key):
         return 1
 
-    stage.replies(chat('<execute>[{"name":"look","args":{}}]</execute>'), chat("done"))
+    stage.replies(chat(calling("look")), chat("done"))
     stage.cell("-t look -d xml", look=look)
     assert "[redacted" not in "".join(stage.server.asked)  # a model would send the marker back
     stage.reached()

@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+from helpers.scripts import calling
 from IPython.core.error import StdinNotImplementedError
 
 from agent_nb import Scripted
@@ -104,7 +105,7 @@ def test_the_help_of_a_cell_names_the_limits_that_hold_by_default():
 
 
 def test_status_names_the_limit_that_ended_a_turn(ask, loaded):
-    loaded.user_ns["model"] = Scripted(['<execute>[{"name": "list", "args": {}}]</execute>'])
+    loaded.user_ns["model"] = Scripted([calling("list")])
     loaded.run_cell_magic("agent", "-m model -t list --max-turns 1", "look around")
     assert "stopped at the limit of 1 turn" in ask("status")
 

@@ -14,7 +14,7 @@ from agent_nb.notebook.doctor import HOOK, Finding, examine, kernelspecs, packag
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    """Folders of its own, one kernel (this Python), and a server whose hook is enabled."""
+    """Make separate folders, one kernel (this Python), and a server with the hook enabled."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
@@ -88,9 +88,7 @@ def test_the_model_that_would_be_chosen(monkeypatch, variables, state, words):
     assert words in finding.said
 
 
-def test_a_key_that_only_the_folder_has_is_said_to_be_unused_and_how_to_allow_it(
-    surroundings, capsys
-):
+def test_a_key_of_the_folder_is_reported_as_unused_with_a_remedy(surroundings, capsys):
     (surroundings / ".env").write_text("OPENAI_API_KEY=sk-0123456789abcdef")
     finding = found("keys of the folder")
     assert (finding.state, finding.said) == (
@@ -100,7 +98,7 @@ def test_a_key_that_only_the_folder_has_is_said_to_be_unused_and_how_to_allow_it
     assert "jupyter agent-nb trust-folder" in finding.todo
 
 
-def test_no_model_at_all_is_no_fault(monkeypatch):
+def test_a_missing_model_is_not_broken(monkeypatch):
     monkeypatch.setattr("agent_nb.models.choose.local_installed", lambda: False)
     finding = found("model")
     assert finding.state == "missing"
@@ -185,7 +183,7 @@ def test_a_check_that_fails_is_a_finding(monkeypatch):
     assert "RuntimeError: worse" in report([f for f in examine() if f.topic == "state"])
 
 
-def test_findings_are_aligned_and_advice_stands_below():
+def test_findings_are_aligned_with_the_remedy_below():
     text = report([Finding("a", "ok", "fine"), Finding("long", "broken", "bad", "mend it")])
     assert text == "✓ a     fine\n✗ long  bad\n        → mend it"
 

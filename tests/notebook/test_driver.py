@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from helpers.shells import press
 
 from agent_nb.errors import Cancelled, ToolError, UsageError
 from agent_nb.notebook.cell.driver import Driver
@@ -53,10 +54,6 @@ def drive(shell, run):
         return run(cell())
 
     return drive
-
-
-def press():
-    signal.raise_signal(signal.SIGINT)
 
 
 def cell(code, seen=None):

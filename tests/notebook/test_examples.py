@@ -1,6 +1,4 @@
-"""The example notebooks: each replays from its record, without a model, and says nothing about the
-machine it was made on.
-"""
+"""The examples replay from their records without a model, and do not name their machine."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""Notebooks executed from the command line: what is in the file afterwards, and what the command
-says.
-"""
+"""Notebooks executed from the command line: the file afterwards, and the output."""
 
 import base64
 import json
@@ -10,6 +8,7 @@ import sys
 import nbformat
 import pytest
 from helpers.paths import python_path
+from helpers.scripts import calling
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -31,7 +30,7 @@ SECRET = "abcdefghijklmnopqrstuvwxyz0123"
 
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
-    """Kernels find this checkout, whether it is installed or not."""
+    """Let kernels find this checkout, whether it is installed or not."""
     monkeypatch.setenv("PYTHONPATH", python_path())
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
 
@@ -95,7 +94,7 @@ def test_what_a_tool_displays_is_on_the_exported_page(notebook, tmp_path):
         shows,
         AGENT,
         script=[
-            '<execute>[{"name": "python", "args": {"code": "display(Plot())"}}]</execute>',
+            calling("python", code="display(Plot())"),
             "See $x^2$.",
         ],
     )
@@ -190,7 +189,7 @@ def test_a_cell_that_takes_too_long_fails(notebook, capsys):
     assert path.with_name("n.run.ipynb").exists()
 
 
-def test_a_kernel_that_dies_is_exit_code_1_and_its_last_words_are_told(notebook, capsys):
+def test_a_dead_kernel_is_exit_code_1_and_its_last_output_is_shown(notebook, capsys):
     path = notebook("import os, sys\nos.write(2, b'out of memory, or so')\nos._exit(1)")
     assert main(["run", str(path)]) == 1
     assert "out of memory, or so" in capsys.readouterr().err
@@ -215,7 +214,7 @@ def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
     assert MIME not in json.dumps(nb)
 
 
-def test_a_notebook_whose_kernel_is_not_here_runs_on_the_default_one(notebook):
+def test_a_notebook_with_a_missing_kernel_runs_on_the_default_one(notebook):
     path = notebook(
         AGENT, kernelspec={"name": "of-somebody-else", "display_name": "x", "language": "python"}
     )
@@ -301,7 +300,7 @@ def looking(folder, *names):
     return paths
 
 
-def test_each_kernel_has_a_secret_of_its_own_which_the_import_takes_out_of_its_environment(
+def test_each_kernel_has_its_own_secret_and_the_import_removes_it_from_the_environment(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
@@ -316,10 +315,8 @@ def test_each_kernel_has_a_secret_of_its_own_which_the_import_takes_out_of_its_e
     assert launch.PROOF not in os.environ
 
 
-def test_a_runner_passes_no_secret_of_its_own_on(tmp_path, monkeypatch):
-    """A runner that a kernel has started may have one in its environment, if nothing of ours was
-    imported before.
-    """
+def test_a_runner_does_not_pass_its_own_secret_on(tmp_path, monkeypatch):
+    """A runner started in a kernel may inherit a secret in its environment."""
     monkeypatch.setenv(launch.PROOF, "0" * 64)
     (path,) = looking(tmp_path, "a")
     assert main(["run", str(path)]) == 0

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import nbformat
 import pytest
 from helpers.paths import python_path
+from helpers.streams import ndjson
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.agent.runs import runs
@@ -32,15 +33,11 @@ LOOM = [
 ]
 
 
-def text(objects):
-    return "".join(json.dumps(o) + "\n" for o in objects)
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A working folder with a foreign run."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "run.ndjson").write_text(text(AGENT))
+    (tmp_path / "run.ndjson").write_text(ndjson(*AGENT))
     return tmp_path
 
 
@@ -76,7 +73,7 @@ def test_o_names_the_variable(here, cell, loaded):
 
 
 def test_the_codec_can_be_named(here, cell):
-    (here / "short.ndjson").write_text(text([{"type": "error", "error": "x"}]))
+    (here / "short.ndjson").write_text(ndjson(*[{"type": "error", "error": "x"}]))
     assert cell("--from short.ndjson --codec loom").log.of("error")[0].extra == {"loom": {}}
 
 
@@ -87,17 +84,17 @@ def test_a_source_that_cannot_be_read_fails_the_cell(here, cell, loaded):
 
 
 def test_a_run_that_ended_badly_elsewhere_does_not(here, cell):
-    (here / "bad.ndjson").write_text(text([AGENT[0], {"type": "error", "error": "lost"}]))
+    (here / "bad.ndjson").write_text(ndjson(*[AGENT[0], {"type": "error", "error": "lost"}]))
     assert cell("--from bad.ndjson").status == "error"
 
 
 def test_a_source_that_is_cut_off_does_not(here, cell):
-    (here / "cut.ndjson").write_text(text(AGENT[:2]))
+    (here / "cut.ndjson").write_text(ndjson(*AGENT[:2]))
     assert cell("--from cut.ndjson").status == "interrupted"
 
 
 def test_what_was_not_read_is_told(here, cell, capsys):
-    (here / "odd.ndjson").write_text(text(AGENT[:1]) + "{odd\n" + text(AGENT[1:]))
+    (here / "odd.ndjson").write_text(ndjson(*AGENT[:1]) + "{odd\n" + ndjson(*AGENT[1:]))
     cell("--from odd.ndjson")
     assert "not read from odd.ndjson: 1 × malformed line" in capsys.readouterr().err
 
@@ -123,7 +120,7 @@ def test_a_foreign_run_is_no_turn_of_a_conversation(here, cell, loaded):
 
 def test_only_so_many_runs_of_a_stream_are_shown_and_the_rest_is_told(here, cell, capsys):
     (here / "many.ndjson").write_text(
-        text({**o, "session_id": f"s{n}"} for n in range(23) for o in LOOM)
+        ndjson(*({**o, "session_id": f"s{n}"} for n in range(23) for o in LOOM))
     )
     assert cell("--from many.ndjson").id == "s19"
     said = capsys.readouterr()
@@ -174,7 +171,7 @@ found = await agent_nb.watch(stream(), prompt="hi")
 
 @pytest.mark.kernel
 def test_cards_and_records_of_a_file_with_several_runs(here, notebook):
-    (here / "two.ndjson").write_text(text([*LOOM, *({**o, "session_id": "t"} for o in LOOM)]))
+    (here / "two.ndjson").write_text(ndjson(*[*LOOM, *({**o, "session_id": "t"} for o in LOOM)]))
     path = notebook("%%agent --from two.ndjson")
     assert main(["run", "--inplace", str(path)]) == 0
     nb, shown = outputs(path, 0)
@@ -211,7 +208,7 @@ def test_a_notebook_with_foreign_runs_is_its_own_test(here, notebook, capsys):
     main(["run", "--inplace", str(path)])
     assert main(["test", str(path)]) == 0
     (here / "run.ndjson").write_text(
-        text([*AGENT[:3], {"type": "stream", "content": "Two files."}, AGENT[4]])
+        ndjson(*[*AGENT[:3], {"type": "stream", "content": "Two files."}, AGENT[4]])
     )
     assert main(["test", str(path)]) == 1
     said = capsys.readouterr()
@@ -257,7 +254,7 @@ def test_a_watch_that_hears_something_else_is_recorded_anew(notebook):
 @pytest.fixture
 def server():
     """A server of somebody else that can be switched off."""
-    state = {"body": text(AGENT), "asked": 0}
+    state = {"body": ndjson(*AGENT), "asked": 0}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

@@ -199,7 +199,7 @@ def test_nothing_of_it_happens_unasked(executed, runner, case):
 
 @pytest.mark.parametrize("runner", ["run", "lab"])
 def test_a_cell_in_which_nothing_was_forged_still_asks_its_model(executed, runner):
-    """The notebook really runs: where nothing counts that was forged, its cells go live."""
+    """The notebook really runs: cells whose records do not count go live."""
     found, _ = executed(runner, RUNNERS[runner])
     assert {
         "arguments-altered-and-the-old-hash.model",
@@ -250,7 +250,7 @@ def test_no_file_is_written_that_a_cell_names(executed):
 
 
 def _own_files(folder):
-    """What kernels and test runners leave beside a notebook."""
+    """Return the files that kernels and test runners leave beside a notebook."""
     return {
         p.name
         for p in folder.iterdir()

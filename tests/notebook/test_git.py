@@ -72,7 +72,7 @@ def write(path, *cells):
 
 
 class Repository:
-    """A repository of one notebook with the drivers installed."""
+    """Return a repository of one notebook with the drivers installed."""
 
     def __init__(self, folder):
         self.folder, self.notebook = folder, folder / "n.ipynb"
@@ -165,7 +165,7 @@ def test_a_filter_that_renumbers_cells_is_named_by_the_setup_and_by_the_doctor(
     assert [(f.state, "--keep-id" in f.todo) for f in findings] == [("missing", True)] * bool(said)
 
 
-def test_without_git_nothing_is_said_of_filters(monkeypatch, tmp_path):
+def test_without_git_no_filter_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert list(doctor.CHECKS["git"]()) == []
 
@@ -353,9 +353,7 @@ def test_what_either_side_has_forgotten_stays_forgotten(repository):
 
 @pytest.fixture
 def conflict(repository):
-    """A repository whose merge stopped: two texts of cell a, and a run on each side in
-    other cells.
-    """
+    """Return a repository in a merge conflict: two texts of cell a, runs on both sides."""
     repository.commit(cell("a"), cell("b"), cell("c"))
     repository.git("checkout", "-q", "-b", "other")
     repository.commit(cell("a", source="%%agent\ntheirs"), cell("b", record("rb")), cell("c"))
@@ -383,7 +381,7 @@ def test_a_conflict_between_cells_is_marked_around_their_text_alone(conflict):
 
 def test_a_file_with_conflict_markers_is_named_with_what_to_do(conflict, capsys):
     attributes = (conflict.folder / ".gitattributes").read_text()
-    (conflict.folder / ".gitattributes").write_text("")  # as if nobody had set the drivers up
+    (conflict.folder / ".gitattributes").write_text("")  # as if the drivers were not set up
     conflict.git("merge", "-q", "other", check=False)
     for command in ("test", "run", "pack", "strip", "events", "verify", "export"):
         capsys.readouterr()
@@ -391,10 +389,10 @@ def test_a_file_with_conflict_markers_is_named_with_what_to_do(conflict, capsys)
         said = "".join(capsys.readouterr())
         assert "holds a merge conflict that git has left (line " in said, command
         assert "git checkout -m n.ipynb" in said
-    assert main(["git-text", str(conflict.notebook)]) == 0  # a diff of it is still a diff
+    assert main(["git-text", str(conflict.notebook)]) == 0  # the diff still works
     assert capsys.readouterr().out == conflict.notebook.read_text()
     (conflict.folder / ".gitattributes").write_text(attributes)
-    conflict.git("checkout", "-m", "n.ipynb")  # the advice
+    conflict.git("checkout", "-m", "n.ipynb")  # as the message says
     assert conflict.notebook.read_text().count("<<<<<<<") == 1
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from helpers.shells import press
 
 from agent_nb import notebook
 from agent_nb.notebook.cell import approvals
@@ -25,10 +26,6 @@ def user(code, **names):
     namespace = dict(USER, **names)
     exec(compile(code, "<cell>", "exec"), namespace)
     return namespace
-
-
-def press():
-    signal.raise_signal(signal.SIGINT)
 
 
 def test_a_press_outside_the_users_code_only_sets_the_flag():

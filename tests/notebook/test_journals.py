@@ -1,6 +1,4 @@
-"""What a cell does with journals: warns where none can be kept, goes on when one breaks, and clears
-old ones away.
-"""
+"""Journals of cells: warnings, broken journals, and removing old ones."""
 
 import errno
 import os
@@ -17,7 +15,7 @@ MODEL = Scripted([{"text": "word " * 20, "chunk": 5}])
 
 @pytest.fixture
 def old():
-    """A journal of a run some seconds ago: `old(run, age, size)`."""
+    """Return a maker of old journals: `old(run, age, size)`, with the age in seconds."""
 
     def old(run, age, size=0):
         writer = Journal(run, clean=False)

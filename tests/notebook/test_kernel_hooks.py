@@ -6,12 +6,9 @@ import signal
 import threading
 
 import pytest
+from helpers.shells import press
 
 from agent_nb.notebook.cell import kernel_interrupts
-
-
-def press():
-    signal.raise_signal(signal.SIGINT)
 
 
 class Kernel:

@@ -1,6 +1,4 @@
-"""The kernels of our runner: which one a notebook gets, and that of the next one, which starts
-while one runs.
-"""
+"""The kernels of the runner: which one a notebook gets, and starting the next one early."""
 
 import asyncio
 import json
@@ -34,7 +32,7 @@ def reachable(monkeypatch, tmp_path):
 
 @pytest.fixture
 def notebooks(tmp_path):
-    """Write notebooks that say who they were; return their paths."""
+    """Write notebooks that print their names; return their paths."""
 
     def notebooks(*names, source=LOOK, **metadata):
         paths = []
@@ -52,7 +50,7 @@ def notebooks(tmp_path):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The notebooks whose kernels were started ahead, with those kernels."""
+    """Return the kernels that were started ahead, by notebook."""
     found, plain = [], Ahead._start
 
     def start(self, notebook):
@@ -150,20 +148,22 @@ class TestAhead:
         assert [path for path, _ in started] in ([a, b], [a, b, c])
         assert not any(alive(kernel) for _, kernel in started)
 
-    def test_one_that_is_no_longer_what_the_notebook_wants_is_not_used(self, notebooks, started):
+    def test_a_kernel_that_no_longer_fits_the_notebook_is_not_used(self, notebooks, started):
         a, b = notebooks("a", "b")
         with Ahead([a, b], lambda path: wanted(path, {}, zone="UTC")) as ahead:
             ahead.take(a, wanted(a, {}))
             assert ahead.take(b, wanted(b, {}, zone="Europe/Berlin")) is None
             assert not alive(started[0][1])
 
-    def test_none_is_used_for_another_notebook(self, notebooks, started):
+    def test_a_kernel_ahead_serves_only_its_notebook(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
         with Ahead([a, b, c], lambda path: wanted(path, {})) as ahead:
             ahead.take(a, wanted(a, {})).stop()
             assert ahead.take(c, wanted(c, {})) is None
 
-    def test_one_that_does_not_start_is_started_by_its_notebook(self, notebooks, monkeypatch):
+    def test_a_kernel_that_does_not_start_ahead_is_started_by_its_notebook(
+        self, notebooks, monkeypatch
+    ):
         async def fails(_):
             raise RuntimeError("no port is free")
 

@@ -1,6 +1,4 @@
-"""Runs that Python code begins and that end elsewhere: in a thread, in a task, after their cell,
-inside a tool.
-"""
+"""Runs of Python code that end elsewhere: in a thread, a task, a tool, or after their cell."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""A kernel knows the records of its notebook's file; a run that stands with several cells was said
-once.
-"""
+"""A kernel knows the records of its notebook's file; a run of several cells counts once."""
 
 import json
 
@@ -25,9 +23,7 @@ def record(run, cell, prompt, started):
 
 @pytest.fixture
 def said(tmp_path, monkeypatch):
-    """Return what the cell at the end of a notebook file with these runs hears: `said(order,
-    runs)`.
-    """
+    """Return the turns before the last cell of a file: `said(order, runs)`."""
     path = tmp_path / "n.ipynb"
     monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
 
@@ -85,7 +81,7 @@ SECRET = b"the secret of the user"
 
 @pytest.fixture
 def secret(tmp_path, monkeypatch):
-    """The user's secret."""
+    """Return the user's secret."""
     (tmp_path / "jupyter").mkdir()
     (tmp_path / "jupyter" / "notebook_secret").write_bytes(SECRET)
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
@@ -113,13 +109,13 @@ def test_a_record_of_the_user_counts_before_newer_ones_of_others(said, secret, s
 
 
 def test_a_record_that_was_changed_says_nothing(said, secret):
-    """Its text is not what its hash says: nobody has said it."""
+    """A record whose hash does not fit adds no turn."""
     changed = {**sign(A, secret), "events": record("r1", "a", "changed", 1.0)["events"]}
     assert said("ab", {"a": [changed]}) == []
     assert said("ab", {"a": [{**B, "hash": ""}, {**B, "hash": B["hash"][:-1]}, changed]}) == []
 
 
-def test_one_that_is_whole_counts_in_its_place(said, secret):
+def test_an_intact_record_counts_instead(said, secret):
     changed = {**record("r3", "a", "changed", 3.0), "hash": "sha256:0"}
     assert said("ab", {"a": [changed, A]}, foreign=True) == [("a", "one", True)]
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers.scripts import calling
 from traitlets.config import Config
 
 from agent_nb import Run, Scripted, ToolContext
@@ -40,7 +41,7 @@ def test_functions_of_the_notebook_are_tools(agent):
         """Double a number."""
         return 2 * n
 
-    script = Scripted(['<execute>[{"name": "double", "args": {"n": 21}}]</execute>', "done"])
+    script = Scripted([calling("double", n=21), "done"])
     done = agent("-m model -t double", model=script, double=double)
     assert [e.content for e in done.events.of("result")] == [42]
 
@@ -48,7 +49,7 @@ def test_functions_of_the_notebook_are_tools(agent):
 def test_python_code_of_the_model_runs_in_the_notebook(agent, loaded):
     script = Scripted(
         [
-            '<execute>[{"name": "python", "args": {"code": "made = 6 * 7\\nprint(made)"}}]</execute>',
+            calling("python", code="made = 6 * 7\nprint(made)"),
             "done",
         ]
     )
@@ -127,7 +128,7 @@ def test_a_run_that_could_not_start_gives_its_reason_below_only_where_there_is_n
 
 
 def test_a_hit_limit_keeps_the_answer_and_the_cell_is_fine(agent):
-    script = Scripted(['<execute>[{"name": "list", "args": {}}]</execute>'] * 3)
+    script = Scripted([calling("list")] * 3)
     assert agent("-m model -t list --max-turns 1", model=script).status == "limit"
 
 
@@ -210,7 +211,7 @@ def test_tools_can_report_progress(agent):
             await asyncio.sleep(0)
         return "done"
 
-    script = Scripted(['<execute>[{"name": "slow", "args": {}}]</execute>', "ok"])
+    script = Scripted([calling("slow"), "ok"])
     done = agent("-m model -t slow", model=script, slow=slow)
     assert done.events.of("progress")[-1].fraction == 1.0
 

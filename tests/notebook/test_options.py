@@ -96,7 +96,7 @@ def test_the_line_wins_over_the_configuration(options):
         ("--view hologram", "invalid choice"),
         ("--thoughts", "expected one argument"),
         ("-o 2x", "name of a variable"),
-        ("--system 'no end", "quotation does not end"),
+        ("--system 'no end", "Unclosed quotation"),
         ("--mod x", "no option --mod"),
     ],
 )

@@ -1,6 +1,4 @@
-"""Progress goes to stderr: one redrawn line in a terminal, one line for each agent cell
-elsewhere.
-"""
+"""Progress on stderr: one redrawn line in a terminal, else one line per agent cell."""
 
 import io
 

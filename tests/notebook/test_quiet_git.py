@@ -1,6 +1,4 @@
-"""Recorded notebooks under a real git: what a replay, a live rerun and the work of two people
-change in the file.
-"""
+"""Recorded notebooks in git: what a replay, a live rerun and a merge change in the file."""
 
 import json
 import os
@@ -87,18 +85,18 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ours(recorded, tmp_path_factory):
-    """All cells live once more; two has another answer."""
+    """Run all cells live again; cell two has another answer."""
     return executed(tmp_path_factory.mktemp("ours"), other("two"), recorded)
 
 
 @pytest.fixture(scope="module")
 def theirs(recorded, tmp_path_factory):
-    """All cells live once more, later; one and four have other answers."""
+    """Run all cells live again, later; cells one and four have other answers."""
     return executed(tmp_path_factory.mktemp("theirs"), other("one", "four"), recorded)
 
 
 class Repository:
-    """A repository with a notebook that is committed, and our drivers."""
+    """Return a repository with a committed notebook and our drivers."""
 
     def __init__(self, folder, notebook, *options):
         self.folder, self.path = folder, folder / "n.ipynb"
@@ -154,7 +152,7 @@ def repository(recorded, tmp_path):
 
 
 def with_cell(name, source, base):
-    """Return the text of `base` after somebody reran one cell, as it ran in `source`."""
+    """Return the text of `base` with one cell rerun, as it ran in `source`."""
     nb, ran = load(base), load(source)
     for place, cell in enumerate(ran["cells"]):
         if cell["id"] == name:
@@ -177,7 +175,7 @@ def test_a_replay_of_an_unchanged_notebook_changes_nothing(repository):
         assert repository.git("status", "--short") == ""
 
 
-def test_a_replay_in_cells_without_outputs_gives_the_same_twice(repository):
+def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
     nb = load(repository.path)
     for cell in nb["cells"]:
         cell["outputs"] = []

@@ -1,6 +1,4 @@
-"""`run --stream`: what the runs of a notebook do, on stdout while they do it, in the format of a
-codec.
-"""
+"""`run --stream`: events of the runs on stdout as they happen, in the format of a codec."""
 
 import io
 import json
@@ -80,7 +78,7 @@ def test_deltas_are_frames_of_their_own():
     assert [f["content"] for f in frames if f.get("type") == "message_chunk"] == ["Hel", "lo"]
 
 
-def test_a_cell_that_nobody_follows_writes_nothing(tmp_path):
+def test_a_cell_without_a_follower_writes_nothing(tmp_path):
     log = EventLog("r")
     send(Cell(key="c"), log)
     a_run(log)
@@ -122,7 +120,7 @@ def test_what_does_not_go_together_is_refused(more, tmp_path, capsys):
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("again", [False, True], ids=["live", "replay"])
-def test_the_command_streams_to_stdout_and_tells_on_stderr(tmp_path, again):
+def test_the_command_streams_to_stdout_and_reports_on_stderr(tmp_path, again):
     (tmp_path / "script.json").write_text(json.dumps({"turns": SCRIPT}))
     (tmp_path / "run.ndjson").write_text('{"type":"thought","content":"Look."}\n{"type":"final"}\n')
     cells = [

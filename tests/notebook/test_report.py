@@ -1,4 +1,4 @@
-"""What `test` says of notebooks: lines, JSON, JUnit XML; which notebooks it takes."""
+"""Reports of `test`: lines, JSON, JUnit XML; which notebooks it takes."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_warnings_and_patterns_of_the_project_are_always_listed():
     ]
 
 
-def test_a_command_to_record_again_stands_only_where_it_helps():
+def test_the_command_to_record_again_is_shown_only_if_it_helps():
     assert (
         str(BAD).splitlines()[-1]
         == "  To record it again: jupyter agent-nb run --live --inplace 'b c.ipynb'"
@@ -143,6 +143,6 @@ class TestPatternsOfTheProject:
         ):
             project.rules(path)
 
-    def test_what_is_no_list_is_named(self, tmp_path):
+    def test_a_value_that_is_not_a_list_is_named(self, tmp_path):
         with pytest.raises(UsageError, match="is a list of tables"):
             project.rules(self.write(tmp_path, "[tool.agent_nb.normalize]\npattern = 1\n"))

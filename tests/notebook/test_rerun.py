@@ -9,6 +9,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import Scripted
 from agent_nb.agent.tape import NOBODY, TRUST
@@ -20,7 +21,7 @@ from agent_nb.record.record import KEY, MIME, events_of, record_hash
 from agent_nb.record.signing import sign, signed_by, user_key
 
 SECRET = launch.secret()
-CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+CALL = calling("python", code="base + 2")
 
 
 class Notebook:
@@ -304,7 +305,7 @@ class TestKernelCalls:
     LINE = "-m model -t python --approve auto"
 
     def test_they_run_again_so_that_later_cells_find_their_variables(self, nb):
-        call = '<execute>[{"name": "python", "args": {"code": "made = 7"}}]</execute>'
+        call = calling("python", code="made = 7")
         nb.cell("go", line=self.LINE, model=Once([call, "done"]))
         del nb.shell.user_ns["made"]
         assert nb.cell("go", line=self.LINE).answer == "done"

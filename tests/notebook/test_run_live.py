@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.scripts import calling
 
 from agent_nb.record.record import BUTTON, KEY, LIVE, MIME
 
@@ -205,7 +206,7 @@ def test_a_press_runs_the_prompt_live_in_the_same_display_and_records_it(front):
 
 
 def test_what_its_tools_do_happens_in_the_kernel(front):
-    call = '<execute>[{"name": "python", "args": {"code": "made = len(globals().get(\'marks\', [])); marks = [1]; 5"}}]</execute>'
+    call = calling("python", code="made = len(globals().get('marks', [])); marks = [1]; 5")
     replayed(front, [call, "one", call, "two"])
     front.press("↻ Run live")
     front.hear(lambda: front.static() and "two" in front.last["data"]["text/plain"])
@@ -215,7 +216,7 @@ def test_what_its_tools_do_happens_in_the_kernel(front):
 
 def test_a_live_run_by_button_asks_by_buttons(front):
     front.source = front.source.replace("--approve auto", "--approve ask")
-    call = '<execute>[{"name": "python", "args": {"code": "allowed = 7"}}]</execute>'
+    call = calling("python", code="allowed = 7")
     replayed(front, ["one", call, "two"])
     front.press("↻ Run live")
     front.press("Approve")

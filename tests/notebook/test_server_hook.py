@@ -1,6 +1,4 @@
-"""A real Jupyter Server, as installing the wheel configures it, lifts records when a notebook is
-saved.
-"""
+"""A real Jupyter Server, configured as by the wheel, lifts records on save."""
 
 import json
 import os

@@ -5,6 +5,7 @@ keyboard.
 import time
 
 import pytest
+from helpers.scripts import calling
 
 pytestmark = pytest.mark.kernel
 
@@ -54,7 +55,7 @@ def test_ctrl_c_ends_an_awaited_run_with_one_line_and_the_next_cell_works(termin
 
 
 def test_a_question_is_answered_on_the_keyboard(terminal):
-    call = '<execute>[{"name": "python", "args": {"code": "answered = 6 * 7"}}]</execute>'
+    call = calling("python", code="answered = 6 * 7")
     terminal.cell(f"model = Scripted([{call!r}, 'done'])")
     terminal.type("%%agent -m model -t python\n")
     terminal.expect(r"\.\.\.: ")
@@ -65,7 +66,7 @@ def test_a_question_is_answered_on_the_keyboard(terminal):
 
 
 def test_the_code_of_a_call_that_ran_unasked_is_printed(terminal):
-    call = '<execute>[{"name": "python", "args": {"code": "total = 0\\nfor n in range(10):\\n    total += n"}}]</execute>'
+    call = calling("python", code="total = 0\nfor n in range(10):\n    total += n")
     terminal.cell(f"model = Scripted([{call!r}, 'done'])")
     said = terminal.cell("%%agent -m model -t python --approve auto", "hi", "", "")
     assert "    │ total = 0\n    │ for n in range(10):\n    │     total += n\n" in said
@@ -74,7 +75,7 @@ def test_the_code_of_a_call_that_ran_unasked_is_printed(terminal):
 def test_what_a_tool_prints_is_in_the_text_once_and_its_bar_is_a_few_lines(terminal):
     body = r"print('loading'); [print(f'\r{n}%| | {n}/100 [00:01<00:01, 1.0it/s]', end='', flush=True) for n in range(101)]; return 7"
     terminal.cell("def train() -> int:", "    'Train.'", f"    {body}", "")
-    call = '<execute>[{"name": "train", "args": {}}]</execute>'
+    call = calling("train")
     terminal.cell(f"model = Scripted([{call!r}, 'done'])")
     said = terminal.cell("%%agent -m model -t train", "hi", "", "")
     assert said.count("loading") == 1

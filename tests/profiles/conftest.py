@@ -9,7 +9,6 @@ notebook.
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 from helpers.front_ends import Keyboard, Messages
 from helpers.kernels import Kernel
+from helpers.lacking import lacking
 from helpers.marks import starts
 from helpers.notebook_runners import Runner
 from helpers.paths import python_path
@@ -81,9 +81,7 @@ def nbclient(folder: Path) -> Runner:
 def nbconvert(folder: Path) -> Runner:
     """A notebook that nbconvert has executed."""
     if importlib.util.find_spec("nbconvert") is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
-            "nbconvert is not installed"
-        )
+        lacking("nbconvert is not installed")
     # a kernel that nobody tells its notebook would find what nbclient has written
     alone = folder / "alone"
     shutil.copytree(folder, alone, ignore=shutil.ignore_patterns("*.ipynb", "alone"))

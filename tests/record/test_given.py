@@ -1,4 +1,4 @@
-"""How what a run is given differs from what a recorded run was given, in words."""
+"""How the inputs of a run differ from those of a recorded run."""
 
 import base64
 
@@ -14,7 +14,7 @@ TURN = [e.User(content="What is the  capital?"), e.Respond(content="Paris.")]
 
 
 def recorded(given, **settings):
-    """The beginning of the log of a run that was given this."""
+    """Return the first events of a run with these inputs."""
     kept = {
         "system": given.settings.get("system"),
         "sampling": given.settings.get("sampling") or {},

@@ -143,7 +143,7 @@ def test_a_torn_last_line_and_foreign_lines_do_not_matter(log, tmp_path):
     assert recover(writer.path)[-1].status == "interrupted"
 
 
-def test_an_empty_journal_gives_an_empty_log(tmp_path):
+def test_an_empty_journal_is_an_empty_log(tmp_path):
     (tmp_path / "1-x.ndjson").write_bytes(b"")
     assert list(recover(tmp_path / "1-x.ndjson")) == []
 
@@ -156,7 +156,7 @@ def test_a_run_that_never_began_is_not_offered(tmp_path, rest):
     assert recoverable(where=tmp_path) == []
 
 
-def test_a_first_event_that_is_larger_than_what_is_looked_at_is_an_event(tmp_path, monkeypatch):
+def test_a_first_event_larger_than_the_listed_head_still_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(journal_recovery, "_HEAD", 300)
     Journal("r", where=tmp_path)(e.RunStart(model="m" * 300))
     assert [f.header.run for f in recoverable(where=tmp_path)] == ["r"]

@@ -1,4 +1,4 @@
-"""What of two results is the same in a test, and what is not."""
+"""Which differences of two results count in a test."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""Whether two pictures show the same."""
+"""Whether two pictures look the same."""
 
 import base64
 import io
@@ -46,7 +46,7 @@ def test_a_picture_that_is_gone_is_a_difference():
     assert compare(None, picture()).difference == "there is a picture"
 
 
-def test_what_is_no_picture_counts_by_its_bytes():
+def test_invalid_pictures_compare_by_their_bytes():
     assert compare("AAAA", "AAAA").difference == ""
     assert compare("AAAA", picture()).difference
     assert compare("not base64!", picture()).difference

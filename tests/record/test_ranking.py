@@ -1,6 +1,4 @@
-"""Which record counts: the user's own before any other, whatever times others name; and which of
-them stay.
-"""
+"""The user's own records come before others, whatever times those name; which records are kept."""
 
 import math
 import time
@@ -38,7 +36,7 @@ def names(records):
 
 
 @pytest.mark.parametrize("value", NO_TIME)
-def test_what_is_no_time_counts_as_the_oldest(value):
+def test_an_invalid_start_counts_as_the_oldest(value):
     assert started({"started": value}) == 0.0
     assert started({}) == 0.0
     assert names(newest([{"id": "odd", "started": value}, {"id": "old", "started": 1.0}])) == [
@@ -88,7 +86,7 @@ def test_a_record_of_the_user_that_was_changed_is_not_the_users():
         assert ranked([{**own, **change}, own], KEY)[0] == own
 
 
-def test_nor_is_one_whose_payload_was_swapped():
+def test_a_record_with_a_swapped_payload_is_not_the_users():
     key = "0" * 64
     own = sign(
         {

@@ -1,4 +1,4 @@
-"""A run goes into its record and comes back."""
+"""Runs become records and come back."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ FIELDS = st.dictionaries(
 
 
 def saved(record):
-    """What a front end makes of a record: JSON, keys sorted, integral floats as integers."""
+    """Return a record as a front end saves it: keys sorted, integral floats as integers."""
     text = json.dumps(record, sort_keys=True, indent=1, ensure_ascii=False)
     return json.loads(
         text, parse_float=lambda s: int(float(s)) if float(s).is_integer() else float(s)
@@ -138,7 +138,7 @@ def test_large_payloads_are_stored_once_beside_the_run(new_log):
     assert events_of(bare, payloads) == list(new_log(turns=4, result="y" * (LARGE + 1)))
 
 
-def test_attach_undoes_detach_and_takes_only_what_is_needed(new_log):
+def test_attach_undoes_detach_and_takes_only_needed_payloads(new_log):
     record = run_record(new_log(result="y" * (LARGE + 1)))
     bare, payloads = detach(record)
     assert attach(bare, {**payloads, "f" * 64: "of another run"}) == record
@@ -222,7 +222,7 @@ def test_a_sound_record_has_no_problems(log):
         (lambda r: r.update(cut="x"), "not a record"),
     ],
 )
-def test_check_says_what_is_wrong(log, change, words):
+def test_check_names_the_problems(log, change, words):
     record = saved(run_record(log))
     change(record)
     assert any(words in problem for problem in check(record))
@@ -283,7 +283,7 @@ WRITTEN = {"query": "x", "limit": 3, "by": [{"name": "b", "desc": True}], "after
 
 
 def calling(**fields):
-    """A run with one call whose arguments are not in the order of the alphabet."""
+    """Return a run with one call whose arguments are not in alphabetical order."""
     log = EventLog("run000000001")
     log.append(e.RunStart())
     log.append(
@@ -353,7 +353,7 @@ def test_arguments_that_are_not_those_of_their_text_stay_as_they_are():
 
 
 def stored(tmp_path, *runs):
-    """Return a notebook with the records of `runs`, as nbformat saves it: keys in order."""
+    """Return a notebook with the records of `runs`, as nbformat saves it: keys sorted."""
     path = tmp_path / "a.ipynb"
     path.write_text(
         json.dumps(
@@ -382,9 +382,7 @@ def whole(event):
 
 
 def filled(record, schema):
-    """Return the stored events with what is left out of them, as the schema says and
-    `FILL` does.
-    """
+    """Return the stored events with the defaults that the schema and `FILL` add."""
 
     def defaults(definition):
         return {
@@ -397,7 +395,7 @@ def filled(record, schema):
         yield {**defaults(definitions["event"]), **kind, "seq": place, "run": record["id"], **event}
 
 
-def test_the_schema_names_what_is_left_out_of_a_record(log):
+def test_the_schema_names_the_defaults_that_a_record_omits(log):
     record = run_record(log)
     packed = ("extra", "chunks", "args")
     restored = [{k: v for k, v in whole(event).items() if k not in packed} for event in log]
@@ -408,7 +406,7 @@ def test_the_schema_names_what_is_left_out_of_a_record(log):
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
-def test_jq_counts_in_what_is_left_out(log, tmp_path):
+def test_jq_fills_in_omitted_defaults(log, tmp_path):
     path = stored(tmp_path, log)
     results = [event.status for event in log if event.type == "result"]
     assert jq(COUNT, path) == [{"ok": len(results)}]
@@ -431,9 +429,7 @@ def test_decoding_one_stored_event_needs_no_record(log):
 
 
 def older(record):
-    """Return a record as releases before the exact hash made it: names without a mark, half
-    characters hashed as question marks.
-    """
+    """Return a record as older releases made it: hashes without a mark, lone surrogates as "?"."""
 
     def name(packed):
         return hashlib.sha256(canonical(packed).encode("utf-8", "replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""Two texts beside each other."""
+"""Two texts side by side."""
 
 from agent_nb.record import sides
 

@@ -55,7 +55,7 @@ def test_a_line_that_does_not_count_says_why(tmp_path, line, why):
     (found,) = listed(tmp_path, f"{line}\nbob {LINE}")[:-1]
     assert why in found.problem
     with pytest.raises(UsageError, match=why):
-        listed(tmp_path, line)  # nobody is left
+        listed(tmp_path, line)  # the list is empty now
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_dates_are_those_of_openssh():
     assert signers._time("202001020304") == time.mktime((2020, 1, 2, 3, 4, 0, 0, 0, -1))
 
 
-def test_who_is_added_counts_until_removed(tmp_path):
+def test_an_added_signer_counts_until_removed(tmp_path):
     assert known() == []
     (tmp_path / "ann.pub").write_text(f"{LINE} ann@work\n")
     assert add("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
     assert add("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer(
         "bob", OTHER
     )
-    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")  # once more changes nothing
+    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")  # adding it again changes nothing
     assert known() == [Signer("ann", KEY), Signer("bob", OTHER)]
     assert path().stat().st_mode & 0o077 == 0
     assert remove("ann") == [Signer("ann", KEY)]
@@ -106,7 +106,7 @@ def test_who_is_added_counts_until_removed(tmp_path):
     assert known() == []
 
 
-def test_removing_leaves_what_else_stands_in_the_list(tmp_path):
+def test_removing_leaves_the_other_lines(tmp_path):
     add("ann", LINE)
     path().write_text(f"# the team\nann,anna {LINE}\nold {RSA}\n")
     with pytest.raises(UsageError, match=r"no signer eve\. There are: ann,anna, old"):
@@ -139,7 +139,7 @@ def test_what_cannot_be_added_is_refused_in_words(tmp_path, monkeypatch, name, g
 
 
 def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monkeypatch):
-    # older versions take XDG_CONFIG_HOME as it is
+    # older versions of platformdirs use XDG_CONFIG_HOME unchanged
     monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: "config/agent_nb")
     with pytest.raises(UsageError, match="relative path"):
         known()

@@ -57,12 +57,12 @@ def test_a_missing_secret_is_made_once_and_readable_by_its_user_only(tmp_path):
         assert stat.S_IMODE((tmp_path / "data" / "notebook_secret").stat().st_mode) == 0o600
 
 
-def test_a_folder_that_cannot_be_written_gives_no_key(tmp_path):
+def test_an_unwritable_folder_has_no_key(tmp_path):
     (tmp_path / "file").write_text("")
     assert user_key(tmp_path / "file") == b""
 
 
-def test_why_there_is_no_key_is_said_with_what_to_do(tmp_path):
+def test_a_missing_key_is_explained_with_a_remedy(tmp_path):
     (tmp_path / "file").write_text("")
     assert key_problem(tmp_path) == ""
     cannot = key_problem(tmp_path / "file" / "below")

@@ -1,6 +1,4 @@
-"""Signatures in the form of `ssh-keygen -Y`: what is written is read again, nothing else is, and
-OpenSSH agrees.
-"""
+"""Signatures in the format of `ssh-keygen -Y`: they round-trip, and OpenSSH accepts them."""
 
 import base64
 import shutil
@@ -62,7 +60,7 @@ def pem(kind="ed25519", passphrase=None):
 
 
 @given(signatures)
-def test_what_is_written_is_read_again(signature):
+def test_signatures_round_trip(signature):
     assert read(armored(signature)) == signature
     assert list(each("noise" + armored(signature) + "noise")) == [(armored(signature), signature)]
 
@@ -86,7 +84,7 @@ def test_a_signature_that_is_cut_anywhere_is_not_one(signature, data):
 
 
 @given(st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text()), st.binary()))
-def test_nothing_that_stands_there_raises(value):
+def test_hostile_signatures_raise_nothing(value):
     list(each(value))
 
 
@@ -127,7 +125,7 @@ def test_an_encrypted_key_needs_its_passphrase(key):
         PrivateKey.of(pem(passphrase=b"open"), lambda: "shut")
 
 
-def test_what_is_not_a_key_is_refused_in_words():
+def test_an_invalid_key_is_refused_with_a_reason():
     pytest.importorskip("cryptography")
     from agent_nb.record.ssh_signature import PrivateKey
 

@@ -12,6 +12,7 @@ import threading
 
 import httpx
 import pytest
+from helpers.scripts import calling
 
 import agent_nb
 from agent_nb import Agent, Scripted, tool
@@ -23,7 +24,7 @@ from agent_nb.server import serve
 
 LOOM = {"format": "loom"}
 SLOW = [{"chunks": ["One ", "two"], "delay": 60}]
-CALL = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'
+CALL = calling("touch", name="a")
 
 
 @tool(effect="outside")

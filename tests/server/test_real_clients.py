@@ -6,13 +6,13 @@ What is missing is a skip with its reason; with CI=true it is a failure.
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import threading
 
 import httpx
 import pytest
+from helpers.lacking import lacking
 from helpers.marks import starts
 
 from agent_nb import events as ev
@@ -21,12 +21,6 @@ from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-
-def missing(what):
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{what} is needed in CI")
-    pytest.skip(f"{what} is not here")
 
 
 class Restarting:
@@ -78,7 +72,7 @@ EXPECTED = ["1", "1.1.1", "1.1.2", "2", "3"]
 
 
 def test_curl_shows_events_as_they_happen_and_resumes(served, token):
-    curl = shutil.which("curl") or missing("curl")
+    curl = shutil.which("curl") or lacking("curl is not here")
     command = [
         curl,
         "-sN",
@@ -112,7 +106,7 @@ def test_curl_shows_events_as_they_happen_and_resumes(served, token):
 
 
 def test_curl_gets_json_lines_where_it_asks_for_them(served, token):
-    curl = shutil.which("curl") or missing("curl")
+    curl = shutil.which("curl") or lacking("curl is not here")
     first_half(served)
     second_half(served)
     command = [
@@ -152,12 +146,12 @@ PAGE = """async token => {
 @pytest.mark.browser
 def test_a_browsers_event_source_reconnects_where_it_was_and_stops_at_the_end(served, token):
     if importlib.util.find_spec("playwright") is None:
-        missing("Playwright")
+        lacking("Playwright is not here")
     from playwright import sync_api as playwright
 
     browser_path = next(
         (path for name in BROWSERS if (path := shutil.which(name))), None
-    ) or missing("a browser")
+    ) or lacking("a browser is not here")
     with playwright.sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=browser_path,
@@ -194,7 +188,7 @@ source.onerror = e => { if (e.code === 204 || source.readyState === source.CLOSE
 def node_package(tmp_path_factory):
     """A folder in which the npm package `eventsource` is installed."""
     if not (shutil.which("npm") and shutil.which("node")):
-        missing("npm")
+        lacking("npm is not here")
     folder = tmp_path_factory.mktemp("node")
     (folder / "package.json").write_text('{"type": "module", "private": true}')
     (folder / "client.mjs").write_text(NODE)
@@ -211,7 +205,7 @@ def node_package(tmp_path_factory):
         command, cwd=folder, capture_output=True, text=True, timeout=110, check=False
     )
     if done.returncode:
-        missing(f"the npm registry ({done.stderr.strip()[-200:]})")
+        lacking(f"the npm registry ({done.stderr.strip()[-200:]}) is not here")
     return folder
 
 

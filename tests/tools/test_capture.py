@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.tools.capture import captured, say
@@ -21,7 +22,7 @@ from agent_nb.wire.redact import Redaction
 
 KEY = "value-of-a-secret-key"
 SECRETS = {"MY_KEY": KEY}
-CALL = '<execute>[{"name":"say","args":{}}]</execute>'
+CALL = calling("say")
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ def test_every_kind_of_tool_prints_without_keys(kind: str, capsys: Any) -> None:
     functions = {"coroutine": coroutine, "asynchronous generator": stepped, "generator": generator}
     if kind == "main thread":
         run = Agent(
-            Scripted(['<execute>[{"name":"main","args":{}}]</execute>', "done"]),
+            Scripted([calling("main"), "done"]),
             [main],
             secrets=SECRETS,
         ).run_sync("go")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted
 from agent_nb.errors import Cancelled, ToolError
@@ -315,7 +316,7 @@ def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)
         file.truncate(1 << 40)
-    call = '<execute>[{"name":"read","args":{"file":"endless.txt"}}]</execute>'
+    call = calling("read", file="endless.txt")
     run = Agent(Scripted([call]), ["read"], folder=folder, limits={"seconds": 0.3}).run_sync("go")
     assert run.log.of("result")[0].status in ("cancelled", "timeout")
 

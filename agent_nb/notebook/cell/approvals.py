@@ -185,7 +185,7 @@ def wording(question: Question) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return an argument as text that people read, bounded."""
+    """Return an argument as bounded readable text."""
     return _clip(printable(content_text(value))).replace("\n", "\n    ")
 
 

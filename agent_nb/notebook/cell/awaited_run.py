@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 
 def screen(stream: Stream, view: str | None) -> Waiting | None:
-    """Return what the running cell does for a run that it awaits, None where no cell runs.
+    """Return the `agent.display.Screen` of the cell that awaits a run, None where no cell does.
 
-    It has no cards where nobody would see them. Raises UsageError on an unknown view.
+    It has no cards in a terminal, unless a view is given. Raises UsageError on an unknown view.
     """
     from IPython.core.getipython import get_ipython
 
@@ -121,7 +121,9 @@ class AwaitedRun(Waiting):
         self._display.close(log, record, numbers)
         self._keep(run)
         for _, fault in log.faults:
-            warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
+            warn(
+                f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
+            )
 
     def _keep(self, run: Run) -> None:
         shell, count = self._shell, self._shell.execution_count

@@ -1,4 +1,4 @@
-"""What the buttons of a cell's cards reach: the run that goes on, and its questions."""
+"""The controls of a cell's run: its Stop button, and how its questions are asked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Controls:
 
     @property
     def actions(self) -> dict[str, Callable[..., None]]:
-        """What the buttons call."""
+        """The functions that the buttons call."""
         return {"stop": self._stop, **self._clicks.actions}
 
     @property
@@ -35,7 +35,7 @@ class Controls:
         return self._clickable or self._cell.stdin
 
     def shown_as(self, kind: str) -> None:
-        """Take the kind of view that is used: questions are put by buttons on widgets only."""
+        """Note the kind of the view: only widgets have buttons for questions."""
         self._clickable = kind == "widgets" and (may_click(self._cell) or self._alone)
 
     def steer(self, driver: Driver) -> None:

@@ -3,7 +3,7 @@
 Rules
 - Whatever happened, the log ends with `end` and the output holds a static page.
 - A run that never began replaces no record: the one that was there stays in the output.
-- A run that failed without an answer is not a turn of the conversation.
+- A run that failed without an answer adds no turn to the conversation.
 - A replay keeps the record that it was played from.
 """
 
@@ -50,10 +50,10 @@ class Replaced(msgspec.Struct, frozen=True):
 
 
 class Ending:
-    """The end of one cell's run. Make it when the run is over, or could not begin.
+    """The end of one cell's run. Make it when the run has ended, or could not begin.
 
-    `choice` says what was played, `played` how that went (None: nothing was played); `replaced` is
-    the replay whose place the run takes, `again` the button that runs a replay live.
+    `choice` is the decision between model and record, `played` the progress of the stream;
+    `replaced` is the replay whose place the run takes, `again` the button that runs a replay live.
     """
 
     def __init__(
@@ -79,7 +79,9 @@ class Ending:
         self._show(run, record, recorded=self._options.record)
         self._commit(run, conversation)
         for _, fault in run.log.faults:
-            warn(f"something that followed the run was detached: {type(fault).__name__}: {fault}")
+            warn(
+                f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
+            )
 
     def refuse(self, fault: AgentError, log: EventLog | None = None) -> str:
         """Show a run that could not start, in `log` (None: a new one); return the message."""
@@ -104,16 +106,19 @@ class Ending:
         )
 
     def line(self, words: str) -> str:
-        """Return the error line below the cards, "" where it must name the reason itself: without
-        cards, or where papermill or `jupyter execute` prints only this line.
+        """Return the error line below the cards, "" where the line must give the reason itself.
+
+        It must without cards, and for papermill and `jupyter execute`, which print only this line.
         """
         if headless(self._cell) or not (self._display.opened or self._display.kind != "text"):
             return ""
         return f"{words}; the reason stands above"
 
     def judge(self, run: Run, unplaced: str) -> None:
-        """Raise AgentCellError if the cell fails with this run; `unplaced` is what to do if its
-        notebook is not known.
+        """Raise AgentCellError if the cell fails with this run.
+
+        `unplaced`: see `Library.unplaced`. A missing key in a headless run may mean that the
+        notebook with the record was not found.
         """
         expected = self._options.expect
         if expected and run.status not in (expected, "interrupted"):

@@ -50,8 +50,9 @@ _current: ContextVar[Execution | None] = ContextVar("agent_nb_execution", defaul
 
 
 class Executions:
-    """The executions of one shell. `latest` runs or ran last; without the extension, `library`
-    holds the records.
+    """The executions of one shell. `latest` runs now or ran last.
+
+    `library` holds the records where the extension is not loaded.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -62,7 +63,7 @@ class Executions:
         self.library = Library(shell.user_ns)
 
     def begin(self, info: Any = None) -> None:
-        """A cell's code is about to run."""
+        """Begin an execution: a cell's code is about to run."""
         if not active():
             self.latest = self._new(str(getattr(info, "raw_cell", "") or request(self._shell())[1]))
             _current.set(self.latest)

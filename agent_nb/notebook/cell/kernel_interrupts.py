@@ -57,6 +57,27 @@ class Request:
         if self.ours and self._below is None and signal.getsignal(signal.SIGINT) != self.around:
             self._below = signal.signal(signal.SIGINT, self._inside)
 
+    def enter(self, interrupts: Interrupts) -> None:
+        """Begin the first agent cell: it receives the presses that came before it."""
+        self.cell, early, self.early = interrupts, self.early, 0
+        for _ in range(early if self.whole else 0):
+            interrupts.press()
+
+    def leave(self) -> None:
+        """End the first agent cell; presses from now on are late."""
+        self.over = True
+        if self.whole:
+            signal.signal(signal.SIGINT, self.around)
+
+    def wait(self) -> int:
+        """Begin to await a run in plain code; return the number of early presses."""
+        self.over = True
+        return self.early
+
+    def forget(self) -> None:
+        """Forget the early presses: the kernel has handled them itself."""
+        self.early = 0
+
     def around(self, signum: int, frame: FrameType | None) -> None:
         """Handle a press outside the cell's code."""
         if self.over:
@@ -73,9 +94,7 @@ class Request:
 
 
 class KernelInterrupts:
-    """The hooks of a shell's kernel, `before` and `after` each request. `request` is the current
-    one.
-    """
+    """The hooks of a shell's kernel, called before and after each request."""
 
     def __init__(self, shell: Any) -> None:
         self.request = Request()
@@ -150,15 +169,11 @@ def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
         first = request.cell is None
         try:
             if first:
-                request.cell, early, request.early = interrupts, request.early, 0
-                for _ in range(early if request.whole else 0):
-                    interrupts.press()
+                request.enter(interrupts)
             yield interrupts
         finally:
             if first:
-                request.over = True
-                if request.whole:
-                    signal.signal(signal.SIGINT, request.around)
+                request.leave()
 
 
 class Waiting:
@@ -178,9 +193,8 @@ class Waiting:
         self.interrupts.__enter__()
         if self._hooks is None or self._hooks.request.cell is not None:
             return
-        request, task = self._hooks.request, asyncio.current_task()
-        request.over = True
-        if request.early and task is not None and not task.cancelling():
+        early, task = self._hooks.request.wait(), asyncio.current_task()
+        if early and task is not None and not task.cancelling():
             self.interrupts.press()
 
     @property
@@ -201,7 +215,7 @@ class Waiting:
         """End the wait: the run has ended, or is abandoned."""
         self.interrupts.__exit__()
         if self._hooks is not None and self._hooks.request.cell is None:
-            self._hooks.request.early = 0
+            self._hooks.request.forget()
 
 
 def waiting(shell: Any) -> Waiting | None:

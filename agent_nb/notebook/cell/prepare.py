@@ -1,4 +1,4 @@
-"""What a cell's run begins with: the inputs of the agent, and the agent itself."""
+"""Prepare a cell's run: the inputs of the agent, and the agent itself."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ...record.given import Given
 from ...record.record import NONE, events_of
 from ...tools.base import Asker, Host
 from ..conversations import Conversation, Turn, remarks
+from ..interpolate import interpolate
 from ..options import Options
 from ..session import Session
 from .identity import Cell
@@ -38,12 +39,15 @@ class Inputs(msgspec.Struct, frozen=True):
         return agent.given(self.prompt, attachments=self.attachments, history=self.history)
 
 
+def prompt_of(session: Session, cell: Cell) -> str:
+    """Return the text of a cell with the values of its `{{ }}`. Raises UsageError."""
+    return interpolate(cell.body.replace("\r\n", "\n").strip(), session.shell.user_ns)
+
+
 def inputs(
     session: Session, cell: Cell, options: Options, conversation: Conversation, prompt: str
 ) -> Inputs:
-    """Return the inputs of a cell; rebuild its conversation from records if this kernel has not
-    seen it.
-    """
+    """Return the inputs of a cell; rebuild its conversation from records at its first use."""
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
     names = session.shell.user_ns
     return Inputs(
@@ -93,8 +97,9 @@ def stand_in(
     conversation: Conversation,
     records: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Put the newest record in the turn of a cell that cannot be replayed, so that the cells below
-    do not fail with it.
+    """Use the newest record as the turn of a cell that cannot be replayed.
+
+    Without it the cells below would fail too.
     """
     newest = next((r for r in records if r.get("conversation") != NONE), None)
     if newest is None or not barred():

@@ -33,7 +33,7 @@ from ...models.offline import ELSEWHERE, barred
 from ...record.fingerprint import changed, recorded_inputs
 from ...record.given import Given
 from ...record.ranking import execution, oldest, started
-from ...record.record import KEY, MIME, NONE, events_of, run_record
+from ...record.record import KEY, MIME, NONE, Record, events_of, run_record
 from ...record.signing import intact, sign, user_key
 from ...tools.base import current_call
 from ...wire.redact import redact_value
@@ -44,8 +44,6 @@ from .summary import replayed, summary
 
 if TYPE_CHECKING:
     from ...agent.stream import Stream
-
-Record = Mapping[str, Any]
 
 
 class Recorder:

@@ -13,8 +13,8 @@ Rules
   counts, also after the run.
 - A replay that drifts in the mode `auto` goes on live in the same view. The button of a replay runs
   live in its place.
-- Turns from records of others are named before a model reads them; where nobody sees that, they
-  need trust.
+- Turns from records of others are named before a model reads them; if the user
+  cannot be asked, they need trust.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -40,7 +39,6 @@ from ...tools.capture import shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation
 from ..execute.event_relay import send
-from ..interpolate import interpolate
 from ..notices import warn
 from ..options import Options
 from ..session import Session
@@ -55,7 +53,7 @@ from .frontend import unshown
 from .identity import RERUN, Cell
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .prepare import Inputs, inputs, make_agent, stand_in
+from .prepare import Inputs, inputs, make_agent, prompt_of, stand_in
 from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
 from .run_live_button import RunLive
 
@@ -121,15 +119,17 @@ class CellRun:
         return run
 
     async def _drive(self, interrupts: Interrupts) -> EventLog:
-        """Run to the end, over a drift too; return the ended log. Raises Cancelled when no event
-        came, and AgentError when the run could not start.
+        """Run to the end, also past a drift; return the ended log.
+
+        Raises Cancelled if no event came, and AgentError if the run could not start.
         """
         driver = self._new_driver(interrupts)
         await driver.drive(lambda: self._make(driver))
         resume = self._stream.played.resume if isinstance(self._stream, Replay) else None
         if resume is not None and not interrupts.stopped:
+            self._choice = Choice(self._choice.found)  # live from the drift on
             driver = self._new_driver(interrupts)
-            await driver.drive(lambda: self._go_on(driver, resume))
+            await driver.drive(lambda: self._start(driver, resume))
         assert self._stream is not None
         return ended_log(self._stream.log, driver)
 
@@ -137,7 +137,7 @@ class CellRun:
         """Prepare the run, and decide whether it is a replay. Raises UsageError."""
         cell, session = self.cell, self.session
         self._options = options = as_sent(self._parse(), cell)
-        prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), session.shell.user_ns)
+        prompt = prompt_of(session, cell)
         self._conversation = conversation = self._held.enter_context(
             session.conversations.claim(options.conversation, cell.key)
         )
@@ -192,8 +192,8 @@ class CellRun:
         assert given is not None
         vouch = vouched(given.foreign, trust=trusted(self.cell), can_ask=self._controls.can_ask)
         self._permit(agent, live=True)
-        live = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
-        stream = live(
+        agent = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
+        stream = agent(
             given.prompt,
             attachments=given.attachments,
             history=given.history,
@@ -204,12 +204,7 @@ class CellRun:
         )
         self._keep_journal(stream.log)
         taken = len(resume.events) if resume is not None else 0
-        return self._open(driver, stream, live, taken=taken)
-
-    def _go_on(self, driver: Driver, resume: Resume) -> Work:
-        """Go on live where the replay drifted."""
-        self._choice = Choice(self._choice.found)
-        return self._start(driver, resume)
+        return self._open(driver, stream, agent, taken=taken)
 
     def _open(
         self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", taken: int = 0
@@ -244,7 +239,7 @@ class CellRun:
         return Work(run, lambda: stream.cancel("user", driver.interrupts.by))
 
     def _button(self) -> RunLive | None:
-        """Return what runs this replayed cell live at a press, None where no press arrives."""
+        """Return the button that runs this replayed cell live, None where no press arrives."""
         if barred() or not (self.cell.kernel and self._display.kind == "widgets"):
             return None
         return RunLive(self.session.shell, self._go_live, self._busy)
@@ -275,8 +270,9 @@ class CellRun:
         )
 
     def _unused_log(self) -> EventLog | None:
-        """Return the log of a stream without events that nothing else writes to, None if there is
-        none. Discard the journal: nothing is to be recovered.
+        """Return the empty log of a stream that no thread writes to, None if there is none.
+
+        Discard the journal: there is nothing to recover.
         """
         if self._journal is not None:
             self._journal.close(discard=True)
@@ -299,7 +295,7 @@ class CellRun:
         self._held.callback(self._journal.close)
 
     def _permit(self, agent: Agent, *, live: bool) -> None:
-        """Ask about what the folder offers. Raises NotAllowed."""
+        """Ask about the offers of the folder. Raises NotAllowed."""
         offers = partial(agent.offers, live=live)
         trusting.permit(offers, declined=self.session.declined, stdin=self.cell.stdin)
 
@@ -313,10 +309,9 @@ class CellRun:
         )
 
     def _new_driver(self, interrupts: Interrupts) -> Driver:
-        return Driver(self.session.shell, interrupts, self._clean)
-
-    def _clean(self, shown: Any) -> Any:
-        return redact_value(shown, secrets=self._secrets)
+        return Driver(
+            self.session.shell, interrupts, lambda it: redact_value(it, secrets=self._secrets)
+        )
 
     def _caught_up(self) -> bool:
         return self._display.caught_up

@@ -31,8 +31,9 @@ from .identity import Cells
 
 
 def show(run: Run, view: str = "auto") -> None:
-    """Show a run in the cell that runs now, live while it goes on. Raises UsageError on an unknown
-    view.
+    """Show a run in the cell that runs now, live while it goes on.
+
+    Raises UsageError on an unknown view.
     """
     from IPython.core.getipython import get_ipython
 

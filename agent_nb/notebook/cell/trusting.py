@@ -28,7 +28,7 @@ from ..notices import printable
 from ..yes_no import NO, confirmed
 from .approvals import LONGEST
 
-NOT_KEPT = "It could not be written down and holds until this process ends."
+NOT_KEPT = "It could not be saved and holds until this process ends."
 
 
 def permit(offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin: bool) -> None:

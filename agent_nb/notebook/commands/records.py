@@ -8,7 +8,7 @@ from ...errors import UsageError
 from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
 from ...record.record import KEY, MIME
-from ...view.format import clip
+from ...view.format import clip, plural
 from .output import Rows, show
 from .permissions import allowed
 
@@ -148,7 +148,7 @@ def forget(session: Session, arguments: list[str]) -> None:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
             conversation.forget(key)
     drop(ids)
-    count = f"{len(ids)} run{'' if len(ids) == 1 else 's'} forgotten"
+    count = f"{plural(len(ids), 'run')} forgotten"
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
     publish({"text/plain": text}, {KEY: {FORGET: ids}}, {}, False)

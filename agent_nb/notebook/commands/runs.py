@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError, unknown_name
+from ...view.format import plural
 from ..transform import awaitable
 from .output import say
 
@@ -47,17 +48,13 @@ def events(session: Session, arguments: list[str]) -> Any:
 def export(session: Session, arguments: list[str]) -> None:
     """FILE [RUN]: write a run to a .ndjson, .md, .html or .txt file"""
     if not arguments:
-        raise UsageError(
-            "Write %agent export FILE: the ending says the form (.ndjson, .md, .html, .txt)."
-        )
+        raise UsageError("Write %agent export FILE with the ending .ndjson, .md, .html or .txt.")
     from ...agent.run import Run
     from ..files.export import export as exported
 
     path, run = Path(arguments[0]), _the_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
-        raise UsageError(
-            f"{path.name} has no ending that says the form. Known: {', '.join(FORMS)}."
-        )
+        raise UsageError(f"{path.name} has an unknown ending. Known: {', '.join(FORMS)}.")
     placed = Run(run.log, cell=run.cell, notebook=run.notebook or str(session.library.path() or ""))
     try:
         path.write_text(
@@ -75,7 +72,7 @@ def reset(session: Session, arguments: list[str]) -> None:
     if name is not None and name not in known:
         raise UsageError(unknown_name("conversation", name, known))
     count = session.conversations.reset(name)
-    say(f"{count} turn{'' if count == 1 else 's'} forgotten. The runs stay in the notebook.")
+    say(f"{plural(count, 'turn')} forgotten. The runs stay in the notebook.")
 
 
 def _the_run(session: Session, arguments: list[str]) -> Run:

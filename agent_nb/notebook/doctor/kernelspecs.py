@@ -15,7 +15,7 @@ from ...host.paths import tilde
 from .findings import Finding, State
 from .versions import PACKAGE, numbers
 
-PATIENCE = 30.0  # seconds for another Python to say what it has
+PATIENCE = 30.0  # seconds that another Python may take to answer
 PROBE = """
 import importlib.util, json, sys
 from importlib.metadata import version

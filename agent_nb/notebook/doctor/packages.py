@@ -119,11 +119,11 @@ def server_hook() -> Iterator[Finding]:
 
 
 def _enabled() -> bool | None:
-    """Return what the server's configuration says of the hook; None: nothing."""
+    """Return whether the server's configuration enables the hook, None if it does not name it."""
     from jupyter_core.paths import jupyter_config_path
 
     state = None
-    for folder in reversed(jupyter_config_path()):  # the first folder has the last word
+    for folder in reversed(jupyter_config_path()):  # the first folder overrides the others
         place = Path(folder)
         for file in [
             *sorted((place / "jupyter_server_config.d").glob("*.json")),

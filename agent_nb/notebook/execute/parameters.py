@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import UsageError
+from ...record.ipynb import metadata_of
 
 
 def parameters(texts: Sequence[str]) -> dict[str, Any]:
@@ -32,17 +33,9 @@ def inject(nb: Any, values: Mapping[str, Any]) -> None:
     """
     if not values:
         return
-    cells = [
-        c
-        for c in nb["cells"]
-        if "injected-parameters" not in (c.get("metadata") or {}).get("tags", [])
-    ]
+    cells = [c for c in nb["cells"] if "injected-parameters" not in metadata_of(c).get("tags", [])]
     after = next(
-        (
-            n + 1
-            for n, c in enumerate(cells)
-            if "parameters" in (c.get("metadata") or {}).get("tags", [])
-        ),
+        (n + 1 for n, c in enumerate(cells) if "parameters" in metadata_of(c).get("tags", [])),
         0,
     )
     source = "\n".join(f"{name} = {value!r}" for name, value in values.items())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...agent.run import Run
-from ...codecs.base import Losses
 from ...codecs.convert import encode
-from ...errors import UsageError
+from ...codecs.losses import Losses
+from ...errors import UsageError, unknown_name
 from ...host import plugins
 from ...view.bundle import bundle
 from .html_page import page
@@ -33,9 +33,7 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
     if name in PAGES:
         return "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
     if name.partition(":")[0] not in plugins.names("codecs"):
-        raise UsageError(
-            f"There is no form {form!r}. Known: {', '.join([*PAGES, *plugins.names('codecs')])}."
-        )
+        raise UsageError(unknown_name("form", form, [*PAGES, *plugins.names("codecs")]))
     return "".join(
         text if text.endswith("\n") else f"{text}\n"
         for run in runs

@@ -8,8 +8,8 @@ Rules
   ids, times, tokens, addresses in reprs and outputs. The events of a sub-agent stand before the
   result of its call.
 - The merge takes the runs of both sides: added ones are there, removed ones gone. Each cell's
-  outputs come whole from one side (`branches`). The rest is git's; its conflict markers stand only
-  around real conflicts.
+  outputs come whole from one side (`three_way_merge`). The rest is git's; its conflict markers
+  stand only around real conflicts.
 - A pager may show the text: control characters become visible.
 - Setup is per repository: commands in its configuration, one line in `.gitattributes`.
 - nbstripout without `--keep-id` gives every cell a new id at each commit: records survive that
@@ -37,7 +37,7 @@ from ...record.ranking import execution, newest, oldest, ordinal
 from ...record.record import KEY, Record, events_of
 from ...record.split_merge import renumbered
 from ..notices import printable
-from .branches import agree
+from .three_way_merge import agree
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
@@ -145,7 +145,7 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
     """
     found = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
     if found.returncode:
-        raise UsageError(f"{folder} is in no git repository.")
+        raise UsageError(f"{folder} is not in a git repository.")
     root = Path(found.stdout.strip())
     # -P: git runs it in the repository; nothing is imported from there
     command = f'"{sys.executable}" -P -m agent_nb'

@@ -14,7 +14,7 @@ Rules
 - The file is read only when needed and again only if it has changed; an unreadable file counts as
   missing.
 - If the path is unknown, a kernel takes the one notebook of its start folder that holds the running
-  cell (`beside`), as long as that holds the cells that run.
+  cell (`folder_search`), as long as that holds the cells that run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ...record.signing import intact, mine, user_key
 from ...record.split_merge import renumbered
 from ..cell.identity import Cell
 from ..conversations import Turn
-from .beside import Beside
+from .folder_search import FolderSearch
 from .notebook_path import VARIABLE, served_path, session_path, told_path
 from .tool_names import tool_names
 
@@ -85,7 +85,7 @@ class Library:
         self._served: Path | None = None
         self._ask_at = 0.0
         self._silent_until = 0.0
-        self._beside = Beside(_started_in(namespace))
+        self._search = FolderSearch(_started_in(namespace))
         self._found: Path | None = None
 
     def keep(self, key: str, record: Record) -> None:
@@ -142,7 +142,7 @@ class Library:
         """Return what to do if the notebook of a cell is unknown, else ""."""
         if self.path(cell.sent) is not None:
             return ""
-        found = self._beside.holding(_text(cell)) if cell.kernel else []
+        found = self._search.holding(_text(cell)) if cell.kernel else []
         return AMBIGUOUS.format(names=_listed([path.name for path in found])) if found else NAMELESS
 
     def file(self, sent: Mapping[str, Any] = {}) -> File:
@@ -201,7 +201,7 @@ class Library:
         """Find the notebook of a cell in the kernel's folder if its path is unknown."""
         if self.path(cell.sent, ask=True) != self._found:
             return
-        found = self._beside.holding(_text(cell))
+        found = self._search.holding(_text(cell))
         if self._found not in found:
             self._found = found[0] if len(found) == 1 else None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...agent.runs import Runs
 from ...errors import UsageError
 from ...view.draw.visible import output
+from ...wire.text_limits import fit
 
 if TYPE_CHECKING:
     from ...events.frame import EventFrame
@@ -45,8 +46,7 @@ def _short(value: Any) -> str:
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, float):
         return f"{seconds:.3f}"
-    words = "" if value is None else " ".join(output(str(value)).split())
-    return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
+    return fit("" if value is None else " ".join(output(str(value)).split()), WIDEST)
 
 
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:

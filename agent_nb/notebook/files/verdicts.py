@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ...models.keys import secrets
 from ...record.find import records
 from ...record.ipynb import load
+from ...record.record import Record
 from ...record.signers import known
 from ...record.signing import signed_by, user_key
 from ...record.verify import check, secrets_in
@@ -46,7 +46,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     return problems, remarks
 
 
-def _signer(record: Mapping[str, Any], key: bytes) -> str:
+def _signer(record: Record, key: bytes) -> str:
     if signed_by(record, key):
         return "signed by you"
     return "signed by someone else, or changed" if record.get("signature") else "not signed"

@@ -22,6 +22,7 @@ from ...errors import AgentError, Cancelled, UsageError
 from ...events.log import EventLog
 from ...external import tokens
 from ...external.attach import attach
+from ...record.record import Record
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
 from ..cell.identity import Cell
@@ -32,7 +33,7 @@ from ..options import Options
 from ..session import Session
 from .awaited_source import actions, leave
 from .base import FollowRun, replayable
-from .cards import Cards, Record
+from .cards import Cards
 
 NEVER_ASKED = "Nothing to replay: there is no record of this run. Record it by running the cell."
 

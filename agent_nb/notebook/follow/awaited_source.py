@@ -47,9 +47,9 @@ class Followed(Protocol):
 
 
 def screen(followed: Any, *, insist: bool = False) -> Any:
-    """Return what the running cell does for a `Followed` that it awaits, None where no cell runs.
+    """Return the `agent.display.Screen` of the cell that awaits a `Followed`, None where none does.
 
-    Without a kernel there are no cards unless the caller insists.
+    In a terminal it has no cards, unless the caller insists.
     """
     from IPython.core.getipython import get_ipython
 
@@ -91,9 +91,7 @@ class AwaitedSource(Waiting):
             self._cards.opened(log)
 
     def close(self) -> Callable[[], bool]:
-        """Leave static pages and records; return a function that says whether this cell still
-        runs.
-        """
+        """Leave static pages and records; return a test of whether this cell still runs."""
         left = getattr(self._followed, "detached", False)
         for run in self._cards.close(detached=leave(self._followed) if left else ""):
             self._shell.user_ns["_agent"] = run
@@ -115,8 +113,9 @@ def actions(followed: Any, stop: Callable[[], None]) -> Actions:
 
 
 def leave(attached: Any) -> str:
-    """Print how to stop a run that was detached from, if it can be stopped; return the detail that
-    its log ends with.
+    """Print how to stop the run that was detached from, if it can be stopped.
+
+    Return the detail of the interrupt that closes its log.
     """
     if attached.stoppable:
         url = f"{attached.where.server}/runs/{attached.log.run}"

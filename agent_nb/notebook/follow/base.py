@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from ...agent.run import Run
 from ...errors import AgentStopped
 from ...events.log import EventLog
-from ...record.record import NONE, log_of
+from ...record.record import NONE, Record, log_of
 from ..cell.frontend import can_click
 from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts
 from ..options import Options
 from ..session import Session
-from .cards import Cards, Record
+from .cards import Cards
 
 
 class FollowRun:

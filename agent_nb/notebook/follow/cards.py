@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -23,7 +23,7 @@ from ...events.completion import LOST, closed
 from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ...record.agent_cells import content_hash
-from ...record.record import NONE, events_of, log_of, record_hash, run_record
+from ...record.record import NONE, Record, events_of, log_of, record_hash, run_record
 from ..cell.display import Actions, Display
 from ..cell.identity import Cell
 from ..cell.summary import LONGEST, summary
@@ -33,8 +33,6 @@ from ..options import Options
 
 MOST = 20  # runs of one source that are shown and recorded
 TIMES = ("ts", "chunks", "duration")  # fields of events that are stamped on arrival
-
-Record = Mapping[str, Any]
 
 
 def same(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
@@ -102,7 +100,8 @@ class Cards:
             self._leave(run, display)
             runs.append(run)
         if self._more:
-            warn(f"{self._more} more runs are not shown; agent_nb.watch(…).runs has them all")
+            more = "1 more run is" if self._more == 1 else f"{self._more} more runs are"
+            warn(f"{more} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
@@ -130,9 +129,7 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
-    """Return the unsigned record of an imported run. It starts at its import, whatever its own
-    times.
-    """
+    """Return the unsigned record of an imported run; it starts now, whatever its events say."""
     record = run_record(
         log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE
     )

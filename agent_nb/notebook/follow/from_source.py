@@ -26,8 +26,8 @@ from ..cell.ending import Ending
 from ..cell.failure import AgentCellError
 from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
+from ..cell.prepare import prompt_of
 from ..cell.rerun import mode
-from ..interpolate import interpolate
 from ..notices import warn
 from ..options import Options, words
 from ..session import Session
@@ -71,8 +71,9 @@ class ForeignRun(FollowRun):
         self._played: EventLog | None = None  # the log of the record that stands for the source
 
     async def go(self) -> None:
-        """Show what there is. Raises AgentCellError when the source cannot be read, and
-        AgentStopped when the user stopped it.
+        """Follow, show and record the runs.
+
+        Raises AgentCellError if the source cannot be read, and AgentStopped if the user stopped it.
         """
         await self.follow()
 
@@ -102,9 +103,7 @@ class ForeignRun(FollowRun):
         """Open the source, or find the record that stands for it. Raises UsageError."""
         _refuse_others(self.cell.line)
         self._options = options = self._parse()
-        prompt = interpolate(
-            self.cell.body.replace("\r\n", "\n").strip(), self.session.shell.user_ns
-        )
+        prompt = prompt_of(self.session, self.cell)
         asked = mode("live" if options.live else options.rerun, self.cell)
         source = content_hash(self.cell.line, self.cell.body)
         known = [r for r in self._records() if r.get("source") == source]
@@ -170,5 +169,5 @@ def _refuse_others(line: str) -> None:
         if name.startswith("-") and name not in ALLOWED:
             known = ", ".join(sorted(ALLOWED))
             raise UsageError(
-                f"{name} has no meaning with {OPTION}: the run was somebody else's. Options here: {known}."
+                f"{name} has no meaning with {OPTION}: the run belongs to another system. Options here: {known}."
             )

@@ -1,6 +1,4 @@
-"""The notebooks of the corpus, as recipes: short texts, each about one thing that cells do.
-`RECIPES` has them by name.
-"""
+"""The notebooks of the corpus as recipes: short texts, each about one behaviour."""
 
 from . import agents, answers, code, files, kernel, tools
 from .making import Recipe, png

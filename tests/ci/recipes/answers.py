@@ -1,4 +1,4 @@
-"""Agent cells without effects: what is asked, and how."""
+"""Agent cells without effects: prompts and options."""
 
 from .making import Recipe, png
 

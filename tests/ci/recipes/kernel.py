@@ -1,14 +1,10 @@
-"""Code of the kernel that runs again: what of its results may differ from machine to machine, and
-what may not.
-"""
+"""Kernel code that runs again: results that may differ between machines, and those that may not."""
 
 from .making import Recipe, png
 
 
 def running(code: str, before: str = "") -> str:
-    """Two cells: one with `before` and a model that runs `code`, and the cell that asks
-    the model.
-    """
+    """Return two cells: `before` with a model that runs `code`, and an agent cell of it."""
     return f"""{before}
 runner = Scripted([call("python", code='''{code}'''), "It is done."])
 # %%

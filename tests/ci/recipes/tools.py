@@ -1,4 +1,4 @@
-"""Tools whose results come from the record, and who allowed them."""
+"""Tools whose results come from the record, and who approved them."""
 
 from .making import Recipe
 

@@ -95,7 +95,7 @@ def test_the_pause_before_a_retry_belongs_to_the_next_request():
     assert (second.label, second.start, second.seconds) == ("model, turn 1, attempt 2", 1, 3)
 
 
-def test_what_is_still_open_ends_with_the_last_event(log):
+def test_open_spans_end_with_the_last_event(log):
     open_rows = rows(log[:7])
     assert [r.note for r in open_rows] == ["", "running"]
     assert rows(log[:2])[0].note == "running"
@@ -198,5 +198,5 @@ def test_words_of_sub_agents_that_run_at_the_same_time_belong_to_their_own_reque
     assert [(r.label, r.level) for r in found] == [("model, turn 1", 1), ("model, turn 1", 1)]
 
 
-def test_a_run_whose_source_told_no_times_says_so():
+def test_a_run_without_times_says_so():
     assert "gave no times" in text([e.RunStart(), e.Started(call_id="c", name="x"), e.End()])

@@ -1,6 +1,4 @@
-"""A person signs the records of a notebook; where that person is a signer, `test` trusts them, and
-nothing else does.
-"""
+"""A person signs records; `test` trusts them where that person is a signer."""
 
 import base64
 import io
@@ -12,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from helpers.marks import starts
+from helpers.notebooks import code_cell
+from helpers.scripts import calling
 
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted
@@ -29,7 +29,7 @@ from agent_nb.record.ssh_signature import Signature, armored
 pytest.importorskip("cryptography")
 pytestmark = pytest.mark.timeout(300)
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Agent, Scripted, tool\nbase = 40"
-CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 API = "run = await Agent(one, ['python'], approve='auto')('Once more?')"
@@ -67,24 +67,13 @@ def private(folder, seed=1, passphrase=None, kind=None):
     return str(file)
 
 
-def code(number, source):
-    return {
-        "cell_type": "code",
-        "id": f"cell{number}",
-        "source": source,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
-
-
 @pytest.fixture(scope="module")
 @starts("kernel")
 def made(tmp_path_factory):
-    """A notebook that a colleague has recorded and Ann has signed, made once."""
+    """Return a notebook that a colleague recorded and Ann signed, made once."""
     folder = tmp_path_factory.mktemp("made")
     file = folder / "n.ipynb"
-    cells = [code(n, source) for n, source in enumerate((SETUP, MODELS, FIRST, API), 1)]
+    cells = [code_cell(n, source) for n, source in enumerate((SETUP, MODELS, FIRST, API), 1)]
     file.write_text(
         json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     )
@@ -98,7 +87,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def notebook(made, tmp_path, monkeypatch):
-    """The signed notebook on the machine of somebody else, such as CI."""
+    """Return the signed notebook on the machine of another user, such as CI."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "ci"))
     (tmp_path / "repository").mkdir()
     return Path(shutil.copy(made, tmp_path / "repository" / "n.ipynb"))
@@ -106,7 +95,7 @@ def notebook(made, tmp_path, monkeypatch):
 
 @pytest.fixture
 def unsigned(made, notebook):
-    """The same one, not signed yet."""
+    """Return the same notebook before signing."""
     return Path(shutil.copy(made.with_name("unsigned.ipynb"), notebook))
 
 
@@ -115,9 +104,7 @@ def ours(file):
 
 
 def change(file, work):
-    """Change a notebook's JSON; `work` gets the notebook, our metadata, the first agent cell and
-    its record.
-    """
+    """Change a notebook: `work(notebook, our metadata, first agent cell, its record)`."""
     nb = load(file)
     metadata = nb["metadata"][OURS]
     work(nb, metadata, nb["cells"][2], metadata["runs"]["cell3"][0])
@@ -293,7 +280,7 @@ def test_only_a_signature_of_this_record_in_this_cell_counts(notebook, capsys, f
 class TestSigning:
     @pytest.fixture
     def terminal(self, monkeypatch):
-        """Answer questions as in a terminal; return what was asked."""
+        """Answer questions as in a terminal; return the questions."""
 
         def terminal(*answers):
             asked, left = [], list(answers)
@@ -441,14 +428,14 @@ class TestSigning:
             command, input=said[:-2], capture_output=True, timeout=60, check=False
         ).returncode
 
-    def test_verify_names_who_has_signed(self, notebook, capsys):
+    def test_verify_names_the_signers(self, notebook, capsys):
         main(["trust", "add", "ann", public(ANN)])
         assert main(["verify", str(notebook)]) == 0
         assert capsys.readouterr().out.count(": signed by ann\n") == 2
 
 
 class TestKeeping:
-    """Whoever saves keeps the signatures of the records that stay."""
+    """Saving keeps the signatures of the records that stay."""
 
     def test_a_front_end_that_loaded_the_notebook_before_does_not_erase_them(self, made):
         loaded, signed = load(made.with_name("unsigned.ipynb")), load(made)["metadata"][OURS]
@@ -461,7 +448,7 @@ class TestKeeping:
         assert lift(loaded, None)
         assert loaded["metadata"][OURS][SIGNATURES] == before
 
-    def test_those_of_records_that_are_gone_are_dropped_and_what_is_not_one(self, made):
+    def test_signatures_of_missing_records_and_invalid_ones_are_dropped(self, made):
         nb = load(made)
         mine = nb["metadata"][OURS]
         kept, gone = (mine["runs"][cell][0]["hash"] for cell in ("cell3", "cell4"))

@@ -1,6 +1,4 @@
-"""`export --to html`: one page that shows what the notebook shows, plots and formulas included, and
-fetches nothing.
-"""
+"""`export --to html`: one page with plots and formulas that fetches nothing."""
 
 import base64
 import json
@@ -112,7 +110,7 @@ def test_a_drawing_is_an_image_which_runs_no_script(notebook):
     assert "alert" not in html
 
 
-def test_tables_and_markdown_are_shown_and_what_is_hostile_is_not(notebook):
+def test_tables_and_markdown_are_shown_sanitised(notebook):
     table = output(
         {
             "text/html": "<table><tr><td>28.9</td></tr></table><script>alert(1)</script><img src='https://x.test/a.png'>"
@@ -134,7 +132,7 @@ def test_the_page_forbids_the_browser_to_fetch_or_run_anything(notebook):
     assert """content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">""" in html
 
 
-def test_only_what_stands_below_the_runs_own_card_counts(notebook):
+def test_only_output_below_the_runs_card_counts(notebook):
     plot, other = output({"image/png": PNG}), output({"image/png": OTHER})
     path = notebook(
         other, card("r1"), plot, card("r2"), other, records=[record("r1")], others=[other]
@@ -153,7 +151,7 @@ def test_lines_of_text_are_not_repeated(notebook):
     assert displayed(runs(path)[0]) == []
 
 
-def test_what_is_too_large_for_the_page_is_said_to_be_in_the_notebook(notebook, monkeypatch):
+def test_output_too_large_for_the_page_is_counted(notebook, monkeypatch):
     monkeypatch.setattr(pages, "LARGEST", len(PNG) + 10)
     html = made(
         notebook(
@@ -172,7 +170,7 @@ def test_what_is_too_large_for_the_page_is_said_to_be_in_the_notebook(notebook, 
     "outputs",
     [[None, 5, {}], [{"data": [], "metadata": 3}], [{"data": {MIME: 4}, "metadata": {KEY: "x"}}]],
 )
-def test_a_broken_notebook_gives_a_page_without_plots(notebook, outputs):
+def test_a_broken_notebook_becomes_a_page_without_plots(notebook, outputs):
     path = notebook(card("r1"))
     run = runs(path)[0]
     nb = json.loads(path.read_text())

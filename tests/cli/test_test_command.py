@@ -1,6 +1,4 @@
-"""`jupyter agent-nb test`: to a notebook's end, in words, and as strictly as cell, tool and project
-say.
-"""
+"""`jupyter agent-nb test`: completeness, messages, and strictness by cell, tool and project."""
 
 import json
 import os

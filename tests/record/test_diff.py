@@ -1,4 +1,4 @@
-"""What of two runs is different."""
+"""The differences of two runs."""
 
 import msgspec
 import pytest

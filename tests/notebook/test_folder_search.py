@@ -1,6 +1,4 @@
-"""Which notebook of the kernel's folder holds the running cell, where nobody has said which one
-runs.
-"""
+"""The notebook of the kernel's folder that holds the running cell, if no path is known."""
 
 import json
 import os
@@ -8,8 +6,8 @@ import os
 import pytest
 
 from agent_nb.notebook.cell.identity import Cell
-from agent_nb.notebook.files import beside as module
-from agent_nb.notebook.files.beside import Beside
+from agent_nb.notebook.files import folder_search as module
+from agent_nb.notebook.files.folder_search import FolderSearch
 from agent_nb.notebook.files.library import NAMELESS, Library
 from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.record import KEY
@@ -69,7 +67,7 @@ def test_the_one_notebook_that_holds_the_cell_is_taken(write, library):
     assert library.unplaced(RUN) == ""
 
 
-def test_of_several_none_is_taken_and_they_are_named(write, library):
+def test_several_matches_are_named_and_none_is_taken(write, library):
     for name in ("a.ipynb", "b.ipynb", "c.ipynb"):
         write(name, AGENT, **recorded(name))
     assert library.of(RUN) == []
@@ -86,7 +84,7 @@ def test_where_there_is_none_the_variable_is_named(write, library):
     assert library.unplaced(RUN) == NAMELESS
 
 
-def test_a_notebook_that_was_found_stays_when_a_later_cell_stands_in_others_too(write, library):
+def test_a_found_notebook_stays_when_others_hold_a_later_cell(write, library):
     path = write("n.ipynb", AGENT, "%%agent\nagain", **recorded("r1"))
     write("other.ipynb", "%%agent\nagain")
     library.of(RUN)
@@ -121,7 +119,7 @@ def test_a_copy_that_a_runner_writes_does_not_count_beside_the_notebook(write, l
     assert [r["id"] for r in Library({"_dh": [str(path.parent)]}).of(RUN)] == ["copy"]
 
 
-def test_what_somebody_says_stands_above_the_folder(write, library, monkeypatch, tmp_path):
+def test_an_explicit_path_wins_over_the_folder(write, library, monkeypatch, tmp_path):
     write("n.ipynb", AGENT, **recorded("r1"))
     (tmp_path / "below").mkdir()
     monkeypatch.setenv(
@@ -147,7 +145,7 @@ NO_NOTEBOOKS = [
 
 
 @pytest.mark.parametrize("text", NO_NOTEBOOKS)
-def test_files_that_are_no_notebooks_are_in_nobodys_way(write, library, tmp_path, text):
+def test_invalid_notebooks_are_ignored(write, library, tmp_path, text):
     write("n.ipynb", AGENT, **recorded("r1"))
     (tmp_path / "bad.ipynb").write_text(text)
     (tmp_path / "folder.ipynb").mkdir()
@@ -169,7 +167,7 @@ def test_a_file_is_read_again_only_when_it_has_changed(write, monkeypatch, tmp_p
     monkeypatch.setattr(module, "_read", lambda path: read.append(path.name) or plain(path))
     write("n.ipynb", AGENT)
     write("other.ipynb", "print(1)")
-    folder = Beside(tmp_path)
+    folder = FolderSearch(tmp_path)
     assert [len(folder.holding(TEXT)) for _ in range(3)] == [1, 1, 1]
     assert sorted(read) == ["n.ipynb", "other.ipynb"]
     write("other.ipynb", "print(1)", AGENT)

@@ -1,4 +1,4 @@
-"""`jupyter agent-nb test`, and what else the command line does with recorded runs."""
+"""`jupyter agent-nb test` and other commands on recorded runs."""
 
 import json
 import re
@@ -9,6 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers.marks import starts
+from helpers.notebooks import code_cell
+from helpers.scripts import batch, calling
 
 import agent_nb
 from agent_nb import decode
@@ -21,25 +23,14 @@ from agent_nb.record.record import record_hash
 
 pytest_plugins = ["pytester"]
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"
-CALL = '<execute>[{"name": "python", "args": {"code": "base + 2"}}]</execute>'
+CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])\ntwo = Scripted(['Yes.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 SECOND = "%%agent -m two\nAre you sure?"
 
 
-def code(source, number):
-    return {
-        "cell_type": "code",
-        "id": f"cell{number}",
-        "source": source,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
-
-
 def write(path, *sources):
-    cells = [code(source, number) for number, source in enumerate(sources, 1)]
+    cells = [code_cell(number, source) for number, source in enumerate(sources, 1)]
     path.write_text(
         json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     )
@@ -73,7 +64,7 @@ def tamper(path, how):
 @pytest.fixture(scope="module")
 @starts("kernel")
 def made(tmp_path_factory):
-    """A recorded notebook, made once; and the folder with the secret that signed it."""
+    """Return a recorded notebook, made once, and the folder with the secret that signed it."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
@@ -84,7 +75,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def notebook(made, tmp_path, monkeypatch):
-    """A copy of the recorded notebook, for the user who made it."""
+    """Return a copy of the recorded notebook, for the user who made it."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(made.parent / "jupyter"))
     return shutil.copy(made, tmp_path / "n.ipynb")
 
@@ -103,7 +94,7 @@ class TestReplaying:
         assert "ok, 2 runs replayed" in capsys.readouterr().out
         assert notebook.read_bytes() == before
 
-    def test_executing_twice_gives_the_same_events_outputs_and_record(self, notebook):
+    def test_executing_twice_yields_the_same_events_outputs_and_record(self, notebook):
         for _ in range(2):
             assert main(["run", "--inplace", "--rerun", "replay", str(notebook)]) == 0
             once = load(notebook)
@@ -151,7 +142,7 @@ class TestReplaying:
         assert 'cell 4 (cell4) "Are you sure?": there is no record' in capsys.readouterr().out
 
     @pytest.mark.parametrize("change", ["byte", "hash", "gone", "order"])
-    def test_a_tampered_record_is_no_drift(self, notebook, capsys, change):
+    def test_a_tampered_record_is_not_a_drift(self, notebook, capsys, change):
         tamper(notebook, change)
         assert main(["test", str(notebook)]) == 1
         told = capsys.readouterr().out
@@ -236,13 +227,11 @@ SERVE = "pip install 'jupyter-agent-nb[serve]'"
 class TestAnExtraThatIsNotInstalled:
     @pytest.fixture
     def serving(self, notebook):
-        """The recorded notebook with a cell between its agent cells that needs the extra `serve`,
-        which its kernel does not find.
-        """
+        """Return the recorded notebook with a cell that needs the missing extra `serve`."""
 
         def serving():
             nb = json.loads(notebook.read_text())
-            nb["cells"].insert(3, code(SERVING, "serving"))
+            nb["cells"].insert(3, code_cell("serving", SERVING))
             notebook.write_text(json.dumps(nb))
             return notebook
 
@@ -250,7 +239,7 @@ class TestAnExtraThatIsNotInstalled:
 
     @pytest.fixture
     def without(self, monkeypatch):
-        """This process does not find the extra either."""
+        """Hide the extra from this process, too."""
         from agent_nb.notebook import doctor
 
         monkeypatch.setitem(
@@ -309,7 +298,7 @@ class TestAnExtraThatIsNotInstalled:
         assert "needs the extra serve" in done.stdout.str()
 
 
-BOTH = '<execute>[{"name": "answer", "args": {"n": 2}}, {"name": "shout", "args": {"text": "hm"}}]</execute>'
+BOTH = batch(("answer", {"n": 2}), ("shout", {"text": "hm"}))
 PLAIN = f"""%load_ext agent_nb
 from agent_nb import Scripted
 base = 40
@@ -328,9 +317,7 @@ THIRD = "%%agent -m three -t answer,shout\nWhat is the answer?\nSay it."
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """A recorded notebook whose tool is an undeclared function that uses and changes variables, and
-    a cell that looks at them.
-    """
+    """Return a recorded notebook whose undeclared tool uses and changes variables."""
     folder = tmp_path_factory.mktemp("plain")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
@@ -406,7 +393,7 @@ class TestParameters:
         assert main(["run", "-p", "n=1", "-o", str(path), str(path.with_name("p.run.ipynb"))]) == 0
         assert len(load(path)["cells"]) == 3
 
-    def test_what_is_no_parameter_is_exit_code_2(self, notebook, capsys):
+    def test_an_invalid_parameter_is_exit_code_2(self, notebook, capsys):
         assert main(["run", "-p", "1x", str(notebook)]) == 2
         assert "NAME=VALUE" in capsys.readouterr().err
 
@@ -454,11 +441,11 @@ class TestReading:
         assert list(decode(capsys.readouterr().out.splitlines(keepends=True), codec))
         assert not (tmp_path / "-").exists()
 
-    def test_what_a_codec_cannot_carry_is_told(self, notebook, capsys):
+    def test_losses_of_a_codec_are_reported(self, notebook, capsys):
         assert main(["export", str(notebook), "--to", "cogency"]) == 0
         assert "not written as cogency" in capsys.readouterr().err
 
-    def test_exported_html_is_a_page_of_its_own(self, notebook, tmp_path):
+    def test_exported_html_is_a_whole_page(self, notebook, tmp_path):
         assert main(["export", str(notebook), "-o", str(tmp_path / "x.html")]) == 0
         text = (tmp_path / "x.html").read_text(encoding="utf-8")
         assert text.startswith("<!doctype html>")

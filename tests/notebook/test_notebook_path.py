@@ -1,4 +1,4 @@
-"""The file of a notebook, as runners that know nothing of this package can name it."""
+"""The path of the notebook, from runners that do not know this package."""
 
 import pytest
 
@@ -7,9 +7,7 @@ from agent_nb.notebook.files.notebook_path import VARIABLE, notebook_path
 
 @pytest.fixture
 def there(tmp_path, monkeypatch):
-    """A notebook below the folder in which a runner was started; the kernel runs in the notebook's
-    own.
-    """
+    """Return a notebook below the runner's folder; the kernel runs in the notebook's folder."""
     path = tmp_path / "below" / "n.ipynb"
     path.parent.mkdir()
     path.write_text("{}")
@@ -31,7 +29,7 @@ def test_a_path_without_a_file_is_none(there, monkeypatch):
     assert notebook_path({}, {}, ask=False) is None
 
 
-def test_what_our_runner_sends_stands_above_the_variable(there, monkeypatch, tmp_path):
+def test_the_runner_wins_over_the_variable(there, monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(there))
     (tmp_path / "sent.ipynb").write_text("{}")
     assert (

@@ -62,7 +62,7 @@ def test_canonical_text_is_the_same_after_javascript_rewrote_the_numbers():
 
 
 @pytest.mark.parametrize("value", [{1, 2}, 10**400, -(10**400), float("nan")])
-def test_canonical_text_refuses_what_is_no_json(value):
+def test_canonical_text_refuses_other_values(value):
     with pytest.raises(ValueError):
         canonical({"x": value})
 
@@ -73,7 +73,7 @@ def test_texts_with_the_home_and_the_sign_come_back(text):
     assert home.show(home.hide(text)) == text
 
 
-def test_the_home_folder_is_not_in_what_is_packed():
+def test_packed_values_do_not_name_the_home_folder():
     packed = Packer(Home("/home/ann")).pack({"/home/ann/x": ["see /home/ann/data.csv, /home/ann."]})
     assert "ann" not in json.dumps(packed)
 
@@ -125,7 +125,7 @@ def test_a_value_nested_without_end_is_cut():
     assert "nested too deeply" in json.dumps(Packer(Home("")).pack(deep))
 
 
-def test_a_value_that_is_no_json_becomes_text():
+def test_other_values_become_text():
     assert Packer(Home("")).pack({"x": {1}}) == {"x": "{1}"}
 
 

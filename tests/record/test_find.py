@@ -1,4 +1,4 @@
-"""Records of many notebooks, sound and broken."""
+"""Records of many notebooks, valid and broken."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""Records move from the outputs into the notebook's metadata, and stay there whatever a front end
-does to the outputs.
-"""
+"""Records move from outputs into the notebook's metadata, and stay there."""
 
 import copy
 import json
@@ -36,7 +34,7 @@ def run(name, started=1.0, payload=None):
 
 
 def output(value, **meta):
-    """An output of ours: its metadata names the run."""
+    """Return an output of ours: its metadata names the run."""
     ours = {"agent_nb": {"run": value["id"]}} if isinstance(value, dict) and "id" in value else {}
     return {
         "output_type": "display_data",
@@ -61,9 +59,7 @@ def notebook(*cells, **meta):
 
 
 def saved(*cells, over=None, **meta):
-    """Return our metadata after saving a notebook of `cells` over a file whose metadata
-    is `over`.
-    """
+    """Return our metadata after saving `cells` over a file with the metadata `over`."""
     nb = notebook(*cells, **meta)
     lift(nb, over)
     return nb["metadata"].get("agent_nb")
@@ -108,7 +104,7 @@ def test_clearing_outputs_keeps_the_record_of_the_file():
     assert ids(saved(cell("a"), over=first)) == {"a": ["r1"]}
 
 
-def test_what_was_cleared_is_said_once_with_how_to_remove_it():
+def test_cleared_outputs_are_reported_once_with_a_remedy():
     nb, told = notebook(cell("a", output(run("r1"))), cell("b")), {}
     lift(nb)
     assert presave.remaining(nb, "n.ipynb", told) == ""
@@ -216,7 +212,7 @@ def test_junk_in_the_file_or_the_outputs_hurts_nothing(junk):
     assert nb["cells"][0]["outputs"][1]["data"][MIME] == junk
 
 
-def test_what_else_stands_in_our_metadata_is_kept():
+def test_unknown_fields_of_our_metadata_are_kept():
     assert saved(
         cell("a", output(run("r1"))), agent_nb={"version": 1, "runs": {}, "settings": {"x": 1}}
     )["settings"] == {"x": 1}
@@ -256,7 +252,7 @@ def test_a_file_is_written_in_its_own_indentation_and_order(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 3}', "not json"])
-def test_a_file_that_is_no_notebook_is_refused(tmp_path, text):
+def test_a_file_that_is_not_a_notebook_is_refused(tmp_path, text):
     path = tmp_path / "n.ipynb"
     path.write_text(text)
     with pytest.raises(UsageError, match=r"n\.ipynb"):
@@ -269,7 +265,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 class Manager:
-    """A contents manager over one folder, as far as the hook uses it."""
+    """The part of a contents manager that the hook uses, over one folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -315,7 +311,7 @@ def test_the_server_hook_lifts_and_merges_with_the_file(manager, tmp_path):
         {"type": "notebook", "content": {}},
     ],
 )
-def test_the_server_hook_ignores_what_is_no_notebook(manager, value):
+def test_the_server_hook_ignores_other_files(manager, value):
     manager.hook(model=value, path="n.ipynb", contents_manager=manager)
 
 
@@ -374,16 +370,14 @@ def test_a_button_is_not_saved_and_nothing_else_goes_with_it():
 
 
 def asked(name, prompt, started=1.0):
-    """Return a record of a run that was asked `prompt`."""
+    """Return the record of a run with this prompt."""
     made = run(name, started)
     made["events"].insert(1, {"type": "user", "content": prompt})
     return made
 
 
 def again(nb, over, *cells):
-    """Save a notebook of `cells` that a front end has loaded as `nb` was saved, over a file with
-    the metadata `over`.
-    """
+    """Save `cells` in a page that loaded `nb`, over a file with the metadata `over`."""
     return saved(*cells, over=over, agent_nb=copy.deepcopy(nb))
 
 
@@ -417,9 +411,7 @@ def forgetting(*names):
 
 
 def test_what_was_forgotten_stays_forgotten_when_a_front_end_sends_what_it_had():
-    """The output of `%agent forget` is cleared, while the page still has the record in its metadata
-    and in the cell's output.
-    """
+    """The output of `%agent forget` is cleared; the page still has the record twice."""
     loaded = saved(cell("a", output(run("r1"))), cell("b"))
     shown = output(run("r1"))
     ours = again(loaded, loaded, cell("a", copy.deepcopy(shown)), cell("b", forgetting("r1")))
@@ -439,7 +431,7 @@ def test_a_run_that_was_never_saved_is_forgotten_for_good_too():
 
 
 def test_a_reference_does_not_replace_a_cells_own_run_of_the_same_id():
-    """Imported runs have ids of their own: two cells may hold different records of one id."""
+    """Imported runs keep their ids: two cells may hold different records of one id."""
     part, whole = run("s"), {**run("s"), "hash": "other"}
     ours = saved(cell("a", output(part)), cell("b", output(whole)))
     ref = {"version": 1, "ref": "s"}
@@ -456,9 +448,7 @@ def code(name, source, *outputs):
 
 
 def test_the_runs_of_a_split_cell_go_with_the_part_that_has_the_magic():
-    """The upper part has a new id and no output; the lower one keeps both, in full until the page
-    is loaded again.
-    """
+    """The upper part has a new id and no output; the lower one keeps id and output."""
     full = output(asked("r1", "Dig a hole.\nThen fill it."))
     first = saved(agent("a", "Dig a hole.\nThen fill it.", copy.deepcopy(full)))
     parts = [agent("new", "Dig a hole."), code("a", "Then fill it.", full)]
@@ -518,13 +508,13 @@ def test_another_cell_inherits_nothing(prompt):
     assert ids(saved(agent("new", prompt), shown)) == {"c": ["r1"]}
 
 
-def test_a_cell_with_a_run_of_its_own_inherits_nothing():
+def test_a_cell_with_a_run_inherits_nothing():
     full = output(asked("r1", "Dig.\nFill."))
     ours = saved(agent("h", "Dig.", output(asked("r0", "Dig."))), code("a", "Fill.", full))
     assert ids(ours) == {"h": ["r0"], "a": ["r1"]}
 
 
-def test_what_is_recovered_in_the_cell_below_belongs_to_the_agent_cell():
+def test_a_run_recovered_in_the_cell_below_belongs_to_the_agent_cell():
     assert ids(
         saved(agent("a", "Dig."), code("r", "%agent recover r1", output(asked("r1", "Dig."))))
     ) == {"a": ["r1"]}
@@ -533,7 +523,7 @@ def test_what_is_recovered_in_the_cell_below_belongs_to_the_agent_cell():
 @pytest.mark.parametrize(
     "events", [None, [], [3], [{"type": "user"}], [{"type": "user", "content": {"$payload": "x"}}]]
 )
-def test_a_record_whose_prompt_cannot_be_told_is_not_inherited(events):
+def test_a_record_with_an_unknown_prompt_is_not_inherited(events):
     odd = {**run("r1"), "events": events}
     lift_nb = notebook(
         agent("h", "Dig."),
@@ -549,7 +539,7 @@ SECRET = b"the secret of the user who saves"
 
 @pytest.fixture
 def owner(monkeypatch, tmp_path):
-    """The user has a secret; return what signs a run with it."""
+    """Give the user a secret; return a function that signs a run with it."""
     (tmp_path / "jupyter").mkdir()
     (tmp_path / "jupyter" / "notebook_secret").write_bytes(SECRET)
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
@@ -560,7 +550,7 @@ FUTURE = 9e9
 
 
 class TestForgedRecords:
-    """Whoever can write into a notebook can write any record into it, of any time, under any id."""
+    """Anyone who can write a notebook can write any record, with any time and id."""
 
     @pytest.mark.parametrize(
         "started", [FUTURE, 1e12, "9e9", True, None, float("nan"), float("inf"), 10**400, -1, [1]]
@@ -572,8 +562,8 @@ class TestForgedRecords:
         assert {"mine0", "mine1", "mine2"} < set(ids(ours)["a"])
         assert len(ours["runs"]["a"]) == 4
 
-    def test_the_newest_of_somebody_else_finds_room_beside_three_of_the_user(self, owner):
-        """A colleague's run, say, that comes with a merge."""
+    def test_the_newest_foreign_record_is_kept_beside_three_of_the_user(self, owner):
+        """For example a colleague's run that comes with a merge."""
         first = saved(cell("a", *(output(owner(f"mine{n}", float(n))) for n in range(3))))
         ours = saved(cell("a", output(run("theirs", 9.0))), over=first)
         assert ids(ours) == {"a": ["theirs", "mine2", "mine1", "mine0"]}
@@ -611,7 +601,7 @@ class TestForgedRecords:
             assert ours["payloads"] == {key: large}
 
     def test_a_server_with_another_secret_treats_all_alike(self, owner, monkeypatch, tmp_path):
-        """It cannot tell them apart: the newest stay, as far as their times are believed."""
+        """Without a secret the newest records stay, by the times they name."""
         runs = [output(owner(f"mine{n}", float(n))) for n in range(3)]
         monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "other"))
         more = output(run("theirs", 9.0)), output(run("future", FUTURE))
@@ -690,7 +680,7 @@ def over(runs):
         ({"10": [("r1", A)], "9": [("r2", A)]}, [A, A], {"0": ["r2"], "1": ["r1"]}),
         # the text was changed: its record stays, and is stale
         ({"0": [("r1", A)]}, [NEW], {"0": ["r1"]}),
-        # a text that one had before
+        # an earlier text of the cell
         ({"x": [("r2", B), ("r1", A)], "y": [("r3", A)]}, [A, B], {"0": ["r3"], "1": ["r2", "r1"]}),
         ({"x": [("r2", B), ("r1", A)]}, [A], {"0": ["r2", "r1"]}),  # changed back
         # the id is that of other code
@@ -706,7 +696,7 @@ def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(
     ours = over(listed)
     nb = notebook(*numbered(*sources), agent_nb=copy.deepcopy(ours))
     assert {c: [r["id"] for r in found] for c, found in records(nb).items()} == after
-    # what the file has is that of the save before, what the page has is what it has loaded
+    # the file holds the previous save, the page what it loaded
     for _ in range(3):
         nb["metadata"]["agent_nb"] = copy.deepcopy(over(listed))
         lift(nb, ours)
@@ -731,7 +721,7 @@ def test_the_record_of_a_deleted_cell_does_not_go_with_the_cell_that_has_its_id(
     assert ids(saved(*numbered(B), over=ours, agent_nb=over(listed))) == {"0": ["b2", "b1", "b0"]}
 
 
-def test_a_cell_with_a_record_of_its_own_text_keeps_its_records_whatever_others_have():
+def test_a_cell_with_a_record_of_its_text_keeps_its_records():
     listed = {"a": [made("r1", A), made("r0", B, 0.5)], "b": [made("r2", B)]}
     assert ids(saved(cell("a", source=A), cell("b", source=B), over=over(listed))) == {
         "a": ["r1", "r0"],
@@ -813,7 +803,7 @@ def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
         {"local_diff": [{"key": "agent_nb", "diff": [[None]]}, 5]},
     ],
 )
-def test_what_else_stands_there_is_no_record(aside):
+def test_other_output_is_not_a_record(aside):
     nb = notebook(cell("a"), **{"nbdime-conflicts": aside})
     assert records(nb) == {}
     lift(nb)

@@ -37,7 +37,7 @@ class Held(msgspec.Struct, frozen=True):
     copy: bool = False
 
 
-class Beside:
+class FolderSearch:
     """The notebooks of one folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

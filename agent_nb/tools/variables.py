@@ -1,0 +1,116 @@
+"""Built-in tool `variables`: which variables the user has, and what is in one of them.
+
+Why: a model that has to run code to find out what there is needs an approval for it, and may run
+code of the objects, compute a lazy frame or fill its window.
+
+Rules
+- In a notebook it reads the user's namespace on the kernel's main thread, between the calls of
+  `python`. Elsewhere it reads what the run's own `python` calls have set, else `__main__`.
+- It changes nothing (`describe`), so it declares no effect and nobody is asked. But what it returns
+  depends on the kernel, so a replay must run it again and compare: served from the record it would
+  hide that the data have changed. `@tool(effect="none")` would mean just that, and `"kernel"` would
+  ask. So nothing is declared, and the tool counts by what it uses (`reads`): it is bound to
+  `_Variables`, which can change.
+- Texts pass the secret filter before they are cut; the whole result passes it again with the call,
+  as that of any tool.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import types
+from collections.abc import Awaitable
+from functools import partial, update_wrapper
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import Field
+
+from ..errors import ToolError
+from ..models import keys
+from ..wire.redact import redact_text
+from .base import Tool, ToolContext
+from .decorator import as_tool
+from .describe import describe, listing, preview, user_variables
+from .looks import library, own
+
+_PYTHON = "python"  # under which the tool `python` keeps its namespace outside a notebook
+_NONE = "There are no variables."
+
+
+class _Variables(msgspec.Struct, frozen=True):
+    """The variables of this process: what the tool reads where there is no notebook."""
+
+    def of(self, context: ToolContext) -> dict[str, Any]:
+        """Return the namespace that a call sees. Raises ToolError where there is none."""
+        kept = context.state.get(_PYTHON)
+        space = kept if type(kept) is dict else own(sys.modules.get("__main__"))
+        if type(space) is not dict:
+            raise ToolError("There are no variables here: no notebook, and no main program.")
+        return space
+
+
+def variables(
+    process: _Variables,
+    name: str = "",
+    rows: Annotated[int, Field(ge=1, le=20)] = 3,
+    *,
+    context: ToolContext,
+) -> str | Awaitable[str]:
+    """List the user's variables with their types and sizes, or describe one and show its first rows
+    or items. Runs no code.
+
+    Args:
+        name: The name of one variable; empty for the list.
+        rows: How many rows or items of it to show.
+    """
+    if context.host is None:
+        return _told(process.of(context), name, rows)
+    host = context.host
+    # awaited on the loop as `python` awaits its cell: calls of one batch reach the host in order
+    return host.call(lambda: _told(host.namespace(), name, rows))
+
+
+def _offer() -> Tool:
+    """Return the tool: its schema is that of the bound function, its code counts as ours."""
+    bound = update_wrapper(partial(variables, _Variables()), variables)
+    made = as_tool(partial(variables, _Variables()))
+    return msgspec.structs.replace(made, invoke=bound, icon="variables")
+
+
+tools = (_offer(),)
+
+
+def _told(namespace: dict[str, Any], name: str, rows: int) -> str:
+    secrets = keys.secrets()
+
+    def clean(text: str) -> str:
+        return redact_text(text, secrets)
+
+    hidden = _hidden(namespace)
+    if not name:
+        return listing(user_variables(namespace, hidden), clean=clean) or _NONE
+    found = user_variables(namespace, hidden, modules=True)
+    if name not in found:
+        raise ToolError(_unknown(name, found))
+    shown = preview(name, found[name], rows, clean)
+    return "\n".join(filter(None, [describe(name, found[name], clean).as_text(), shown]))
+
+
+def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
+    """Return what IPython has put into a namespace itself, {} where it is not the shell's."""
+    ask = library("IPython.core.getipython").get("get_ipython")
+    shell = ask() if type(ask) is types.FunctionType else None
+    if shell is None or shell.user_ns is not namespace:
+        return {}
+    hidden: dict[str, Any] = shell.user_ns_hidden
+    return hidden
+
+
+def _unknown(name: str, found: dict[str, Any]) -> str:
+    if not name.isidentifier():
+        return "Give the name of one variable, not an expression."
+    near = difflib.get_close_matches(name, found, n=3)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"The user has no variable named {name!r}.{hint}"

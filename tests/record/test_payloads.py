@@ -1,0 +1,59 @@
+"""Payloads of records: attached where they are read, hashed once."""
+
+import json
+
+from agent_nb import events as e
+from agent_nb.record import packing
+from agent_nb.record.find import records
+from agent_nb.record.packing import LARGE, Payloads
+from agent_nb.record.payloads import attach, detach, payload_faults
+from agent_nb.record.record import KEY, events_of, run_record
+from agent_nb.record.signing import intact, mine, sign
+
+
+def large_run():
+    """Return the record of a run with one payload."""
+    return run_record([e.State(seq=1, payload="x" * (LARGE + 1)), e.End(seq=2)])
+
+
+def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
+    record = sign(large_run(), b"key")
+    bare, payloads = detach(record)
+    notebook = json.loads(
+        json.dumps({"cells": [], "metadata": {KEY: {"runs": {"c": [bare]}, "payloads": payloads}}})
+    )
+    hashed = []
+    plain = packing.payload_key
+
+    def counted(packed, like=packing.EXACT):
+        hashed.append(like)
+        return plain(packed, like)
+
+    monkeypatch.setattr(packing, "payload_key", counted)
+    ((_, found),) = records(notebook)
+    assert mine(found, b"key")
+    assert intact(found)
+    assert events_of(found)[0].payload == "x" * (LARGE + 1)
+    assert len(hashed) == 1
+
+
+def test_a_whole_record_carries_what_it_needs_and_nothing_else():
+    bare, payloads = detach(large_run())
+    whole = attach(bare, {**payloads, "f" * 64: "of another run"})
+    assert whole["payloads"] == payloads
+    assert attach(whole) == whole
+
+
+def test_the_payload_of_a_record_wins_over_one_beside_it():
+    record = large_run()
+    (key,) = record["payloads"]
+    assert payload_faults(attach(record, {key: "changed"})) == []
+    assert payload_faults(detach(record)[0], {key: "changed"}) == [
+        f"the payload {key[:12]}… was changed"
+    ]
+
+
+def test_payloads_of_one_source_are_not_copied():
+    payloads = Payloads({"a": 1})
+    assert Payloads.of(None, payloads, {}) is payloads
+    assert Payloads.of({"a": 1}, {"a": 2}) == {"a": 2}
