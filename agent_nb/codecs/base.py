@@ -29,9 +29,11 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ..errors import UsageError, unknown_name
+from ..wire.json_text import dumps, loads
 from .contract import Decoder, Encoder, Options, Reader, Writer
 from .framing import MEDIA, Framing, Item, Unframer
 from .losses import Losses
+from .provenance import is_derived, note_of
 from .stream_decoder import StreamDecoder
 from .stream_encoder import DETAILS, Capabilities, StreamEncoder
 
@@ -118,4 +120,18 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
         return sum(scores) / len(scores) if scores else 0.0
 
 
-__all__ = ["DETAILS", "Codec", "Decoder", "Encoder", "Losses", "Options"]
+__all__ = [
+    "DETAILS",
+    "Codec",
+    "Decoder",
+    "Encoder",
+    "Item",
+    "Losses",
+    "Options",
+    "Reader",
+    "Writer",
+    "dumps",
+    "is_derived",
+    "loads",
+    "note_of",
+]

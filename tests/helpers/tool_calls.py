@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -92,11 +92,7 @@ class MainThread:
 
 
 def run_calls(
-    tools: Any,
-    *calls: Any,
-    report: Record | None = None,
-    remaining: Callable[[], Mapping[str, float]] = dict,
-    **options: Any,
+    tools: Any, *calls: Any, report: Record | None = None, **options: Any
 ) -> tuple[list[Outcome], Record]:
     """Run `calls` ((name, args) or (name, args, fault), ids c1, c2 …) and return outcomes and
     report.

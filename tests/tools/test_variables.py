@@ -21,6 +21,7 @@ from agent_nb.record.record import run_record
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.running_call import Job
 from agent_nb.tools.toolset import available, resolve
 
 Run = Callable[..., Any]
@@ -106,8 +107,8 @@ def test_what_ipython_put_there_is_hidden(run: Run, monkeypatch: pytest.MonkeyPa
 def test_without_a_notebook_it_sees_what_python_has_set(record: Any) -> None:
     async def main() -> list[Any]:
         runner = ToolRunner(resolve("python, variables"), approver=Approver(Policy("allow")))
-        await runner.run([("a", "python", {"code": "found = [1, 2]"}, "")], record())
-        return await runner.run([("b", "variables", {}, "")], record())
+        await runner.run([Job("a", "python", {"code": "found = [1, 2]"})], record())
+        return await runner.run([Job("b", "variables", {})], record())
 
     assert anyio.run(main)[0].content == "found: list 2 items (int)"
 

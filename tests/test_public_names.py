@@ -1,0 +1,50 @@
+"""The names that other packages may import: they stay where they are.
+
+The face, the event types, the errors, and the `base` module of each room of plug-ins.
+"""
+
+import importlib
+
+import pytest
+
+NAMES = {
+    "agent_nb": """
+        Agent CALLS EVENTS EventLog RUNS Run RunFailed Scripted Stream TURNS ToolContext
+        adapt_tool_event attach decode encode load_ipython_extension parse runs serve tool
+        unload_ipython_extension watch
+    """,
+    "agent_nb.events": """
+        Approval Call Counts Delta ENVELOPE End Error Event Execute Extension Interrupt Metric Node
+        PRINTED Progress RESEND Respond Result RunStart Started State TYPES Think Unknown User
+    """,
+    "agent_nb.errors": """
+        AgentError AgentStopped Cancelled MissingExtra ModelError NotAllowed NotReplayed PluginError
+        RunFailed ToolError UsageError WireError
+    """,
+    "agent_nb.codecs.base": """
+        Codec Decoder Encoder Item Losses Options Reader Writer dumps is_derived loads note_of
+    """,
+    "agent_nb.models.base": """
+        Decoder Model Part Request
+    """,
+    "agent_nb.dialects.base": """
+        CallBlock Dialect Message Parser Part ResultBlock ToolSpec
+    """,
+    "agent_nb.tools.base": """
+        Decision Host Outcome Question Report Tool ToolContext ToolSpec Update current_call
+        enter_call meaning progress_fields update
+    """,
+    "agent_nb.view.cards.base": """
+        AgentError Box CallCard Card Context LONGEST Node Prose Row T Text custom draw prose shown
+        unfit
+    """,
+    "agent_nb.notebook.presave": """
+        KEY before_save cleared lift on_disk remaining settle
+    """,
+}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_a_public_module_has_its_names(module):
+    found = importlib.import_module(module)
+    assert not [name for name in NAMES[module].split() if not hasattr(found, name)]
