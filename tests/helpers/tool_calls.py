@@ -103,14 +103,9 @@ def run_calls(
         record = report or Record()
         toolset = tools if isinstance(tools, Toolset) else resolve(tools)
         options.setdefault("approver", Approver(Policy("allow", name="test")))
-        runner = ToolRunner(toolset, **options)
-        kept.append(
-            await runner.run(
-                [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)],
-                record,
-                remaining=remaining,
-            )
-        )
+        during = {name: options.pop(name) for name in ("remaining",) if name in options}
+        jobs = [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)]
+        kept.append(await ToolRunner(toolset, **options).run(jobs, record, **during))
         kept.append(record)
 
     anyio.run(main)
